@@ -22,7 +22,7 @@ from distributed import Client, LocalCluster
 
 import primgraph as pg
 from primgraph.distributed import parcels
-from primgraph.distributed.tasks import spent_here
+from primgraph.distributed.tasks import process_statistics
 
 FEATURES, WORKERS, REPEATS = 20, 2, 5
 
@@ -121,11 +121,11 @@ def main(folder: str, rows: int = 4_000_000) -> None:
             print(f"{name}: loss {value:.15g}, gradient differs by {error:.1e} of its largest")
         ours, theirs, shares, processor = [], [], [], []
         for _ in range(REPEATS):
-            before = client.run(spent_here)
+            before = client.run(process_statistics)
             start = time.perf_counter()
             again = total.value_and_grad()
             ours.append(time.perf_counter() - start)
-            after = client.run(spent_here)
+            after = client.run(process_statistics)
             assert again[1].tobytes() == found[1].tobytes()
             names = next(iter(after.values()))
             used = {n: sum(after[k][n] - before[k][n] for k in after) for n in names}
@@ -185,7 +185,7 @@ def large_graph(client: Client) -> None:
     start = time.perf_counter()
     total.value_and_grad()
     second = time.perf_counter() - start
-    parcel, _ = total.kernels("value_and_grad").packed(4)
+    parcel, _ = total.kernels("value_and_grad").pack_parcel(4)
     held = client.run(has_kernel, parcel.digest)
     print(
         f"{equations:,} equations are {parcel.nbytes / 1e3:.0f} kB, sent once to "

@@ -26,7 +26,7 @@ from tables import table
 
 import primgraph as pg
 from primgraph.codegen.native.c.functions import FAMILIES, definitions
-from primgraph.codegen.native.c.parts import needed
+from primgraph.codegen.native.c.parts import required_parts
 from primgraph.codegen.native.toolchain import compile_c
 
 TIMED = ("exp", "expm1", "log", "log1p", "sin", "cos", "tan", "sinh", "tanh", "sigmoid", "erf",
@@ -44,7 +44,7 @@ def special() -> str:
     """The C of the gamma function and its kin, called for runs."""
     calls = " ".join([f"pg_{name}_{type}()" for name in SPECIAL for type in ("f64", "f32")])
     lines = ["#define SPECIAL", "#include <math.h>", "#include <stdint.h>", "#include <string.h>"]
-    lines.append(needed(calls))
+    lines.append(required_parts(calls))
     for name in SPECIAL:
         for kind, ending, type in (("double", "", "f64"), ("float", "f", "f32")):
             lines.append(f"void pg_{name}{ending}({kind} *out, const {kind} *in, long n) {{")

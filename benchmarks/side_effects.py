@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if not any(region.products for region in kernel.plan.regions):
                 continue
             call = partial(kernel, *feeds)
-            alone = left_alone(call, blas._Setting, "hold", "let_go")
+            alone = left_alone(call, blas._Setting, "hold", "release_threads")
             most = pg.get_num_threads()
             for threads in sorted({1, most}):
                 pg.set_num_threads(threads)

@@ -16,26 +16,26 @@ from primgraph.base.journal import FROM_EQUAL, note_source
 from primgraph.base.locks import make_lock
 from primgraph.base.providers import provider
 from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.constant_prefix import parted
+from primgraph.codegen.constant_prefix import split_constant_prefix
 from primgraph.codegen.emit.clocks import Clocks, with_clocks
 from primgraph.codegen.emit.module import Module
-from primgraph.codegen.emit.ordering import by_source
+from primgraph.codegen.emit.ordering import order_by_source
 from primgraph.codegen.emit.render import render
 from primgraph.codegen.load import Loaded
 from primgraph.codegen.loops import Code, Spare, runner_of
-from primgraph.codegen.plan.fusion_groups import arranged
-from primgraph.codegen.plan.planner import landings, planned
+from primgraph.codegen.plan.fusion_groups import arrange_regions
+from primgraph.codegen.plan.planner import load_copy_elision, plan_schedule
 from primgraph.codegen.plan.program import Options, Plan
 from primgraph.codegen.plan.schedule import NONE, Schedule, schedule
 from primgraph.codegen.plan.storage.limits import Limits, default_limits
 from primgraph.codegen.plan.verify import verify
-from primgraph.codegen.planned.function import printed
+from primgraph.codegen.planned.function import print_plan
 from primgraph.codegen.readable.containers import is_nested
 from primgraph.codegen.readable.function import readable
 from primgraph.codegen.readable.sizes import Sizes
 from primgraph.codegen.run import blas
 from primgraph.codegen.scalar.function import scalar_function, scalar_trips
-from primgraph.ir.frontend.containers import Form, leaves_of, put_together
+from primgraph.ir.frontend.containers import Form, leaves_of, unflatten_value
 from primgraph.ir.graph import Equation, Graph
 from primgraph.primitives.control import Flow
 
@@ -107,7 +107,7 @@ class Compiled:
         self.numbers: Compiled | None = None
         self._write = write
 
-    def written(self, steps: Schedule, module: Module) -> Compiled:
+    def set_text(self, steps: Schedule, module: Module) -> Compiled:
         """Set the text of the code, and return the code."""
         self.equations = [s.eqn for s in steps.steps]
         self.loaded = Loaded(module, render(module))
@@ -133,9 +133,9 @@ class Compiled:
         """Return an unused workspace, and the context to run in, to be added to `pool` later."""
         return _quiet_context(), self.start()
 
-    def failing(self, error: Exception) -> tuple[int, int]:
+    def find_failing_line(self, error: Exception) -> tuple[int, int]:
         """Return the line that raised `error`, and the index of its equation; -1 for none."""
-        line, i = self.loaded.failing(error)
+        line, i = self.loaded.find_failing_line(error)
         return line, self.positions()[i] if i >= 0 else -1
 
     def lines(self) -> list[tuple[str, int]]:
@@ -151,7 +151,7 @@ class Compiled:
         return [place[id(eqn)] for eqn in self.equations]
 
 
-def compiled_readable(
+def compile_readable(
     graph: Graph,
     options: Options,
     clocks: list[Clocks] | None = None,
@@ -175,11 +175,11 @@ def compiled_readable(
 def _write_readable(code: Compiled, options: Options, clocks: list[Clocks] | None) -> None:
     graph = code.graph
     sizes = Sizes(graph) if graph.sizes else None
-    steps = by_source(schedule(graph, NONE if sizes is None else sizes.variables))
+    steps = order_by_source(schedule(graph, NONE if sizes is None else sizes.variables))
     module = readable(steps, form=graph.form, titles=graph.titles, sizes=sizes)
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
-    code.written(steps, module)
+    code.set_text(steps, module)
     code.run = _arrays_of(code, steps, options)
 
 
@@ -192,7 +192,7 @@ def _native(part: Graph, options: Options, limits: Limits) -> Callable[..., Any]
     return found
 
 
-def compiled_planned(
+def compile_planned(
     graph: Graph,
     once: Sequence[int],
     options: Options,
@@ -216,7 +216,7 @@ def compiled_planned(
     if not once:
         made = _compiled_part(graph, graph, options, limits, clocks, native)
     else:
-        first, late = parted(graph, once)
+        first, late = split_constant_prefix(graph, once)
         options = replace(options, kept=len(first.outputs))
         made = _compiled_part(graph, late, options, limits, clocks, native)
         made.once = _compiled_part(graph, first, Options(), limits)
@@ -256,7 +256,7 @@ def _write_planned(
 ) -> None:
     """Generate the planned code for `part`, with scalar code unless there is native code."""
     plan = plan_for(part, options, limits)
-    steps, module = plan.schedule, printed(plan)
+    steps, module = plan.schedule, print_plan(plan)
     computes = not options.donated and not options.given
     scalar = scalar_function(steps, options.alone) if computes and not native else None
     if scalar is not None:
@@ -264,8 +264,8 @@ def _write_planned(
         module.functions.append(scalar[1])
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
-    bodies = given_bodies(module, limits)
-    made.written(steps, module)
+    bodies = add_body_runners(module, limits)
+    made.set_text(steps, module)
     made.bodies = bodies
     made.start = made.loaded.function("workspace")
     if any(region.products for region in plan.regions):
@@ -283,7 +283,7 @@ def _has_users(graph: Graph) -> bool:
     )
 
 
-def given_bodies(module: Module, limits: Limits) -> list[Compiled]:
+def add_body_runners(module: Module, limits: Limits) -> list[Compiled]:
     """Add to `module` the runners of its branches and loops; return the code of their bodies."""
     bodies: list[Compiled] = []
     spare: list[Spare] = []
@@ -303,7 +303,7 @@ class _Bodies:
     def code(self, body: Graph) -> Code:
         found = self._compile_body(body, None)
         # Kept alive with the first one: an outer body needs both again.
-        found.numbers = compiled_planned(body, (), Options(), self.limits)
+        found.numbers = compile_planned(body, (), Options(), self.limits)
         return Code(found.run, found.start, found.numbers.scalar)
 
     def trips(self, body: Graph, consts: int, carries: int) -> Code:
@@ -321,7 +321,7 @@ class _Bodies:
 
     def _compile_body(self, body: Graph, trip: tuple[int, int] | None) -> Compiled:
         options = Options(given=tuple(range(len(body.outputs))), trip=trip)
-        found = compiled_planned(body, (), options, self.limits)
+        found = compile_planned(body, (), options, self.limits)
         self.made.append(found)
         return found
 
@@ -329,13 +329,13 @@ class _Bodies:
 def plan_for(graph: Graph, options: Options, limits: Limits) -> Plan:
     """Return the plan of the planned code for `graph`."""
     steps = schedule(graph)
-    found = landings(steps)
+    found = load_copy_elision(steps)
     if found is not None:
         apart = {k for k, _ in options.donated}.union(options.given)
         outputs = [v for k, v in enumerate(steps.outputs) if k not in apart]
-        steps = found.sunk(steps, CARDS, outputs)
-    steps, regions = arranged(steps, limits, CARDS)
-    plan = planned(steps, regions, options, CARDS)
+        steps = found.sink_parts(steps, CARDS, outputs)
+    steps, regions = arrange_regions(steps, limits, CARDS)
+    plan = plan_schedule(steps, regions, options, CARDS)
     return verify(plan) if debugging.get() else plan
 
 
@@ -375,7 +375,7 @@ def _quiet_context() -> Context:
 def _call_in_form(function: Callable[..., Any], form: Form, arrays: Sequence[Array]) -> list[Any]:
     """Call a function that takes and returns containers; return its leaves as a list."""
     leaves = iter(arrays)
-    given = [put_together(tree, leaves) for _, tree in form.arguments]
+    given = [unflatten_value(tree, leaves) for _, tree in form.arguments]
     return leaves_of(form.results, function(*given), "result")
 
 
@@ -383,7 +383,7 @@ def _arrays_of(code: Compiled, plan: Schedule, options: Options) -> Callable[...
     """Wrap a readable function: convert its results to arrays that share no memory."""
     function, form = code.run, code.graph.form
     nested = is_nested(form)
-    form = None if form is None else form.spelled
+    form = None if form is None else form.plain_form
     types = [plan.types[v] for v in plan.outputs]
     constants = {id(v) for v in code.loaded.namespace.values()}
 

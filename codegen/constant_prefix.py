@@ -8,7 +8,7 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.slices import backward_slice
 
 
-def parted(graph: Graph, once: Sequence[int]) -> tuple[Graph, Graph]:
+def split_constant_prefix(graph: Graph, once: Sequence[int]) -> tuple[Graph, Graph]:
     """Split `f(x) -> y` into `early() -> r` and `late(x, r) -> y`.
 
     `once` are the indices of the equations to move to `early`; none of them depends on an input.

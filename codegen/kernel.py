@@ -25,7 +25,7 @@ from primgraph.ir.frontend.drawable import PICTURES, Drawn
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import require_known
-from primgraph.ir.slices import without_formal
+from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import TensorType
 
 Array = np.ndarray[Any, Any]
@@ -63,7 +63,7 @@ def compile_graph(
     # Native code supports all sizes, too.
     if style not in ("readable", "native"):
         require_known("a kernel", graph)
-    return _build_kernel(without_formal(graph), style, donated, limits, once, handed, loose)
+    return _build_kernel(drop_formal(graph), style, donated, limits, once, handed, loose)
 
 
 class _Call(NamedTuple):
@@ -128,8 +128,8 @@ class Kernel(Fixed, Drawn):
         handed: Sequence[int] = (),
         loose: bool = False,
     ) -> None:
-        recipe = Recipe.of(graph, style, donated or {}, limits, once, handed, loose)
-        _become(self, recipe, recipe.compiled(style))
+        recipe = Recipe.from_parts(graph, style, donated or {}, limits, once, handed, loose)
+        _become(self, recipe, recipe.compile_style(style))
 
     def __call__(self, /, *feeds: Any, out: Any = None, borrow: bool = False, **named: Any) -> Any:
         """Compute the outputs for `feeds`, which are in the order of the graph's inputs.
@@ -153,7 +153,7 @@ class Kernel(Fixed, Drawn):
             return found
         if nested or not plain:
             feeds = tuple(self.graph.in_order(feeds, named))
-        arrays = taken(self, feeds)
+        arrays = convert_feeds(self, feeds)
         runner = self._runner
         if self.donated:
             runner.require_writable(feeds, arrays)
@@ -161,7 +161,7 @@ class Kernel(Fixed, Drawn):
             given = runner.run_into(arrays, out, borrow)
             results: Any = given[0] if self._recipe.is_alone else given
         elif self.handed:
-            results = runner.run_handed(arrays, runner.made())
+            results = runner.run_handed(arrays, runner.allocate_outputs())
         elif alone and scalar is not None and arrays is feeds:
             # The scalar path has been tried.
             results = runner.compute(self._code, arrays)
@@ -199,7 +199,7 @@ class Kernel(Fixed, Drawn):
     def with_clocks(self) -> tuple[Kernel, Clocks, list[int]]:
         """Return a copy with a clock per step, its clocks, and the steps' indices in the graph."""
         clocks: list[Clocks] = []
-        code = self._recipe.compiled(self.style, clocks=clocks)
+        code = self._recipe.compile_style(self.style, clocks=clocks)
         other = object.__new__(Kernel)
         _become(other, self._recipe, code)
         return other, clocks[0], code.positions()
@@ -306,7 +306,7 @@ def _native(name: str) -> Any:
     return getattr(importlib.import_module("primgraph.codegen.native.native"), name)
 
 
-def taken(kernel: Kernel, feeds: Sequence[Any]) -> Sequence[Array]:
+def convert_feeds(kernel: Kernel, feeds: Sequence[Any]) -> Sequence[Array]:
     """Return `feeds`, one per input, as `kernel.fill` takes them; converted only if needed.
 
     Raises `FeedError` for one that does not match.
@@ -402,8 +402,8 @@ def _packed_scalar(
     if scalar is None or pack is None:
         return scalar
 
-    def packed(*feeds: Any) -> Any:
+    def call_packed(*feeds: Any) -> Any:
         found = scalar(*feeds)
         return None if found is None else pack(found)
 
-    return packed
+    return call_packed

@@ -78,7 +78,7 @@ class Loaded:
         found: Callable[..., Any] = self.namespace[name]
         return found
 
-    def failing(self, error: BaseException) -> tuple[int, int]:
+    def find_failing_line(self, error: BaseException) -> tuple[int, int]:
         """Return the line of this module that raised `error`, and its step; -1 if there is none.
 
         Helper functions in the module belong to no step.

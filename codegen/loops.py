@@ -15,7 +15,7 @@ from primgraph.codegen.run.growing import Growing
 from primgraph.ir.dims import TRIPS
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType
-from primgraph.primitives.control import Flow, branch_taken, parted
+from primgraph.primitives.control import Flow, branch_taken, split_operands
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Arrays: TypeAlias = Sequence[Array]
@@ -62,16 +62,16 @@ class Code:
         except IndexError:
             return self._start()
 
-    def give_back(self, workspace: Any) -> None:
+    def release_workspace(self, workspace: Any) -> None:
         self._free.append(workspace)
 
     def once(self, arrays: Arrays, results: Arrays) -> None:
         """Run once."""
         workspace = self.workspace()
         self.trip(workspace, arrays, results)
-        self.give_back(workspace)
+        self.release_workspace(workspace)
 
-    def alone(self, spare: list[Spare], arrays: Arrays, results: Arrays) -> None:
+    def run_once(self, spare: list[Spare], arrays: Arrays, results: Arrays) -> None:
         """Run once, and drop the workspace of the other code that `spare` holds."""
         try:
             code, workspace = spare.pop()
@@ -118,7 +118,7 @@ def runner_of(step: Step, compiler: Compiler, spare: list[Spare]) -> Runner:
     assert regions is not None
     match regions.flow:
         case Flow.ONCE:
-            return partial(compiler.code(regions.bodies[0]).alone, spare)
+            return partial(compiler.code(regions.bodies[0]).run_once, spare)
         case Flow.CHOICE:
             return _branches([compiler.code(branch) for branch in regions.bodies])
         case Flow.ROWS:
@@ -150,7 +150,7 @@ class _Scan:
 
     def __call__(self, arrays: Arrays, results: Arrays) -> None:
         given = [_plain(a) for a in arrays]
-        fixed, state, xs = parted(given[self.counted :], self.consts, self.carries)
+        fixed, state, xs = split_operands(given[self.counted :], self.consts, self.carries)
         count = self.length
         if self.counted:
             count = max(int(given[0]), 0)
@@ -211,7 +211,7 @@ class _Scan:
             for _, both, *more in zip(*rows, strict=False):
                 operands = [*fixed, *both[: self.carries], *more[:given]]
                 code.trip(workspace, operands, [*both[self.carries :], *more[given:]])
-        code.give_back(workspace)
+        code.release_workspace(workspace)
 
     def _compile_bodies(self) -> Code:
         return self.compiler.trips(self.body, self.consts, self.carries)
@@ -279,8 +279,8 @@ class _While:
             code.trip(workspace, [*fixed, *state], [*one, *[_row(y, trips) for y in ys]])
             state, one, other = one, other, one
             trips += 1
-        test.give_back(asking)
-        code.give_back(workspace)
+        test.release_workspace(asking)
+        code.release_workspace(workspace)
         return trips, state
 
     def _compile_bodies(self) -> tuple[Code, Code]:

@@ -9,12 +9,12 @@ from typing import Any, final
 
 from primgraph.codegen.compiled import (
     Compiled,
-    compiled_planned,
-    compiled_readable,
+    compile_planned,
+    compile_readable,
     plan_for,
     plan_with_bodies,
 )
-from primgraph.codegen.constant_prefix import parted
+from primgraph.codegen.constant_prefix import split_constant_prefix
 from primgraph.codegen.emit.clocks import Clocks
 from primgraph.codegen.plan.program import Options, Plan
 from primgraph.codegen.plan.storage.limits import Limits, default_limits
@@ -43,7 +43,7 @@ class Recipe:
     loose: bool
 
     @classmethod
-    def of(
+    def from_parts(
         cls,
         graph: Graph,
         style: str,
@@ -80,7 +80,7 @@ class Recipe:
         """Return whether readable code runs, alone or as the fallback of native code."""
         return self.style == "readable" or (self.style == "native" and bool(self.graph.sizes))
 
-    def compiled(
+    def compile_style(
         self,
         style: str,
         given: Sequence[int] | None = None,
@@ -93,11 +93,11 @@ class Recipe:
         """
         native, options = style == "native" and clocks is None, self._options(given)
         if style == "readable":
-            return compiled_readable(self.graph, self._options(), clocks)
+            return compile_readable(self.graph, self._options(), clocks)
         if self.is_generic:
-            return compiled_readable(self.graph, options, clocks, native=native)
+            return compile_readable(self.graph, options, clocks, native=native)
         limits = self.limits or default_limits()
-        return compiled_planned(self.graph, self.once, options, limits, clocks, native=native)
+        return compile_planned(self.graph, self.once, options, limits, clocks, native=native)
 
     def _options(self, given: Sequence[int] | None = None) -> Options:
         alone = self.is_alone and given is None
@@ -111,7 +111,7 @@ class Recipe:
         """
         graph, options = self.graph, self._options()
         if self.once:
-            first, graph = parted(graph, self.once)
+            first, graph = split_constant_prefix(graph, self.once)
             options = replace(options, kept=len(first.outputs))
         limits = self.limits or default_limits()
         plan = plan_with_bodies(graph, options, limits)
@@ -125,7 +125,7 @@ class Recipe:
         """Return the plan of the part that is computed once, and its result size; or None."""
         if not self.once:
             return None
-        first, _ = parted(self.graph, self.once)
+        first, _ = split_constant_prefix(self.graph, self.once)
         plan = plan_for(first, Options(), self.limits or default_limits())
         return plan, sum(t.nbytes for t in first.output_types)
 

@@ -93,10 +93,10 @@ class Runner:
     def code_of(self, style: str) -> Compiled:
         """Return the code of that style, which may differ from the one that runs."""
         if style not in self._codes:
-            self._codes[style] = self.recipe.compiled(style)
+            self._codes[style] = self.recipe.compile_style(style)
         return self._codes[style]
 
-    def made(self) -> list[Array]:
+    def allocate_outputs(self) -> list[Array]:
         """Return new arrays for the outputs that are handed."""
         types = [self.graph.outputs[k].type for k in self.handed]
         return [np.empty(t.shape, t.dtype) for t in types]
@@ -173,7 +173,7 @@ class Runner:
         """Return code that writes all outputs into given arrays."""
         if self._into is None:
             style = "native" if self.recipe.style == "native" else "planned"
-            self._into = self.recipe.compiled(style, range(len(self.graph.outputs)))
+            self._into = self.recipe.compile_style(style, range(len(self.graph.outputs)))
         return self._into
 
     def require_writable(self, feeds: Sequence[Any], arrays: Sequence[Array]) -> None:
@@ -213,9 +213,9 @@ def _shared_position(arrays: Sequence[Array], donated: Set[int]) -> int | None:
 def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:
     """Return the error with the equation, the kernel's line, and the user's source line."""
     for body in code.bodies:
-        if body.failing(error)[1] >= 0:
+        if body.find_failing_line(error)[1] >= 0:
             return _failure(body, body.graph, error)
-    line, i = code.failing(error)
+    line, i = code.find_failing_line(error)
     cause = f"{error.__class__.__name__}: {error}"
     if i < 0:
         return run_error(error)(f"kernel {graph.name} failed: {cause}")

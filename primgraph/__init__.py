@@ -181,5 +181,5 @@ def _instead(name: str) -> str:
         home = getattr(getattr(room, name, None), "__module__", "")
         if home.startswith(room.__name__):
             return f"there is pg.{place}.{name}. {near_matches(name, __all__)}".rstrip()
-    found: str = import_module("primgraph.operators.advice").on_function(name)
+    found: str = import_module("primgraph.operators.advice").hint_function(name)
     return found

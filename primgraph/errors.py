@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from primgraph.base.frames import rendered, shorten_tracebacks
+from primgraph.base.frames import format_traceback, shorten_tracebacks
 from primgraph.base.user_lines import Source, caller
 
 # Prefix of the line of a message that says where the user wrote the faulty code.
@@ -58,7 +58,7 @@ class PrimgraphError(RuntimeError):
     def _render_traceback_(self) -> list[str]:
         """Return IPython's traceback: the user's frames, counts of primgraph's frames, the
         message."""
-        return rendered(self, str(self), whole=self._is_ours)
+        return format_traceback(self, str(self), whole=self._is_ours)
 
 
 class BuildError(PrimgraphError):

@@ -14,7 +14,7 @@ from primgraph.errors import CheckError, unknown_name
 from primgraph.inspect.check import check_grads
 from primgraph.ir.builder import Builder
 from primgraph.ir.facts.ranges import DOMAIN, FINITE_SLOPE, RANGE, Range
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Fact, Linear, Primitive, lookup, primitive, registered
@@ -96,7 +96,7 @@ _ROUNDING = 64
 _SAMPLES = 3
 
 
-@checked
+@check_arguments
 def check_primitive(op: Primitive[Any], *operands: Any, **params: Any) -> None:
     """Check everything that `op` declares against its `impl`, on these operands.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import numpy as np
 
 from primgraph.errors import ArgumentError, unknown_name
-from primgraph.ir.frontend.signature import applied, checked_methods
+from primgraph.ir.frontend.signature import call_user_function, checked_methods
 from primgraph.ir.types import DType, Shape
 
 __all__ = [
@@ -166,7 +166,7 @@ def first_array(
     >>> pg.initializers.first_array(one, (2,), np.dtype("float32"), rng)
     array([1., 1.], dtype=float32)
     """
-    array = np.asarray(applied(initializer, shape, dtype, rng))
+    array = np.asarray(call_user_function(initializer, shape, dtype, rng))
     if array.shape != shape or not np.can_cast(array.dtype, dtype, "same_kind"):
         raise ArgumentError(f"it gives shape {array.shape} and dtype {array.dtype}")
     return array.astype(dtype, order="C")

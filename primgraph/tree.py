@@ -19,8 +19,8 @@ import numpy as np
 
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend import containers
-from primgraph.ir.frontend.containers import Flatten, Tree, Unflatten, opened, registered
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.containers import Flatten, Tree, Unflatten, open_container, registered
+from primgraph.ir.frontend.signature import check_arguments
 
 __all__ = [
     "Structure",
@@ -57,15 +57,15 @@ class Structure:
 
     def __str__(self) -> str:
         """Print as Python would, with a star for each leaf."""
-        return self.written(repeat("*"))
+        return self.format_leaves(repeat("*"))
 
-    def written(self, leaves: Iterator[str]) -> str:
+    def format_leaves(self, leaves: Iterator[str]) -> str:
         """Print as Python would, with the next of `leaves` for each leaf."""
         if self.kind is None:
             return next(leaves)
         if self.kind is NoneType:
             return "None"
-        texts = [part.written(leaves) for part in self.parts]
+        texts = [part.format_leaves(leaves) for part in self.parts]
         if self.kind is tuple:
             return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
         if self.kind is list:
@@ -79,7 +79,7 @@ class Structure:
 LEAF = Structure(None)
 
 
-@checked
+@check_arguments
 def register(kind: type[Any], flatten: Flatten, unflatten: Unflatten) -> None:
     """Register class `kind`, without its subclasses, as a container of arrays.
 
@@ -111,24 +111,26 @@ def flatten(
     deeper than 100 levels, such as one that contains itself.
     """
     leaves: list[Any] = []
-    return leaves, _flattened(value, is_leaf, leaves, 0)
+    return leaves, _flatten_value(value, is_leaf, leaves, 0)
 
 
-def _flattened(
+def _flatten_value(
     value: Any, is_leaf: Callable[[Any], bool] | None, leaves: list[Any], depth: int
 ) -> Structure:
     if depth > _DEEPEST:
         raise ArgumentError(f"containers are nested deeper than {_DEEPEST}, or in themselves")
-    found = None if is_leaf is not None and is_leaf(value) else _opened(value)
+    found = None if is_leaf is not None and is_leaf(value) else _open_container(value)
     if found is None:
         leaves.append(value)
         return LEAF
     kind, keys, items, rest = found
-    parts = tuple([_flattened(item, is_leaf, leaves, depth + 1) for item in items])
+    parts = tuple([_flatten_value(item, is_leaf, leaves, depth + 1) for item in items])
     return Structure(kind, keys, parts, rest)
 
 
-def _opened(value: Any) -> tuple[type[Any], tuple[Hashable, ...], Sequence[Any], Hashable] | None:
+def _open_container(
+    value: Any,
+) -> tuple[type[Any], tuple[Hashable, ...], Sequence[Any], Hashable] | None:
     """Return class, keys, parts and data of a container; None for a leaf."""
     plain = type(value)
     if plain in _PLAIN_LEAVES:
@@ -144,7 +146,7 @@ def _opened(value: Any) -> tuple[type[Any], tuple[Hashable, ...], Sequence[Any],
         if len(set(columns)) < len(columns):
             raise ArgumentError(f"columns of a DataFrame have one name: {columns!r:.100}")
         return dict, columns, [value[name].to_numpy() for name in columns], None
-    return opened(value)
+    return open_container(value)
 
 
 def _is_frame(value: Any) -> bool:
@@ -162,14 +164,14 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     wanted = count(structure)
     if len(given) != wanted:
         raise ArgumentError(f"{structure} has {wanted} leaves, and {len(given)} are given")
-    return _built(structure, iter(given))
+    return _build_value(structure, iter(given))
 
 
-def _built(structure: Structure, leaves: Iterator[Any]) -> Any:
+def _build_value(structure: Structure, leaves: Iterator[Any]) -> Any:
     kind = structure.kind
     if kind is None:
         return next(leaves)
-    items = [_built(part, leaves) for part in structure.parts]
+    items = [_build_value(part, leaves) for part in structure.parts]
     if kind is list:
         return items
     if kind is tuple:
@@ -212,7 +214,7 @@ def map(function: Callable[..., Any], value: Any, *others: Any) -> Any:
         if like != built:
             raise ArgumentError(f"the containers differ: {built} and {like}")
         columns.append(listed)
-    return _built(built, iter([function(*row) for row in zip(*columns, strict=True)]))
+    return _build_value(built, iter([function(*row) for row in zip(*columns, strict=True)]))
 
 
 def paths(value: Any, root: str = "") -> list[str]:
@@ -250,19 +252,21 @@ def form(structure: Structure) -> Tree:
     return containers.Branch(structure.kind, keys, parts, structure.rest)
 
 
-def spread(values: Any, structure: Structure, what: str) -> list[Any]:
+def broadcast_prefix(values: Any, structure: Structure, what: str) -> list[Any]:
     """Return one of `values` for each leaf of `structure`; `values` may be a prefix of it.
 
     A value stands for all leaves below it. Raises `ArgumentError`, about `what`, if the containers
     do not match.
     """
     found: list[Any] = []
-    _spread(values, structure, what, "", found)
+    _broadcast_prefix(values, structure, what, "", found)
     return found
 
 
-def _spread(values: Any, structure: Structure, what: str, path: str, found: list[Any]) -> None:
-    opened = None if values is None else _opened(values)
+def _broadcast_prefix(
+    values: Any, structure: Structure, what: str, path: str, found: list[Any]
+) -> None:
+    opened = None if values is None else _open_container(values)
     if opened is None:
         found += [values] * count(structure)
         return
@@ -275,7 +279,7 @@ def _spread(values: Any, structure: Structure, what: str, path: str, found: list
         )
     below = dict(zip(keys, items, strict=True))
     for key, part in zip(structure.keys, structure.parts, strict=True):
-        _spread(below[key], part, what, f"{path}{_access(kind, key)}", found)
+        _broadcast_prefix(below[key], part, what, f"{path}{_access(kind, key)}", found)
 
 
 def __dir__() -> list[str]:

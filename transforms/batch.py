@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from primgraph.errors import BuildError, MissingRuleError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.rebuild import NOWHERE, copy, require_primitive, written
-from primgraph.ir.types import leading
+from primgraph.ir.rebuild import NOWHERE, copy, origin_lines, require_primitive
+from primgraph.ir.types import add_leading_axis
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 
@@ -33,10 +33,10 @@ def batch(graph: Graph, size: int, axes: Sequence[int | None] | None = None) -> 
     chosen = (0,) * len(graph.inputs) if axes is None else tuple(axes)
     if len(chosen) != len(graph.inputs) or not set(chosen) <= {0, None}:
         raise BuildError(f"axes are 0 or None, one for each of {len(graph.inputs)} inputs")
-    return batched(graph, size, chosen, [True] * len(graph.outputs))
+    return batch_graph(graph, size, chosen, [True] * len(graph.outputs))
 
 
-def batched(
+def batch_graph(
     graph: Graph, size: int, axes: Sequence[int | None], everywhere: Sequence[bool]
 ) -> Graph:
     """Batch `graph`; outputs equal for all samples are broadcast only if `everywhere` says so.
@@ -47,7 +47,7 @@ def batched(
     moved: dict[Value, Value] = {}
     having: set[Value] = set()
     for value, axis in zip(graph.inputs, axes, strict=True):
-        type = value.type if axis is None else leading(size, value.type)
+        type = value.type if axis is None else add_leading_axis(size, value.type)
         moved[value] = builder.input(type, value.hint)
         if axis is not None:
             having.add(value)
@@ -62,7 +62,7 @@ def batched(
             try:
                 rule = op.batch_rule
             except MissingRuleError as error:
-                raise error.located(written(eqn)) from None
+                raise error.located(origin_lines(eqn)) from None
             flags = tuple(v in having for v in eqn.inputs)
             result = rule(flags, *(moved[v] for v in eqn.inputs), **eqn.kwargs)
             moved.update(zip(eqn.outputs, result if op.multiple else (result,), strict=True))

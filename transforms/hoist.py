@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from primgraph.ir.dims import of_one_trip
+from primgraph.ir.dims import single_row_size
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import require_primitive
 from primgraph.transforms.dataflow.contract import primitives_only, transform
@@ -97,4 +97,4 @@ def _used_values(body: Iterable[Equation], outputs: Iterable[Value]) -> set[Valu
 def _elements(body: Iterable[Equation]) -> int:
     """Return the number of elements read and written, without views and constants."""
     paid = (e for e in body if not _is_free(e))
-    return sum(of_one_trip(v.type.size) for e in paid for v in (*e.inputs, *e.outputs))
+    return sum(single_row_size(v.type.size) for e in paid for v in (*e.inputs, *e.outputs))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from primgraph.ir.graph import Graph
-from primgraph.ir.sizes import at_sizes, checked_sizes
+from primgraph.ir.sizes import checked_sizes, specialize_graph
 from primgraph.transforms.dataflow.contract import transform
 
 
@@ -21,4 +21,4 @@ def instantiate(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     >>> pg.transforms.instantiate(graph, {"N": 5}).inputs[0].type
     f64[5]
     """
-    return at_sizes(graph, checked_sizes(sizes))
+    return specialize_graph(graph, checked_sizes(sizes))

@@ -16,15 +16,15 @@ from primgraph.ir.rebuild import (
     derived_source,
     input_positions,
     keep,
+    origin_lines,
     rebuild,
     require_primitive,
-    written,
 )
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.linear_algebra.spectral_derivatives import PUSHFORWARD_AROUND
 from primgraph.primitives.linear_algebra.ties import Probe
-from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.activity import dependent_values
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.masks.masks import Masking, masks_of
 from primgraph.transforms.dataflow.region_interface import is_mark
@@ -61,10 +61,10 @@ def linearize(
       return %1, %3
     }
     """
-    return linearized(graph, wrt, role=role, given=given, closed=closed)[0]
+    return linearize_with_map(graph, wrt, role=role, given=given, closed=closed)[0]
 
 
-def linearized(
+def linearize_with_map(
     graph: Graph,
     wrt: Sequence[int | Value] | None = None,
     *,
@@ -73,7 +73,7 @@ def linearized(
     closed: bool = True,
 ) -> tuple[Graph, dict[Value, Value]]:
     """Return the graph of `linearize`, and the map from values of `graph` to its values."""
-    seeds = differentiated(graph, wrt)
+    seeds = differentiable_values(graph, wrt)
     builder, moved = rebuild(graph)
     tangents = {v: builder.input(v.type) for v in seeds}
     with builder:
@@ -84,7 +84,7 @@ def linearized(
     return builder.graph(outputs, f"{graph.name}_jvp"), moved
 
 
-def differentiated(graph: Graph, wrt: Sequence[int | Value] | None) -> list[Value]:
+def differentiable_values(graph: Graph, wrt: Sequence[int | Value] | None) -> list[Value]:
     """Return the values that `wrt` names; raise unless all have an inexact dtype."""
     if wrt is None:
         return [v for v in graph.inputs if v.type.is_inexact]
@@ -118,7 +118,9 @@ def push_forward(
     seeds = dict(tangents)
     sources = list(seeds)
     masks = Masking(
-        masks_of(graph, depending(graph, sources, by_tangents=True), sources, given), graph, moved
+        masks_of(graph, dependent_values(graph, sources, by_tangents=True), sources, given),
+        graph,
+        moved,
     )
     for eqn in _iter_active(builder, graph, moved, tangents, masks):
         builder.source = derived_source(eqn, role)
@@ -154,7 +156,7 @@ class _Around:
             key = (values, gradient, at_zero)
             if key not in probes.found:
                 tangents = dict.fromkeys(sources, direction)
-                part = probes.between(sources, gradient)
+                part = probes.cut_subgraph(sources, gradient)
                 push_forward(self.builder, part, dict(self.moved), tangents, probes=probes)
                 zeros = zeros_like(self.moved[gradient])
                 probes.found[key] = tangents.get(gradient, zeros)
@@ -209,7 +211,7 @@ def _tangents(
     z: Any = results if op.multiple else results[0]
     dx = masks.tangents(eqn, dx)
     if op.pushforward_rule is not None:
-        eqn, places = masks.opened(eqn)
+        eqn, places = masks.open_bodies(eqn)
         x, dx = [moved[v] for v in eqn.inputs], {places[i]: d for i, d in dx.items()}
         found: Tangents = op.pushforward_rule(x, dx, turned, **eqn.kwargs)
         return found
@@ -265,7 +267,7 @@ def _apply_rule(
     if rule is None:
         raise MissingRuleError(
             f"primitive {op.name} has no jvp rule for operand {position}",
-            origin=written(eqn),
+            origin=origin_lines(eqn),
             hint=f"declare one with @{op.name}.jvp({position})",
         )
     found = rule(*given, **eqn.kwargs)

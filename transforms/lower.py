@@ -39,21 +39,21 @@ def lower(
     if not any(expands(eqn.op) or eqn.op.has_bodies for eqn in graph.body):
         return graph
 
-    def lowered(body: Graph) -> Graph:
+    def lower_body(body: Graph) -> Graph:
         return lower(body, allow, deny)
 
     builder, moved = rebuild(graph, expands)
     decomposed: dict[Hashable, Graph] = {}
     for eqn in graph.body:
         if not expands(eqn.op):
-            keep(builder, map_bodies(eqn, lowered), moved)
+            keep(builder, map_bodies(eqn, lower_body), moved)
             continue
         key = (eqn.op, tuple([v.type for v in eqn.inputs]), bits(eqn.params))
         if key not in decomposed:
             decomposed[key] = _decomposition(eqn, expands)
         part = decomposed[key]
         inner = {v: moved[w] for v, w in zip(part.inputs, eqn.inputs, strict=True)}
-        source = (eqn.source or NOWHERE).within(eqn.op.name)
+        source = (eqn.source or NOWHERE).mark_operator(eqn.op.name)
         builder.begin_call()
         builder.add_all(part.body, inner, partial(builder.copy, source=source))
         result = inner.get(part.outputs[0], part.outputs[0])

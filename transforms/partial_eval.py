@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 from primgraph.errors import MissingRuleError
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.rebuild import NOWHERE, copy, rebuild, require_primitive, written
+from primgraph.ir.rebuild import NOWHERE, copy, origin_lines, rebuild, require_primitive
 
 
-def separated(graph: Graph, linear: Collection[Value]) -> Graph:
+def separate_linear(graph: Graph, linear: Collection[Value]) -> Graph:
     """Rewrite `graph` so that all or no results of each equation depend on `linear`.
 
     Only equations with bodies need this: in others, one linear operand makes all results linear.
@@ -28,7 +28,7 @@ def separated(graph: Graph, linear: Collection[Value]) -> Graph:
                 try:
                     results = rule(flags, *inputs, **eqn.kwargs)
                 except MissingRuleError as error:
-                    raise error.located(written(eqn)) from None
+                    raise error.located(origin_lines(eqn)) from None
                 moved.update(zip(eqn.outputs, results, strict=True))
             for made in builder.body[seen:]:
                 if not depending.isdisjoint(made.inputs):

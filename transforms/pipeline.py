@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import final
 
 from primgraph.errors import ArgumentError
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Graph
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives.linear_algebra import (
@@ -20,7 +20,7 @@ from primgraph.primitives.linear_algebra import (
     spectra,
     systems,
 )
-from primgraph.transforms.loops.implicit_solution import iterated
+from primgraph.transforms.loops.implicit_solution import expand_solutions
 from primgraph.transforms.loops.split_loops import split_loops
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
@@ -83,7 +83,7 @@ _REQUIRED = ("lower", "iterated")
 # The pipeline; docs/guide/passes.md describes each pass.
 PASSES: list[Pass] = [
     Pass(lower, cleans=False),
-    Pass(iterated, applies=_has_bodies, cleans=False),
+    Pass(expand_solutions, applies=_has_bodies, cleans=False),
     Pass(clean_up),
     Pass(structure, applies=_has_matrices),
     Pass(values_alone, applies=_has_matrices, cleans=False),
@@ -97,7 +97,7 @@ PASSES: list[Pass] = [
 _SKIPPED_ALWAYS = tuple(os.environ.get("PRIMGRAPH_SKIP_PASSES", "").replace(",", " ").split())
 
 
-@checked
+@check_arguments
 def add_pass(
     function: Callable[..., Graph],
     *,
@@ -166,7 +166,7 @@ def skipped(skip: Collection[str]) -> frozenset[str]:
     return names
 
 
-def optimized(graph: Graph, math: str = "exact", skip: Collection[str] = ()) -> Graph:
+def optimize_graph(graph: Graph, math: str = "exact", skip: Collection[str] = ()) -> Graph:
     """Apply the passes that hold at level `math` to `graph`, but those in `skip`."""
     check_level(math)
     left_out = skipped(skip)

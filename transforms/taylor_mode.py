@@ -11,16 +11,16 @@ from primgraph.errors import MissingRuleError, OptionError
 from primgraph.ir.builder import Builder
 from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.rebuild import derived_source, keep, rebuild, require_primitive, written
-from primgraph.primitives.constants import filled
-from primgraph.transforms.dataflow.activity import depending
+from primgraph.ir.rebuild import derived_source, keep, origin_lines, rebuild, require_primitive
+from primgraph.primitives.constants import filled_constant
+from primgraph.transforms.dataflow.activity import dependent_values
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.masks.masks import Masking, masks_of
 from primgraph.transforms.dataflow.region_interface import is_mark
-from primgraph.transforms.linearize import differentiated
+from primgraph.transforms.linearize import differentiable_values
 from primgraph.transforms.loops import taylor_loops  # noqa: F401
 from primgraph.transforms.taylor_series.jets import Jets
-from primgraph.transforms.taylor_series.series import Row, Rows, Series, scaled
+from primgraph.transforms.taylor_series.series import Row, Rows, Series, scale_value
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -60,10 +60,10 @@ def taylor(
       return %1, %2, %6
     }
     """
-    return expanded(graph, order, wrt, seeds=seeds, given=given)[0]
+    return expand_series(graph, order, wrt, seeds=seeds, given=given)[0]
 
 
-def expanded(
+def expand_series(
     graph: Graph,
     order: int,
     wrt: Sequence[int | Value] | None = None,
@@ -78,14 +78,14 @@ def expanded(
     """
     if order < 1:
         raise OptionError(f"derivatives have orders from 1 on, not {order}")
-    places = differentiated(graph, wrt)
+    places = differentiable_values(graph, wrt)
     orders = [range(1, order + 1)] * len(places) if seeds is None else seeds
     builder, moved = rebuild(graph)
     with builder:
         series = _Propagation(builder, order)
         for value, present in zip(places, orders, strict=True):
             known = {k: builder.input(value.type) for k in present}
-            series.seeds[value] = {k: scaled(d, 1 / unit(k)) for k, d in known.items()}
+            series.seeds[value] = {k: scale_value(d, 1 / unit(k)) for k, d in known.items()}
         series.follow(graph, moved, given)
         outputs = [moved[v] for v in graph.outputs]
         for value in graph.outputs:
@@ -137,7 +137,7 @@ class _Propagation:
     ) -> None:
         """Record values and coefficients of all equations of `graph`."""
         sources = list(self.seeds)
-        active = depending(graph, sources, by_tangents=True)
+        active = dependent_values(graph, sources, by_tangents=True)
         masks = Masking(masks_of(graph, active, sources, given), graph, moved)
         for value in graph.inputs:
             if value in self.seeds:
@@ -162,7 +162,7 @@ class _Propagation:
         """Return the derivatives of a value of the graph, of all orders, with zeros."""
         known = self.coefficients(value)
         return [
-            scaled(known[k], unit(k)) if k in known else filled(0, value.type)
+            scale_value(known[k], unit(k)) if k in known else filled_constant(0, value.type)
             for k in range(1, self.order + 1)
         ]
 
@@ -197,7 +197,7 @@ class _Propagation:
         given = [self._series.get(v) or self._jets.constant(moved[v]) for v in eqn.inputs]
         opened, operands = eqn, given
         if op.pushforward_rule is not None:
-            opened, places = masks.opened(eqn)
+            opened, places = masks.open_bodies(eqn)
             operands = [self._jets.constant(moved[v]) for v in opened.inputs]
             for i, series in zip(places, given, strict=True):
                 operands[i] = series
@@ -210,7 +210,7 @@ class _Propagation:
                 for series in results:
                     series[k]
         except MissingRuleError as error:
-            raise error.located(written(eqn)) from None
+            raise error.located(origin_lines(eqn)) from None
         if not plain or eqn in masks.masks.results:
             results = self._mask_results(
                 eqn, [moved[v] for v in eqn.outputs], operands, results, masks

@@ -15,16 +15,16 @@ from primgraph.ir.rebuild import (
     NOWHERE,
     full_value,
     input_positions,
+    origin_lines,
     require_primitive,
-    turned_source,
-    written,
+    transposed_source,
 )
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import zeros_like
 from primgraph.transforms.dataflow.contract import primitives_only, transform
-from primgraph.transforms.loops.stacks import added
-from primgraph.transforms.optimize.prune_bodies import pruned
-from primgraph.transforms.partial_eval import separated
+from primgraph.transforms.loops.stacks import add_stacks
+from primgraph.transforms.optimize.prune_bodies import prune_bodies
+from primgraph.transforms.partial_eval import separate_linear
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -48,12 +48,12 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
     dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
     if graph.has_bodies:
         # An unused operand would get a cotangent of zeros instead of none.
-        graph = pruned(separated(graph, dx), deep=True)
+        graph = prune_bodies(separate_linear(graph, dx), deep=True)
     return transpose_separated(graph, wrt)
 
 
 def transpose_separated(graph: Graph, wrt: Sequence[int]) -> Graph:
-    """Transpose a graph that `separated` has split, or a body in such a graph.
+    """Transpose a graph that `separate_linear` has split, or a body in such a graph.
 
     Its bodies are separated at every depth; separating again at each level would take quadratic
     time.
@@ -61,7 +61,7 @@ def transpose_separated(graph: Graph, wrt: Sequence[int]) -> Graph:
     dx = [graph.inputs[i] for i in wrt]
     if graph.has_bodies:
         # A carry that no output needs has a tangent, and would get a cotangent of zeros.
-        graph = pruned(graph)
+        graph = prune_bodies(graph)
     linear = set(dx)
     builder = Builder(f"{graph.name}_t", source=NOWHERE)
     for value in graph.inputs:
@@ -76,7 +76,7 @@ def transpose_separated(graph: Graph, wrt: Sequence[int]) -> Graph:
             _check_output(builder, place, value, linear, moved)
             _accumulate(cts, value, ct)
         for eqn in reversed(equations):
-            builder.source = turned_source(eqn)
+            builder.source = transposed_source(eqn)
             _pull_back(builder, eqn, linear, moved, cts)
         found = [cts[v] if v in cts else zeros_like(v) for v in dx]
     return builder.graph(found)
@@ -109,7 +109,7 @@ def _check_output(
 
 
 def _accumulate(cts: dict[Value, Value], value: Value, ct: Value) -> None:
-    cts[value] = added(cts[value], ct) if value in cts else ct
+    cts[value] = add_stacks(cts[value], ct) if value in cts else ct
 
 
 def _pull_back(
@@ -136,7 +136,7 @@ def _pull_back(
     try:
         rule = op.transpose_rule
     except MissingRuleError as error:
-        raise error.located(written(eqn)) from None
+        raise error.located(origin_lines(eqn)) from None
     results = rule(filled if op.multiple else filled[0], *operands, **eqn.kwargs)
     for value, ct in zip(eqn.inputs, results, strict=True):
         if value in linear and ct is not None:
@@ -168,4 +168,4 @@ def _check_linear(
         fault = f"{op.name} adds a constant, which makes it affine"
     else:
         return
-    raise MissingRuleError(f"the graph is not linear: {fault}", origin=written(eqn))
+    raise MissingRuleError(f"the graph is not linear: {fault}", origin=origin_lines(eqn))

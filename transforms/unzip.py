@@ -11,7 +11,7 @@ from primgraph.ir.slices import forward_slice
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.edits import dead_code
 from primgraph.transforms.loops.stacks import with_loops
-from primgraph.transforms.partial_eval import separated
+from primgraph.transforms.partial_eval import separate_linear
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -38,7 +38,7 @@ def unzip(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, Graph]:
     """
     dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
     if graph.has_bodies:
-        graph = separated(graph, dx)
+        graph = separate_linear(graph, dx)
     linear = forward_slice(graph.body, dx)
     tangent_body = [e for e in graph.body if e.outputs[0] in linear]
     used = {v for e in tangent_body for v in e.inputs} - linear

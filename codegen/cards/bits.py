@@ -11,7 +11,7 @@ from primgraph.codegen.cards.spelling.complex_step import (
     ANALYTIC,
     ComplexStep,
     as_on_reals,
-    everywhere,
+    smooth_everywhere,
 )
 from primgraph.codegen.cards.spelling.notation import AND, ATOM, OR, UNARY, XOR
 from primgraph.codegen.cards.spelling.ufuncs import ufunc
@@ -37,6 +37,8 @@ CARDS: dict[Op, Card] = {
     p.gcd: _bits("gcd"),
     p.nextafter: replace(
         _bits("nextafter"),
-        complex_step=ComplexStep(as_on_reals(np.nextafter), partial=False, smooth=everywhere),
+        complex_step=ComplexStep(
+            as_on_reals(np.nextafter), partial=False, smooth=smooth_everywhere
+        ),
     ),
 }

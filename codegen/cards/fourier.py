@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import log2
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.shapes import along_another
+from primgraph.codegen.cards.shapes import role_along_axis
 from primgraph.codegen.cards.spelling.notation import Read, Target, Text, Write, extent
 from primgraph.codegen.plan.axis_semantics import Axes, Blocking, Role
 from primgraph.codegen.plan.schedule import Step
@@ -85,6 +85,6 @@ def _transform(read: Read, write: Write, blocking: Blocking) -> Card:
 
 CARDS: dict[Op, Card] = {
     p.fft: _transform(_read_fft, _write_fft, Blocking(_batch_axis_role, 0, "")),
-    p.rfft: _transform(_read_rfft, _write_rfft, Blocking(along_another, 0, "")),
-    p.irfft: _transform(_read_irfft, _write_irfft, Blocking(along_another, 0, "")),
+    p.rfft: _transform(_read_rfft, _write_rfft, Blocking(role_along_axis, 0, "")),
+    p.irfft: _transform(_read_irfft, _write_irfft, Blocking(role_along_axis, 0, "")),
 }

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks
-from primgraph.codegen.cards.shapes import moved, read_copy
+from primgraph.codegen.cards.shapes import moving_card, read_copy
 from primgraph.codegen.cards.spelling.literals import shape_text
 from primgraph.codegen.cards.spelling.notation import ATOM, Target, Text
 from primgraph.codegen.cards.spelling.scalar import Elements, Scalar
@@ -28,7 +28,7 @@ def _subscripts(indices: Sequence[str], axis: int) -> str:
 
 def _read_gather(args: Sequence[Text], step: Step) -> Text:
     chosen = _subscripts([a.code for a in args[1:]], step.params["axis"])
-    return Text(f"{args[0].within(ATOM)}[{chosen}]")
+    return Text(f"{args[0].operand_code(ATOM)}[{chosen}]")
 
 
 def _write_gather(to: Target) -> list[str]:
@@ -54,7 +54,7 @@ def _amend_scatter(name: str, args: Sequence[Text], step: Step) -> str:
 
 
 def _write_scatter(to: Target) -> list[str]:
-    lines = [] if to.taken == 0 else [f"{to.out}[...] = {to.args[0]}"]
+    lines = [] if to.reused_operand == 0 else [f"{to.out}[...] = {to.args[0]}"]
     axis, indices = to.step.params["axis"], to.args[2:]
     index = _index_text(indices, 0) if axis == 0 else ""
     if axis:
@@ -119,20 +119,20 @@ def _scalar_placed(step: Step, operands: Sequence[Elements], in_order: bool) -> 
 
 CARDS: dict[Op, Card] = {
     p.gather: replace(
-        moved(_read_gather, _write_gather, None, Blocking(_rows_of_indices, 1, "")),
+        moving_card(_read_gather, _write_gather, None, Blocking(_rows_of_indices, 1, "")),
         aliases=True,
         fallible=True,
         nanoseconds=per_element(0.5, 0.5),
         scalar=None,
     ),
     p.placed: replace(
-        moved(_read_placed, _write_placed, None, None),
+        moving_card(_read_placed, _write_placed, None, None),
         helper="placed",
         zeroed=True,
         scalar=Scalar(_scalar_placed, 1),
     ),
     p.scatter_add: replace(
-        moved(read_copy, _write_scatter, None, None),
+        moving_card(read_copy, _write_scatter, None, None),
         amend=_amend_scatter,
         # NumPy's `add.at` reads past the end of an operand that it would have to broadcast.
         broadcasts=(0,),

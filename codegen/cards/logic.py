@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.spelling.complex_step import ANALYTIC, ComplexStep, as_on_reals, kinked
+from primgraph.codegen.cards.spelling.complex_step import (
+    ANALYTIC,
+    ComplexStep,
+    as_on_reals,
+    smooth_away_from,
+)
 from primgraph.codegen.cards.spelling.notation import (
     AND,
     COMPARE,
@@ -20,7 +25,7 @@ from primgraph.codegen.cards.spelling.notation import (
     Text,
     number_of,
 )
-from primgraph.codegen.cards.spelling.scalar import Scalar, of_floats, template
+from primgraph.codegen.cards.spelling.scalar import Scalar, float_rule, template
 from primgraph.codegen.cards.spelling.ufuncs import ALL, ufunc
 from primgraph.codegen.plan.axis_semantics import ALIGNED
 from primgraph.codegen.plan.card import Site
@@ -40,7 +45,7 @@ def _comparison(function: Callable[..., Any], infix: str, scalar: Scalar) -> Car
         time=MOVED,
         scalar=scalar,
         complex_step=ComplexStep(
-            as_on_reals(function), partial=False, smooth=kinked(lambda x, y: x - y)
+            as_on_reals(function), partial=False, smooth=smooth_away_from(lambda x, y: x - y)
         ),
         marks=Marks.ENDED,
     )
@@ -81,7 +86,7 @@ def _write_select(to: Target) -> list[str]:
     if _is_bitwise_select(to.step):
         return _chosen_bits(to)
     chosen = f"{to.np('copyto')}({to.out}, {x}, 'same_kind', {condition})"
-    return [chosen] if to.taken == 2 else [f"{to.out}[...] = {y}", chosen]
+    return [chosen] if to.reused_operand == 2 else [f"{to.out}[...] = {y}", chosen]
 
 
 def _is_bitwise_select(step: Step) -> bool:
@@ -126,7 +131,7 @@ def _spare(site: Site) -> list[Place]:
 def _write_unless_nan(to: Target) -> list[str]:
     x, y = to.args
     chosen = f"{to.np('copyto')}({to.out}, {y}, 'same_kind', {to.np('isnan')}({y}))"
-    return [chosen] if to.taken == 0 else [f"{to.out}[...] = {x}", chosen]
+    return [chosen] if to.reused_operand == 0 else [f"{to.out}[...] = {x}", chosen]
 
 
 _SELECT = replace(
@@ -148,10 +153,10 @@ _SELECT = replace(
 CARDS: dict[Op, Card] = {
     p.equal: _comparison(np.equal, "==", template("{} == {}")),
     p.not_equal: _comparison(np.not_equal, "!=", template("{} != {}")),
-    p.greater: _comparison(np.greater, ">", of_floats("{} > {}")),
-    p.greater_equal: _comparison(np.greater_equal, ">=", of_floats("{} >= {}")),
-    p.less: _comparison(np.less, "<", of_floats("{} < {}")),
-    p.less_equal: _comparison(np.less_equal, "<=", of_floats("{} <= {}")),
+    p.greater: _comparison(np.greater, ">", float_rule("{} > {}")),
+    p.greater_equal: _comparison(np.greater_equal, ">=", float_rule("{} >= {}")),
+    p.less: _comparison(np.less, "<", float_rule("{} < {}")),
+    p.less_equal: _comparison(np.less_equal, "<=", float_rule("{} <= {}")),
     p.logical_and: _logical(np.logical_and, "&", AND, "{} and {}"),
     p.logical_or: _logical(np.logical_or, "|", OR, "{} or {}"),
     p.logical_xor: _logical(np.logical_xor, "^", XOR, "{} != {}"),

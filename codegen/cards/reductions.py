@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.shapes import along_another
+from primgraph.codegen.cards.shapes import role_along_axis
 from primgraph.codegen.cards.spelling.complex_step import (
     ANALYTIC,
     MARGIN,
@@ -18,15 +18,15 @@ from primgraph.codegen.cards.spelling.complex_step import (
     ComplexStep,
     Smooth,
     as_on_reals,
-    everywhere,
+    smooth_everywhere,
 )
 from primgraph.codegen.cards.spelling.literals import dtype_text, scalar_text
 from primgraph.codegen.cards.spelling.notation import ATOM, Target, Text
 from primgraph.codegen.cards.spelling.scalar import (
     Elements,
     Scalar,
-    by_element,
-    of_floats,
+    element_rule,
+    float_rule,
     template,
 )
 from primgraph.codegen.plan.axis_semantics import Axes, Blocking, Role
@@ -37,7 +37,7 @@ from primgraph.codegen.plan.storage.places import Place
 from primgraph.codegen.plan.storage.views import view_text
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, INT64, DType
-from primgraph.ir.views import flipped
+from primgraph.ir.views import flip_view
 from primgraph.primitives import reductions as r
 from primgraph.primitives.reductions import safe_squares
 
@@ -97,7 +97,7 @@ def _reduction(
 
 
 def _summation_operands(site: Site) -> Sequence[Place]:
-    return site.summed(site.step.params["axes"])
+    return site.sum_operands(site.step.params["axes"])
 
 
 def _product_with_ones(to: Target) -> str:
@@ -158,8 +158,8 @@ def _widens(dtype: DType) -> bool:
 
 def _read_cumsum(args: Sequence[Text], step: Step) -> Text:
     axis, dtype = step.params["axis"], step.results[0].dtype
-    flip = flipped((axis,)) if step.params["reverse"] else None
-    x = args[0].code if flip is None else view_text(flip, args[0].within(ATOM))
+    flip = flip_view((axis,)) if step.params["reverse"] else None
+    x = args[0].code if flip is None else view_text(flip, args[0].operand_code(ATOM))
     if dtype == FLOAT16:
         total = f"np.cumsum({x}, axis={axis}, dtype=np.float32).astype(np.float16)"
     elif _widens(dtype):
@@ -172,7 +172,7 @@ def _read_cumsum(args: Sequence[Text], step: Step) -> Text:
 def _reversed_parts(site: Site) -> Sequence[Place]:
     if not site.step.params["reverse"]:
         return []
-    flip = flipped((site.step.params["axis"],))
+    flip = flip_view((site.step.params["axis"],))
     return [site.operand_part(0, flip), site.part(flip)]
 
 
@@ -261,7 +261,7 @@ def _scalar_sum(step: Step, operands: Sequence[Elements], in_order: bool) -> lis
     return _sum_of_one(step, operands, in_order)
 
 
-_sum_of_one = by_element(lambda args, step: f"{args[0]} + 0.0")
+_sum_of_one = element_rule(lambda args, step: f"{args[0]} + 0.0")
 
 
 def _scalar_root(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str]:
@@ -337,8 +337,8 @@ CARDS: dict[Op, Card] = {
         "prod",
         "multiply",
         accumulates=True,
-        scalar=of_floats("{}"),
-        complex_step=ANALYTIC._replace(smooth=everywhere),
+        scalar=float_rule("{}"),
+        complex_step=ANALYTIC._replace(smooth=smooth_everywhere),
     ),
     r.reduce_max: _reduction(
         "max",
@@ -374,7 +374,7 @@ CARDS: dict[Op, Card] = {
         read=_read_cumsum,
         write=_write_cumsum,
         needs=_reversed_parts,
-        blocking=Blocking(along_another, 0, ""),
+        blocking=Blocking(role_along_axis, 0, ""),
         nanoseconds=per_element(3.0, 3.0),
         scalar=None,
         complex_step=ANALYTIC,

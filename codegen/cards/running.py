@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.shapes import along_another
+from primgraph.codegen.cards.shapes import role_along_axis
 from primgraph.codegen.cards.spelling.complex_step import ANALYTIC, ComplexStep
 from primgraph.codegen.cards.spelling.literals import dtype_text
 from primgraph.codegen.cards.spelling.notation import Target, Text
@@ -36,7 +36,7 @@ def _accumulation_card(ufunc: str, step: ComplexStep | None) -> Card:
         read=read,
         write=write,
         needs=None,
-        blocking=Blocking(along_another, 0, ""),
+        blocking=Blocking(role_along_axis, 0, ""),
         nanoseconds=per_element(3.0, 3.0),
         scalar=None,
         complex_step=step,

@@ -22,16 +22,16 @@ from primgraph.codegen.plan.storage.places import Place
 from primgraph.codegen.plan.storage.views import tuple_text, view_text
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT64, Shape
-from primgraph.ir.views import Reshape, Slice, part_of, sliced
+from primgraph.ir.views import Reshape, Slice, part_of, slice_view
 from primgraph.primitives import shapes as s
-from primgraph.primitives.shapes import strided
+from primgraph.primitives.shapes import strided_slices
 
 # Up to these limits, of numbers and of copies, copies are faster than a call that joins arrays.
 _FEW_NUMBERS = 256
 _MOST_COPIES = 5
 
 
-def moved(read: Read, write: Write, needs: Needs | None, blocking: Blocking | None) -> Card:
+def moving_card(read: Read, write: Write, needs: Needs | None, blocking: Blocking | None) -> Card:
     """Return the card of a primitive that moves elements to a new array."""
     return plain(
         read=read,
@@ -48,14 +48,14 @@ def moved(read: Read, write: Write, needs: Needs | None, blocking: Blocking | No
 # Views.
 
 
-def viewed(blocking: Blocking) -> Card:
+def view_card(blocking: Blocking) -> Card:
     """Return the card of a primitive that is a view."""
-    return replace(moved(_read_view, _not_written, None, blocking), inline=True)
+    return replace(moving_card(_read_view, _not_written, None, blocking), inline=True)
 
 
 def _read_view(args: Sequence[Text], step: Step) -> Text:
     how = step.form.seen[0]
-    return args[0] if how is None else Text(view_text(how, args[0].within(ATOM)))
+    return args[0] if how is None else Text(view_text(how, args[0].operand_code(ATOM)))
 
 
 def _not_written(to: Target) -> list[str]:
@@ -77,7 +77,7 @@ def _write_copy(to: Target) -> list[str]:
 def _assigned_slice(step: Step) -> Slice | None:
     p, y = step.params, step.operands[1]
     shape = step.results[0].shape
-    return sliced(strided(p["starts"], y.shape, p["steps"], shape), shape)
+    return slice_view(strided_slices(p["starts"], y.shape, p["steps"], shape), shape)
 
 
 def _amend_slice(name: str, args: Sequence[Text], step: Step) -> str:
@@ -95,7 +95,7 @@ def _assigned_part(site: Site) -> list[Place]:
 
 
 def _write_slice_assign(to: Target) -> list[str]:
-    is_there = to.taken == 0 or to.replaced
+    is_there = to.reused_operand == 0 or to.is_overwritten
     lines = [] if is_there else [f"{to.out}[...] = {to.args[0]}"]
     return [*lines, f"{to.parts[0]}[...] = {to.args[1]}"]
 
@@ -113,7 +113,7 @@ def _padding(site: Site) -> list[Place]:
     """Return zero, the padded parts of the result, and the inner part for the operand."""
     dtype, shape = site.step.results[0].dtype, site.step.results[0].shape
     p, size = site.step.params, site.step.operands[0].shape
-    inner = sliced([slice(a, a + n) for a, n in zip(p["low"], size, strict=True)], shape)
+    inner = slice_view([slice(a, a + n) for a, n in zip(p["low"], size, strict=True)], shape)
     zero = site.number(dtype.type(0).item(), dtype)
     edges = _edges(shape, p["low"], p["high"]) or [None]
     return [zero, *map(site.part, edges), site.part(inner)]
@@ -149,7 +149,7 @@ def _joined_parts(site: Site) -> list[Place]:
     """Return the places of very many operands, or of a few short ones; else none."""
     step = site.step
     if len(site.operands) <= WIDEST:
-        if not site.lasting or step.results[0].is_larger(_FEW_NUMBERS):
+        if not site.is_lasting or step.results[0].is_larger(_FEW_NUMBERS):
             return []
         count = len(step.inputs)
         return [
@@ -162,7 +162,7 @@ def _joined_parts(site: Site) -> list[Place]:
 
 
 def _rows(taken: range, count: int) -> Slice | None:
-    return sliced([slice(taken.start, taken.stop, taken.step)], (count,))
+    return slice_view([slice(taken.start, taken.stop, taken.step)], (count,))
 
 
 def _piece(step: Step, position: int) -> Slice | None:
@@ -258,7 +258,7 @@ def _slice(step: Step, axes: Axes) -> Role | None:
     return Role(axis, (axis,)) if every == (0, step.operands[0].shape[axis], 1) else None
 
 
-def along_another(step: Step, axes: Axes) -> Role | None:
+def role_along_axis(step: Step, axes: Axes) -> Role | None:
     """Return the role of a step that works along one axis, other than that of rows."""
     axis = common(axes)
     if axis is None or step.params["axis"] == axis:
@@ -286,20 +286,20 @@ def _blocking(role: Callable[[Step, Axes], Role | None], resized: str = "") -> B
 
 
 CARDS: dict[Op, Card] = {
-    s.reshape: replace(viewed(_blocking(_reshape)), write=_write_copy, needs=_copied_into),
-    s.permute: viewed(_blocking(_permute)),
-    s.broadcast: viewed(_blocking(_broadcast, "shape")),
-    s.reverse: viewed(_blocking(_reverse)),
-    s.slice_: viewed(_blocking(_slice, "sizes")),
-    s.split: viewed(_blocking(along_another)),
+    s.reshape: replace(view_card(_blocking(_reshape)), write=_write_copy, needs=_copied_into),
+    s.permute: view_card(_blocking(_permute)),
+    s.broadcast: view_card(_blocking(_broadcast, "shape")),
+    s.reverse: view_card(_blocking(_reverse)),
+    s.slice_: view_card(_blocking(_slice, "sizes")),
+    s.split: view_card(_blocking(role_along_axis)),
     s.slice_assign: replace(
-        moved(read_copy, _write_slice_assign, _assigned_part, _blocking(_slice_assign)),
+        moving_card(read_copy, _write_slice_assign, _assigned_part, _blocking(_slice_assign)),
         amend=_amend_slice,
         broadcasts=(0, 1),
         in_place=(0,),
     ),
     s.pad: replace(
-        moved(_read_pad, _write_pad, _padding, _blocking(_pad)), scalar=Scalar(_scalar_pad, 1)
+        moving_card(_read_pad, _write_pad, _padding, _blocking(_pad)), scalar=Scalar(_scalar_pad, 1)
     ),
-    s.concat: moved(_read_concat, _write_concat, _joined_parts, _blocking(along_another)),
+    s.concat: moving_card(_read_concat, _write_concat, _joined_parts, _blocking(role_along_axis)),
 }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.shapes import along_another
+from primgraph.codegen.cards.shapes import role_along_axis
 from primgraph.codegen.cards.spelling.notation import Read, Target, Text, Write
 from primgraph.codegen.plan.axis_semantics import Blocking
 from primgraph.codegen.plan.cost_model import Time, per_element
@@ -60,7 +60,7 @@ def _fill_result(read: Read) -> Write:
     return write
 
 
-_ALONG = Blocking(along_another, 0, "")
+_ALONG = Blocking(role_along_axis, 0, "")
 _SORTING, _MOVING, _SEARCHING = (
     per_element(40.0, 40.0),
     per_element(3.0, 3.0),

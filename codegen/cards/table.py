@@ -44,7 +44,7 @@ from primgraph.codegen.plan.axis_semantics import ALIGNED
 from primgraph.codegen.plan.cost_model import MOVED
 from primgraph.codegen.plan.schedule import Step
 from primgraph.errors import BuildError
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.primitive import Op, Primitive
 
 CARDS: dict[Op, Card] = {
@@ -76,7 +76,7 @@ CARDS: dict[Op, Card] = {
 OWN = frozenset(CARDS)
 
 
-@checked
+@check_arguments
 def spell(op: Primitive[Any], expression: str) -> None:
     """Generate this NumPy expression for `op`, instead of a call of its `impl`.
 
@@ -97,7 +97,7 @@ def spell(op: Primitive[Any], expression: str) -> None:
     give_card(op, spelled(op, expression))
 
 
-@checked
+@check_arguments
 def give_card(op: Primitive[Any], card: Card) -> None:
     """Register `card` as what the back end and the tools know of `op`.
 
@@ -114,7 +114,7 @@ def give_card(op: Primitive[Any], card: Card) -> None:
     CARDS[op] = card
 
 
-@checked
+@check_arguments
 def spelled(op: Primitive[Any], expression: str) -> Card:
     """Return the card of a primitive of which only a NumPy expression is known, as in `spell`.
 
@@ -129,7 +129,7 @@ def spelled(op: Primitive[Any], expression: str) -> Card:
 
     def read(args: Sequence[Text], step: Step) -> Text:
         params = {name: _parameter_text(value) for name, value in step.params.items()}
-        text = expression.format(*(a.within(ATOM) for a in args), **params)
+        text = expression.format(*(a.operand_code(ATOM) for a in args), **params)
         whole = isinstance(ast.parse(text, mode="eval").body, ast.Call)
         return Text(text if whole else f"({text})")
 

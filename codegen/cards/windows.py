@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.shapes import moved
+from primgraph.codegen.cards.shapes import moving_card
 from primgraph.codegen.cards.spelling.complex_step import ANALYTIC
 from primgraph.codegen.cards.spelling.literals import shape_text
 from primgraph.codegen.cards.spelling.notation import Target, Text
@@ -21,7 +21,7 @@ from primgraph.codegen.plan.storage.places import Place
 from primgraph.codegen.plan.storage.views import tuple_text
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, Shape
-from primgraph.ir.views import Slice, sliced
+from primgraph.ir.views import Slice, slice_view
 from primgraph.primitives import windows as p
 
 # Maximum number of offsets in a window for which each has a statement of its own.
@@ -64,7 +64,7 @@ def _offset_slice(shape: Shape, axis: int, offset: Sequence[int]) -> Slice | Non
     slices = [slice(0, n) for n in shape]
     for i, k in enumerate(offset):
         slices[axis + i] = slice(k, k + 1)
-    return sliced(slices, shape)
+    return slice_view(slices, shape)
 
 
 def _position_slice(shape: Shape, step: Step, offset: Sequence[int]) -> Slice | None:
@@ -75,7 +75,7 @@ def _position_slice(shape: Shape, step: Step, offset: Sequence[int]) -> Slice | 
     slices = [slice(0, n) for n in shape]
     steps, apart = step.params["steps"], step.params["dilations"]
     slices[axis : axis + number] = p.places(offset, counts, steps, apart)
-    return sliced(slices, shape)
+    return slice_view(slices, shape)
 
 
 def _offsets(step: Step) -> list[tuple[int, ...]]:
@@ -142,7 +142,7 @@ def _rows(step: Step, axes: Axes) -> Role | None:
 
 CARDS: dict[Op, Card] = {
     p.windows: replace(
-        moved(_read_windows, _write_windows, _windows_parts, Blocking(_rows, 0, "")),
+        moving_card(_read_windows, _write_windows, _windows_parts, Blocking(_rows, 0, "")),
         scalar=None,
         helper="sliding_windows",
     ),

@@ -16,7 +16,7 @@ from primgraph.base.user_lines import Source
 from primgraph.codegen.emit.names import is_safe
 from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.ir.frontend.result_names import Title, assignment
-from primgraph.ir.primitive import Op, loaded
+from primgraph.ir.primitive import Op, loaded_ops
 from primgraph.ir.types import TensorType
 from primgraph.primitives.elementwise import (
     abs_,
@@ -102,20 +102,20 @@ class Operation(NamedTuple):
     times: int
 
 
-def called(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]) -> dict[int, str]:
+def name_values(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]) -> dict[int, str]:
     """Return safe names of values in the user's terms; two values may have the same.
 
     `titles` and `keys` describe the results, and their positions in the return value.
     """
     found = _Titles(schedule)
-    found.of_hints()
-    found.of_lines()
-    found.of_results(titles, keys)
+    found.use_hints()
+    found.use_assignments()
+    found.use_result_titles(titles, keys)
     for order in range(1, _ORDERS + 1):
         if order in found.orders:
-            found.of_derivatives(order)
+            found.name_derivatives(order)
     if found.orders:
-        found.of_inputs()
+        found.name_gradients()
     return found.names
 
 
@@ -137,7 +137,7 @@ def _last_operation(expression: ast.expr) -> Operation | None:
     if isinstance(expression, ast.Call):
         name = _function(expression)
         calls = [n for n in ast.walk(expression) if isinstance(n, ast.Call)]
-        op = _CALLED.get(name) or loaded().get(name)
+        op = _CALLED.get(name) or loaded_ops().get(name)
         if op is not None:
             return Operation(frozenset({op}), name, sum(_function(n) == name for n in calls))
         # An unknown function may compute anything, so it has to be the only operation of the line.
@@ -203,13 +203,13 @@ class _Titles:
         if is_safe(name) and value not in self.names:
             self.names[value] = name
 
-    def of_hints(self) -> None:
+    def use_hints(self) -> None:
         """Use names that the user gave to values, such as inputs."""
         for value, hint in enumerate(self.schedule.hints):
             if hint:
                 self.name(value, hint.replace(".", "_"))
 
-    def of_results(self, titles: Sequence[Title], keys: Sequence[str]) -> None:
+    def use_result_titles(self, titles: Sequence[Title], keys: Sequence[str]) -> None:
         """Name new states and gradients by their titles, other results by their keys."""
         for value, title in zip(self.schedule.outputs, titles, strict=False):
             if title.state:
@@ -219,7 +219,7 @@ class _Titles:
         for value, key in zip(self.schedule.outputs, keys, strict=True):
             self.name(value, key.replace(".", "_"))
 
-    def of_lines(self) -> None:
+    def use_assignments(self) -> None:
         """Use the names to which lines assign values."""
         for place, steps in self.lines.items():
             source = steps[0].eqn.source
@@ -265,7 +265,7 @@ class _Titles:
             step = before
         return step
 
-    def of_derivatives(self, order: int) -> None:
+    def name_derivatives(self, order: int) -> None:
         """Name tangents and cotangents of that order, if unique, after their named values."""
         for value, name in list(self.names.items()):
             step = self.made.get(value)
@@ -303,7 +303,7 @@ class _Titles:
             if self._fits(t, value) and self._is_read_outside(t, place)
         ]
 
-    def of_inputs(self) -> None:
+    def name_gradients(self) -> None:
         """Name gradients by inputs that are not results, as an optimizer reads them."""
         first = Counter(self.names.values())
         for value in range(self.schedule.inputs):

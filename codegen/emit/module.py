@@ -68,7 +68,7 @@ class Function:
         return [*self.body, Line(f"return {text}", step), *self.result[1:]]
 
     @property
-    def indented(self) -> list[str]:
+    def indented_lines(self) -> list[str]:
         """Return docstring and lines with indentation."""
         docstring = [f"    {line}" if line else "" for line in self.docstring]
         if max([row.depth for row in self.rows], default=0) >= len(_INDENTS):

@@ -66,14 +66,14 @@ class Names:
         self._taken = set(taken)
         self._next: dict[str, int] = {}
 
-    def hinted(self, hint: str, letter: str) -> str:
+    def name_from_hint(self, hint: str, letter: str) -> str:
         """Return `hint` if it is safe, numbered if it is taken; else a counted name.
 
         Dots in names, as of parameters of layers, become underscores.
         """
         hint = hint.replace(".", "_")
         if not is_safe(hint):
-            return self.counted(letter)
+            return self.next_name(letter)
         name, count = hint, self._next.get(f"{hint}_", 2)
         while name in self._taken:
             name = f"{hint}_{count}"
@@ -82,7 +82,7 @@ class Names:
         self._taken.add(name)
         return name
 
-    def counted(self, letter: str) -> str:
+    def next_name(self, letter: str) -> str:
         """Return the next free name of `letter0`, `letter1` and so on."""
         count = self._next.get(letter, 0)
         while (name := f"{letter}{count}") in self._taken:

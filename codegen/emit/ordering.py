@@ -11,7 +11,7 @@ from primgraph.base.user_lines import Source
 from primgraph.codegen.plan.schedule import Schedule
 
 
-def by_source(schedule: Schedule) -> Schedule:
+def order_by_source(schedule: Schedule) -> Schedule:
     """Return the steps, reordered so that few follow a step of another line.
 
     A line continues while it has steps whose operands exist; then the first remaining step follows.
@@ -43,7 +43,7 @@ def by_source(schedule: Schedule) -> Schedule:
             waiting[reader] -= 1
             if not waiting[reader]:
                 enter(reader)
-    return schedule if order == sorted(order) else schedule.reordered(order)
+    return schedule if order == sorted(order) else schedule.reorder(order)
 
 
 def _sources(schedule: Schedule) -> list[Source | None]:

@@ -30,10 +30,10 @@ def _template(name: str) -> Any:
 
 def render(module: Module) -> str:
     """Return the text of `module`."""
-    return rendered("module.j2", {"module": module})
+    return render_template("module.j2", {"module": module})
 
 
-def rendered(name: str, values: Mapping[str, Any]) -> str:
+def render_template(name: str, values: Mapping[str, Any]) -> str:
     """Return the text of a template with these values."""
     text: str = _template(name).render(**values)
     return text

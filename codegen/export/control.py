@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Protocol
 
-from primgraph.codegen.export.extents import behind, code, index
+from primgraph.codegen.export.extents import code, index, offset_address
 from primgraph.codegen.export.identifiers import PRODUCT
 from primgraph.codegen.export.needed import reads
 from primgraph.codegen.export.nests.formulas import kind_of
@@ -16,7 +16,7 @@ from primgraph.codegen.export.scope import hints_of
 from primgraph.codegen.native.c.extents import is_few, is_one, is_zero
 from primgraph.codegen.native.items import Control, Nests
 from primgraph.ir.types import TensorType
-from primgraph.primitives.control import Flow, parted
+from primgraph.primitives.control import Flow, split_operands
 
 
 class Writer(Page, Protocol):
@@ -43,7 +43,7 @@ class Writer(Page, Protocol):
 
 def control(page: Writer, item: Control) -> None:
     """Write a branch or a loop."""
-    page.say(item.step.source)
+    page.write_source_comment(item.step.source)
     # Carries, and the iteration count, are declared with their initial values.
     regions = item.step.regions
     assert regions is not None
@@ -97,12 +97,12 @@ def _initialise_carries(
     for v, first, type in zip(item.values, begin, kinds, strict=False):
         same = page.scope.same(first)
         if same and not is_few(type.size, 1):
-            filled(page, page.place(v), same, type)
+            write_fill(page, page.place(v), same, type)
         else:
-            copied(page, page.place(v), page.place(first), type)
+            write_copy(page, page.place(v), page.place(first), type)
 
 
-def filled(page: Writer, target: Place, text: str, type: TensorType) -> None:
+def write_fill(page: Writer, target: Place, text: str, type: TensorType) -> None:
     """Write a loop that fills an array with one value."""
     i = page.loops[0]
     page.open(f"for (long {i} = 0; {i} < {code(type.size)}; {i}++)")
@@ -110,7 +110,7 @@ def filled(page: Writer, target: Place, text: str, type: TensorType) -> None:
     page.close()
 
 
-def copied(page: Writer, target: Place, source: Place, type: TensorType) -> None:
+def write_copy(page: Writer, target: Place, source: Place, type: TensorType) -> None:
     """Write statements that copy an array."""
     if is_zero(type.size):
         return
@@ -145,7 +145,7 @@ def _row(
     if is_one(size):
         return Place(stack.element(trip), True)
     name = page.name(hint if hint not in page.names.taken else f"{hint}_row")
-    row = behind(stack.text, index(0, [trip], [size]))
+    row = offset_address(stack.text, index(0, [trip], [size]))
     page.line(f"{'const ' if const else ''}{kind_of(type.dtype)} *const {name} = {row};")
     return Place(name, False)
 
@@ -153,8 +153,8 @@ def _row(
 def _scan(page: Writer, item: Control) -> None:
     p, (plan,) = item.step.params, item.bodies
     given, types = item.operands[p["counted"] :], item.step.operands[p["counted"] :]
-    fixed, state, xs = parted(given, p["consts"], p["carries"])
-    _, kinds, stacks = parted(types, p["consts"], p["carries"])
+    fixed, state, xs = split_operands(given, p["consts"], p["carries"])
+    _, kinds, stacks = split_operands(types, p["consts"], p["carries"])
     count, length = len(state), p["length"]
     ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
     hints, used = hints_of(plan), reads(plan)
@@ -164,7 +164,7 @@ def _scan(page: Writer, item: Control) -> None:
         return
     if p["counted"]:
         for v, t in ys:
-            zeroed(page, page.place(v), t)
+            write_zeros(page, page.place(v), t)
         told, bound = page.place(item.operands[0]).element("0"), page.name("steps")
         most = code(length)
         page.line(f"const long {bound} = {told} < {most} ? (long){told} : {most};")
@@ -189,7 +189,7 @@ def _scan(page: Writer, item: Control) -> None:
         places.append(_row(page, page.place(v), t, length, trip, "out", const=False))
     _write_body(page, item, 0, places)
     for v, place, type in zip(item.values, following, kinds, strict=False):
-        copied(page, page.place(v), place, type)
+        write_copy(page, page.place(v), place, type)
     if p["reverse"]:
         page.drop_unused(mark, trip)
     page.close()
@@ -200,7 +200,7 @@ def _count(type: TensorType) -> str:
     return code(type.size, PRODUCT)
 
 
-def zeroed(page: Writer, place: Place, type: TensorType) -> None:
+def write_zeros(page: Writer, place: Place, type: TensorType) -> None:
     if is_zero(type.size):
         return
     if place.is_number:
@@ -218,7 +218,7 @@ def _while(page: Writer, item: Control) -> None:
     _, plan = item.bodies
     hints = hints_of(plan)
     for v, t in ys:
-        zeroed(page, page.place(v), t)
+        write_zeros(page, page.place(v), t)
     _initialise_carries(page, item, state, kinds)
     trips = page.place(item.values[count])
     if trips.is_declared:
@@ -237,7 +237,7 @@ def _while(page: Writer, item: Control) -> None:
     rows = [_row(page, page.place(v), t, limit, trips.text, "out", const=False) for v, t in ys]
     _write_body(page, item, 1, [*known, *following, *rows])
     for v, place, type in zip(item.values, following, kinds, strict=False):
-        copied(page, page.place(v), place, type)
+        write_copy(page, page.place(v), place, type)
     page.line(f"{trips.text} += 1;")
     page.close()
 

@@ -38,7 +38,7 @@ def helpers(text: str) -> list[str]:
     return [lines for name, lines in _HELPERS.items() if name in found]
 
 
-def renamed(text: str, others: Mapping[str, str] = MappingProxyType({})) -> str:
+def rename_sizes(text: str, others: Mapping[str, str] = MappingProxyType({})) -> str:
     """Rename the size variables of native code to parameters, or as `others` says."""
     return _SIZE.sub(lambda found: others.get(found[1], found[1]), text)
 
@@ -48,7 +48,7 @@ def sizes_in(text: str) -> list[str]:
     return list(dict.fromkeys(_SIZE.findall(text)))
 
 
-def written(n: int) -> Text:
+def size_text(n: int) -> Text:
     """Return a size as an expression."""
     if type(n) is Dim:
         return _dim_text(n)
@@ -57,7 +57,7 @@ def written(n: int) -> Text:
 
 def code(n: int, rank: int = SUM) -> str:
     """Return the text of a size, in parentheses if its precedence is below `rank`."""
-    return written(n).within(rank)
+    return size_text(n).operand_code(rank)
 
 
 @cache
@@ -74,7 +74,7 @@ def _dim_text(dim: Dim) -> Text:
     line = ""
     for monomial, coefficient in terms:
         sign = " - " if coefficient < 0 else " + "
-        product = _product(monomial, abs(coefficient)).within(PRODUCT)
+        product = _product(monomial, abs(coefficient)).operand_code(PRODUCT)
         line = f"{line}{sign}{product}" if line else f"{'-' if coefficient < 0 else ''}{product}"
     return Text(line, SUM)
 
@@ -85,7 +85,7 @@ def _product(monomial: Monomial, number: int) -> Text:
         factors.insert(0, Text(str(number)))
     if len(factors) == 1:
         return factors[0]
-    return Text(" * ".join([f.within(SIGN) for f in factors]), PRODUCT)
+    return Text(" * ".join([f.operand_code(SIGN) for f in factors]), PRODUCT)
 
 
 def _factor(atom: Atom) -> Text:
@@ -126,7 +126,7 @@ def times(name: str, stride: int) -> str:
     return name if type(stride) is int and stride == 1 else f"{name} * {code(stride, SIGN)}"
 
 
-def behind(pointer: str, place: str | int) -> str:
+def offset_address(pointer: str, place: str | int) -> str:
     """Return the address of the element at `place` after `pointer`."""
     return pointer if place in ("0", 0) else f"{pointer} + {place}"
 

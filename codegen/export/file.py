@@ -10,29 +10,29 @@ from pathlib import Path
 from typing import final
 
 from primgraph.base.safe_overwrite import require_own
-from primgraph.codegen.emit.identifiers import called
-from primgraph.codegen.emit.ordering import by_source
-from primgraph.codegen.emit.render import rendered
+from primgraph.codegen.emit.identifiers import name_values
+from primgraph.codegen.emit.ordering import order_by_source
+from primgraph.codegen.emit.render import render_template
 from primgraph.codegen.export.extents import helpers
 from primgraph.codegen.export.function import Part, Writer, extents, pointers
 from primgraph.codegen.export.identifiers import Names, function_name, is_name, require_name
 from primgraph.codegen.export.nests.formulas import kind_of
 from primgraph.codegen.export.places import Place, Tables
-from primgraph.codegen.export.remarks import Needs, told_of
+from primgraph.codegen.export.remarks import Needs, comment_lines
 from primgraph.codegen.export.sizes import REFUSED, Sizes, in_order, macro, sizes_of
 from primgraph.codegen.export.unsupported import SERIAL
-from primgraph.codegen.export.unused import without_unused
-from primgraph.codegen.export.user_c import given
+from primgraph.codegen.export.unused import drop_unused_names
+from primgraph.codegen.export.user_c import called_functions
 from primgraph.codegen.native.c.extents import is_zero
-from primgraph.codegen.native.c.parts import needed
+from primgraph.codegen.native.c.parts import required_parts
 from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.errors import ArgumentError, CompileError
 from primgraph.ir.dims import size
 from primgraph.ir.frontend.containers import keyed_names, result_names
 from primgraph.ir.graph import Graph
-from primgraph.ir.sizes import at_sizes
-from primgraph.ir.slices import without_formal
+from primgraph.ir.sizes import specialize_graph
+from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import INT64, TensorType
 
 _WORD = re.compile(r"\w+")
@@ -71,7 +71,7 @@ class Parameter:
     def kind(self) -> str:
         return "long" if self.is_size else kind_of(self.type.dtype)
 
-    def declared(self, restrict: str = "") -> str:
+    def declaration(self, restrict: str = "") -> str:
         kind = self.kind
         if not self.type.shape:
             return f"{kind} *{restrict}{self.name}" if self.is_result else f"{kind} {self.name}"
@@ -132,8 +132,8 @@ def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple
         shared |= set(tables.known.values())
         others |= handed.used
     body = "\n".join(["\n".join(lines) for f in functions for lines in f.parts])
-    own = given([code for f in functions for code in f.codes], body)
-    parts, words = needed("\n".join([own, body])), _words([body])
+    own = called_functions([code for f in functions for code in f.codes], body)
+    parts, words = required_parts("\n".join([own, body])), _words([body])
     values = {
         "count": "one function" if len(graphs) == 1 else f"{len(graphs)} functions",
         "stem": stem,
@@ -147,7 +147,7 @@ def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple
         "null_pointers": "NULL" in words,
         "moves": re.search(r"\bmem(cpy|set|move)\(", body + parts + own) is not None,
     }
-    return rendered("export.h.j2", values), rendered("export.c.j2", values)
+    return render_template("export.h.j2", values), render_template("export.c.j2", values)
 
 
 def save_c(
@@ -192,8 +192,8 @@ def function_of(graph: Graph, *, blas: bool = False) -> Function:
 
 
 def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool) -> Function:
-    graph = _with_names(without_formal(graph), names, name)
-    steps = by_source(schedule(graph))
+    graph = _with_names(drop_formal(graph), names, name)
+    steps = order_by_source(schedule(graph))
     for v, type in zip(graph.inputs, graph.input_types, strict=True):
         _require_type(type, f"{name}: input {v.hint or '?'}")
     for k, type in enumerate(graph.output_types):
@@ -205,7 +205,7 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
     writer = Writer(plan, names, tables, name, blas, bool(graph.sizes))
     places = {k: p.place for k, p in enumerate(inputs)}
     places.update({v: p.place for v, p in zip(plan.outputs, outputs, strict=True)})
-    writer.written(places)
+    writer.write_function(places)
     parameters = [*lengths, *inputs, *outputs]
     workspace = writer.workspace
     sizes = sizes_of(graph, plan) if graph.sizes else None
@@ -218,7 +218,7 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
     return Function(
         name,
         parameters,
-        told_of(
+        comment_lines(
             [(p.name, p.type) for p in inputs],
             [(p.name, p.type) for p in outputs],
             graph.titles,
@@ -241,7 +241,7 @@ def _with_names(graph: Graph, names: Names, function: str) -> Graph:
         for n in in_order(graph)
     }
     changed = {old: size(new) for old, new in renamed.items() if new != old}
-    return at_sizes(graph, changed) if changed else graph
+    return specialize_graph(graph, changed) if changed else graph
 
 
 def _require_type(type: TensorType, what: str) -> None:
@@ -267,7 +267,7 @@ def _results(graph: Graph, steps: object, names: Names) -> tuple[list[Parameter]
     count = len(graph.outputs)
     keys = result_names(graph.form, count)
     paths = [""] * count if graph.form is None else keyed_names(graph.form)
-    known = called(plan, graph.titles, keys)
+    known = name_values(plan, graph.titles, keys)
     inputs = set(names.taken)
     found, told = [], []
     for k, (v, key, path) in enumerate(zip(plan.outputs, keys, paths, strict=True)):
@@ -291,7 +291,7 @@ def _prototype(
 ) -> list[str]:
     """Return the declaration of a function, in lines."""
     name = f"{'int' if can_fail else 'void'} {name}"
-    listed = [p.declared(restrict) for p in parameters] + ([pointer] if pointer else [])
+    listed = [p.declaration(restrict) for p in parameters] + ([pointer] if pointer else [])
     line = f"{name}({', '.join(listed) or 'void'})"
     if len(line) <= 98:
         return [line]
@@ -327,7 +327,7 @@ def _parts(
     alone, can_fail = len(writer.parts) == 1, writer.can_fail
     for part in writer.parts:
         crossing = [f"    {line}" for line in part.pointers.values()]
-        lines = without_unused([*pointers(writer), *crossing, *part.lines])
+        lines = drop_unused_names([*pointers(writer), *crossing, *part.lines])
         if part.is_watched:
             lines.insert(0, "    int bad = 0;")
         if part.can_fail or (alone and sizes):

@@ -9,25 +9,25 @@ from typing import final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.export.control import control
-from primgraph.codegen.export.extents import behind, code
-from primgraph.codegen.export.identifiers import Names, remark, wrapped
+from primgraph.codegen.export.extents import code, offset_address
+from primgraph.codegen.export.identifiers import Names, remark, wrap_statement
 from primgraph.codegen.export.nests.formulas import kind_of
 from primgraph.codegen.export.nests.nest import nest
 from primgraph.codegen.export.nests.product import product
 from primgraph.codegen.export.nests.routine import routine
 from primgraph.codegen.export.places import Place, Room, Tables, Workspace
 from primgraph.codegen.export.scope import scope_of
-from primgraph.codegen.export.unsupported import require_words, unspelled
+from primgraph.codegen.export.unsupported import require_words, unsupported_error
 from primgraph.codegen.native.c.extents import is_zero
-from primgraph.codegen.native.c.source import made_by
+from primgraph.codegen.native.c.source import values_written
 from primgraph.codegen.native.c.spellings import codes_of
 from primgraph.codegen.native.items import (
     Blocks,
     Control,
+    HostCall,
     Item,
     Nest,
     Nests,
-    Outside,
     Product,
     Routine,
 )
@@ -98,7 +98,7 @@ class Writer:
         self.codes: dict[str, None] = {}
         self.rooms: dict[int, Room] = {}
 
-    def written(self, places: Mapping[int, Place]) -> None:
+    def write_function(self, places: Mapping[int, Place]) -> None:
         """Write the function; `places` are those of inputs and results."""
         plan = self.top.plan
         self.top.places.update(places)
@@ -119,7 +119,7 @@ class Writer:
     # Interface for nests, products and loops.
 
     def line(self, text: str) -> None:
-        self.parts[-1].lines += wrapped(text, self.depth)
+        self.parts[-1].lines += wrap_statement(text, self.depth)
 
     def open(self, head: str) -> None:
         self.line(f"{head} {{" if head else "{")
@@ -154,9 +154,9 @@ class Writer:
         self.depth += 1
         self.names.open()
 
-    def say(self, source: Source | None) -> None:
+    def write_source_comment(self, source: Source | None) -> None:
         """Write a comment with the user's source line, if it differs from the previous one."""
-        if source is None or source == self.said or not source.is_told:
+        if source is None or source == self.said or not source.is_readable:
             return
         self.said = source
         line = "" if source.is_derived else source.text
@@ -164,7 +164,7 @@ class Writer:
 
     def place(self, value: int) -> Place:
         if value in self.rooms and self.scope is self.top:
-            return self.crossed(value)
+            return self.live_place(value)
         found = self.scope.places.get(value)
         if found is not None:
             self.parts[-1].asked.add(found.text)
@@ -177,7 +177,7 @@ class Writer:
             )
         return found
 
-    def crossed(self, value: int) -> Place:
+    def live_place(self, value: int) -> Place:
         """Return the place of a value that is live across parts."""
         room, type = self.rooms[value], self.top.plan.types[value]
         if type.size == 1:
@@ -202,7 +202,7 @@ class Writer:
         """Create places for the values that an item stores."""
         scope = self.scope
         item = scope.items[at]
-        for v in dict.fromkeys(made_by(item)) if item is not None else ():
+        for v in dict.fromkeys(values_written(item)) if item is not None else ():
             if v in scope.places:
                 continue
             type, hint = self.type(v), self.hint(v)
@@ -226,17 +226,17 @@ class Writer:
             part.stack += type.nbytes
             self.line(f"{kind} {name}[{extents(type)}];")
             return Place(name, False)
-        self.line(f"{kind} *const {name} = {self.held(type, last)};")
+        self.line(f"{kind} *const {name} = {self.allocate_workspace(type, last)};")
         return Place(name, False)
 
-    def held(self, type: TensorType, last: int = -1) -> str:
+    def allocate_workspace(self, type: TensorType, last: int = -1) -> str:
         """Allocate workspace until item `last`, by default the current one."""
         room = self.workspace.take(type)
         self.scope.given.setdefault(max(last, self.scope.at), []).append(room)
         return self.room(room)
 
     def room(self, room: Room) -> str:
-        return behind(self.member(room), "0" if is_zero(room.first) else code(room.first))
+        return offset_address(self.member(room), "0" if is_zero(room.first) else code(room.first))
 
     def member(self, room: Room) -> str:
         """Return the workspace array that contains a room."""
@@ -273,7 +273,7 @@ def pointers(writer: Writer) -> list[str]:
     for kind, member, _ in space.members if writer.sized else ():
         at = offsets[member]
         place = work if is_zero(at) else f"(void *)((char *){work} + {code(at)})"
-        found += wrapped(f"{kind} *const {writer.members[member]} = {place};", 1)
+        found += wrap_statement(f"{kind} *const {writer.members[member]} = {place};", 1)
     return found
 
 
@@ -284,9 +284,9 @@ def _write(writer: Writer, at: int) -> None:
     if item is None:
         writer.give(at)
         return
-    if isinstance(item, Outside):
-        raise unspelled(item.step, writer.own)
-    writer.say(_source(item))
+    if isinstance(item, HostCall):
+        raise unsupported_error(item.step, writer.own)
+    writer.write_source_comment(_source(item))
     writer.take(at)
     if isinstance(item, Nest):
         require_words(item, writer.scope.plan, writer.own)
@@ -311,7 +311,7 @@ def _source(item: Item) -> Source | None:
     if not isinstance(item, Nest):
         return None if isinstance(item, Blocks) else item.step.source
     steps = [n.step for n in item.nodes if n.step is not None]
-    told = [s.source for s in steps if s.source is not None and s.source.is_told]
+    told = [s.source for s in steps if s.source is not None and s.source.is_readable]
     return told[0] if told else None
 
 
@@ -337,7 +337,7 @@ def _crossing_values(plan: Nests, groups: Sequence[Sequence[int]]) -> set[int]:
     first: dict[int, int] = {}
     found = set()
     for at, item in enumerate(plan.items):
-        for v in made_by(item):
+        for v in values_written(item):
             begin = group_of[first.setdefault(v, at)]
             last = max(plan.last.get(v, at), at)
             if {begin, group_of[at], group_of.get(last, begin)} != {begin}:

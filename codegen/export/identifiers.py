@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple, final
 
-from primgraph.base.user_lines import shown
+from primgraph.base.user_lines import message_text
 from primgraph.codegen.emit.names import comment
 from primgraph.errors import CompileError
 
@@ -107,7 +107,7 @@ def require_name(text: str, what: str, *, function: bool = False) -> str:
     else:
         why = "a name that C has for something else"
     raise CompileError(
-        f"{what} is called {shown(text)!r:.60}, which is {why}",
+        f"{what} is called {message_text(text)!r:.60}, which is {why}",
         hint="call it by letters, digits and underscores that mean nothing yet",
     )
 
@@ -201,12 +201,12 @@ class Text(NamedTuple):
     code: str
     rank: int = ATOM
 
-    def within(self, rank: int) -> str:
+    def operand_code(self, rank: int) -> str:
         """Return the expression, in parentheses if its precedence is below `rank`."""
         return self.code if self.rank >= rank else f"({self.code})"
 
 
-def wrapped(text: str, depth: int) -> list[str]:
+def wrap_statement(text: str, depth: int) -> list[str]:
     """Return the lines of a statement, wrapped if it is too long."""
     line = _INDENT * depth + text
     if len(line) <= 100 or text.startswith("/*") or " = " not in text:

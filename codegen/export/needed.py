@@ -11,7 +11,7 @@ from primgraph.primitives.control import cond, scan, while_loop
 PLAIN = ("text", "call", "copy", "take")
 
 
-def needed(plan: Nests) -> tuple[list[Item | None], set[int]]:
+def needed_items(plan: Nests) -> tuple[list[Item | None], set[int]]:
     """Return the needed items, with None for dead ones, and the values read from memory."""
     roots = set(plan.outputs)
     found: list[Item | None] = []
@@ -26,13 +26,13 @@ def needed(plan: Nests) -> tuple[list[Item | None], set[int]]:
         if not any(v in roots and not is_zero(plan.types[v].size) for v in values):
             found.append(None)
             continue
-        roots.update(read(plan, item))
+        roots.update(values_read(plan, item))
         found.append(item)
     found.reverse()
     return found, roots
 
 
-def read(plan: Nests, item: Item) -> set[int]:
+def values_read(plan: Nests, item: Item) -> set[int]:
     """Return the values in memory that an item reads."""
     if isinstance(item, Nest):
         if is_zero(prod(item.domain)):
@@ -70,7 +70,9 @@ def _control_reads(item: Control) -> set[int]:
 
 def reads(plan: Nests) -> set[int]:
     """Return the values of a body that its items read."""
-    return {v for item in needed(plan)[0] if item is not None for v in read(plan, item)}
+    return {
+        v for item in needed_items(plan)[0] if item is not None for v in values_read(plan, item)
+    }
 
 
 def _nest(plan: Nests, nest: Nest, roots: set[int]) -> Nest:

@@ -32,7 +32,7 @@ class Page(Protocol):
     def close(self, tail: str = "}") -> None:
         """Close the innermost block."""
 
-    def say(self, source: Source | None) -> None:
+    def write_source_comment(self, source: Source | None) -> None:
         """Write the user's source line, if it differs from the previous one."""
 
     def place(self, value: int) -> Place:
@@ -47,7 +47,7 @@ class Page(Protocol):
     def name(self, hint: str) -> str:
         """Return a unique name."""
 
-    def held(self, type: TensorType, last: int = -1) -> str:
+    def allocate_workspace(self, type: TensorType, last: int = -1) -> str:
         """Allocate workspace until item `last`, by default the current one."""
 
 

@@ -163,7 +163,7 @@ class Tables:
         return Place(name, False)
 
 
-def assigned(place: Place, text: str, dtype: DType, *, constant: bool) -> str:
+def assignment(place: Place, text: str, dtype: DType, *, constant: bool) -> str:
     """Return a statement that assigns a scalar, with its declaration if it has none yet."""
     if place.is_declared:
         return f"{place.text} = {text};"
@@ -183,7 +183,7 @@ def _rows(array: np.ndarray[Any, Any]) -> Iterator[str]:
     width = array.shape[-1] if array.ndim > 1 else array.size
     flat = array.reshape(-1)
     for begin in range(0, flat.size, width):
-        yield from filled(bare(number(x, array.dtype)) for x in flat[begin : begin + width])
+        yield from wrap_words(bare(number(x, array.dtype)) for x in flat[begin : begin + width])
 
 
 def bare(text: str) -> str:
@@ -191,7 +191,7 @@ def bare(text: str) -> str:
     return text[1:-1] if text.startswith("(-") and text.count("(") == 1 else text
 
 
-def filled(words: Iterable[str], indent: str = "    ", ends: str = ",") -> Iterator[str]:
+def wrap_words(words: Iterable[str], indent: str = "    ", ends: str = ",") -> Iterator[str]:
     """Yield lines of words separated by commas; `ends` follows the last word."""
     line = indent
     listed = list(words)

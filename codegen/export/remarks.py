@@ -43,7 +43,7 @@ class Needs(NamedTuple):
             yield f"Keeps arrays of {self.stack} bytes on the stack."
 
 
-def told_of(
+def comment_lines(
     inputs: Sequence[Told],
     outputs: Sequence[Told],
     titles: Sequence[Title],

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import final
 
-from primgraph.codegen.emit.identifiers import called
-from primgraph.codegen.export.needed import needed
+from primgraph.codegen.emit.identifiers import name_values
+from primgraph.codegen.export.needed import needed_items
 from primgraph.codegen.export.places import Place, Room, number
 from primgraph.codegen.native.items import Item, Nests
 
@@ -41,10 +41,10 @@ class Scope:
 
 def scope_of(plan: Nests, places: Mapping[int, Place]) -> Scope:
     """Return the initial scope of a plan."""
-    return Scope(plan, hints_of(plan), dict(places), *needed(plan))
+    return Scope(plan, hints_of(plan), dict(places), *needed_items(plan))
 
 
 def hints_of(plan: Nests) -> dict[int, str]:
     """Return the user's names of values."""
     steps = plan.schedule
-    return called(steps, (), ("",) * len(steps.outputs))
+    return name_values(steps, (), ("",) * len(steps.outputs))

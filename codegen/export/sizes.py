@@ -9,7 +9,7 @@ from typing import final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.export.extents import code, most
-from primgraph.codegen.export.identifiers import SIGN, remark, wrapped
+from primgraph.codegen.export.identifiers import SIGN, remark, wrap_statement
 from primgraph.codegen.native.c.extents import divisors
 from primgraph.codegen.native.items import Blocks, Control, Nests
 from primgraph.ir.assumptions import Condition
@@ -43,7 +43,7 @@ class Sizes:
         extents = [t.nbytes for t in self.types]
         whole = most([*extents, *differences, nbytes, *(n for t in self.types for n in t.shape)])
         lines.append("    /* No number that is computed of them may be too large. */")
-        lines += wrapped(f"const long largest = {whole};", 1)
+        lines += wrap_statement(f"const long largest = {whole};", 1)
         lines += _return_false_if("largest > (long)(~0ul >> 2)")
         every = [*(n for t in self.types for n in t.shape), *differences, *extents, nbytes]
         for y in dict.fromkeys(divisors(every)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from primgraph.codegen.export.nests.formulas import formula, function_of, kind_of
-from primgraph.codegen.native.items import Nest, Nests, Outside
+from primgraph.codegen.native.items import HostCall, Nest, Nests
 from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.codegen.plan.storage.limits import Limits
@@ -14,7 +14,7 @@ from primgraph.ir.dims import is_open
 SERIAL = Limits(cache=1 << 60)
 
 
-def unspelled(step: Step, name: str) -> CompileError:
+def unsupported_error(step: Step, name: str) -> CompileError:
     """Return the error for an unsupported step, or for an unsupported step in its bodies."""
     step = _cause(step)
     source, types = step.eqn.source, (*step.operands, *step.results)
@@ -47,7 +47,7 @@ def require_words(nest: Nest, plan: Nests, name: str) -> None:
         elif node.kind == "call":
             known = function_of(node.name, plan.types[node.value].dtype)
         if not known:
-            raise unspelled(node.step, name)
+            raise unsupported_error(node.step, name)
 
 
 def _cause(step: Step) -> Step:
@@ -60,7 +60,7 @@ def _cause(step: Step) -> Step:
             for graph in graphs
             for item in nests(schedule(graph), SERIAL, complete=True, alone=True).items
         ]
-        inner = next((item.step for item in items if isinstance(item, Outside)), None)
+        inner = next((item.step for item in items if isinstance(item, HostCall)), None)
         if inner is None:
             break
         step = inner

@@ -10,7 +10,7 @@ _DECLARED = re.compile(r"(?:const )?\w+ (?:\*const )?(\w+)(?:\[[\d* ]+\])?(?: =(
 _COMMENT = re.compile(r"/\*.*?\*/")
 
 
-def without_unused(lines: Sequence[str]) -> list[str]:
+def drop_unused_names(lines: Sequence[str]) -> list[str]:
     """Return the lines without declarations of names that are not used later in their block."""
     kept: list[list[str]] = []
     seen: list[set[str]] = [set()]

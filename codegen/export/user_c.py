@@ -8,7 +8,7 @@ from collections.abc import Iterable
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def given(codes: Iterable[str], text: str) -> str:
+def called_functions(codes: Iterable[str], text: str) -> str:
     """Return the lines of `codes`, without functions that are not called."""
     whole = "\n".join(dict.fromkeys(code.strip("\n") for code in codes))
     functions = _functions(whole)

@@ -25,7 +25,7 @@ FROM: dict[Op, int] = {
 }
 
 
-def chosen(call: Call, name: str, n: int) -> str:
+def choose_function(call: Call, name: str, n: int) -> str:
     """Return the function expression of that name for matrices of n rows."""
     kind = type_name(call.step.operands[0].dtype)
     own, other = f"pg_{name}_{kind}", f"pg_lapack_{name}_{kind}"

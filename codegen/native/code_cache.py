@@ -59,7 +59,7 @@ Coded = tuple[int, Shape]
 Taken = tuple[tuple[int, Shape], ...]
 
 
-class Called(NamedTuple):
+class FunctionInterface(NamedTuple):
     """The call interface of a C function: the arguments of `Native` except addresses and constants.
 
     A function between others takes and returns values, listed with their shapes as `Told.coded`
@@ -80,7 +80,7 @@ class Called(NamedTuple):
     values: tuple[int, ...] = ()
 
 
-class Left(NamedTuple):
+class NumpyStep(NamedTuple):
     """A step for NumPy: the index of its equation, the values it takes, and those it returns."""
 
     at: int
@@ -98,22 +98,22 @@ class Entry(NamedTuple):
     """
 
     text: str
-    pieces: tuple[Called | Left, ...]
+    pieces: tuple[FunctionInterface | NumpyStep, ...]
     constants: tuple[int, ...]
     outputs: Taken
-    tell: Called | None
+    tell: FunctionInterface | None
     library: str = ""
 
     @property
-    def calls(self) -> list[Called]:
+    def calls(self) -> list[FunctionInterface]:
         """Return the C functions that are called."""
         tell = () if self.tell is None else (self.tell,)
-        return [*(p for p in self.pieces if isinstance(p, Called)), *tell]
+        return [*(p for p in self.pieces if isinstance(p, FunctionInterface)), *tell]
 
     @property
     def is_alone(self) -> bool:
         """Return whether a single function computes everything."""
-        return len(self.pieces) == 1 and isinstance(self.pieces[0], Called)
+        return len(self.pieces) == 1 and isinstance(self.pieces[0], FunctionInterface)
 
 
 def modes_of(options: Options, outputs: int) -> tuple[int, ...]:
@@ -246,10 +246,10 @@ def recall(key: str, graph: Graph) -> tuple[Entry, list[Any]] | None:
         pieces, values, outputs, tell, library, sources = _tuples(json.loads(head))
         entry = Entry(
             text.decode(),
-            tuple([Called(*p) if type(p[0]) is str else Left(*p) for p in pieces]),
+            tuple([FunctionInterface(*p) if type(p[0]) is str else NumpyStep(*p) for p in pieces]),
             values,
             outputs,
-            None if tell is None else Called(*tell),
+            None if tell is None else FunctionInterface(*tell),
             library,
         )
         constants = _read_constants(sources, graph)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 
-from primgraph.codegen.native.c.size_arguments import SIZES, Told
+from primgraph.codegen.native.c.size_arguments import SIZES, SizeArguments
 from primgraph.codegen.native.c.source import Segment, Source, origin_of, source
 from primgraph.codegen.native.code_cache import (
     MADE,
     NAME,
-    Called,
     Coded,
     Entry,
-    Left,
+    FunctionInterface,
+    NumpyStep,
     Taken,
     modes_of,
 )
@@ -34,7 +34,7 @@ _FEW = 4096
 
 
 @final
-class Made(NamedTuple):
+class NativeCode(NamedTuple):
     """The C of a graph, its constants, and the plans of all bodies by function name prefix."""
 
     entry: Entry
@@ -46,25 +46,25 @@ class Made(NamedTuple):
         return origin_of(self.entry.text, told, self.plans)
 
 
-def made(graph: Graph, options: Options, limits: Limits) -> Made | None:
+def generate_native(graph: Graph, options: Options, limits: Limits) -> NativeCode | None:
     """Generate native code for `graph`; None if growing stacks would leave the C code."""
     steps = schedule(graph)
-    told = Told(graph) if graph.sizes else None
+    told = SizeArguments(graph) if graph.sizes else None
     plan = nests(steps, LIMITS if limits == default_limits() else limits)
     if not stays_inside(plan):
         return None
     written = source(plan, NAME, told)
     modes = modes_of(options, len(plan.outputs))
-    entry = _Maker(plan, written, told, steps, graph).entry(modes, options.alone)
-    return Made(entry, list(plan.constants.values()), written.plans)
+    entry = _InterfaceBuilder(plan, written, told, steps, graph).entry(modes, options.alone)
+    return NativeCode(entry, list(plan.constants.values()), written.plans)
 
 
 @final
-class _Maker:
+class _InterfaceBuilder:
     """Builder of the call interfaces of the C functions."""
 
     def __init__(
-        self, plan: Nests, made: Source, told: Told | None, steps: Schedule, graph: Graph
+        self, plan: Nests, made: Source, told: SizeArguments | None, steps: Schedule, graph: Graph
     ) -> None:
         self.plan, self.made, self.told = plan, made, told
         self.steps, self.graph = steps, graph
@@ -76,32 +76,32 @@ class _Maker:
         order = self.made.order
         pairs = zip(plan.outputs, steps.outputs, strict=True)
         tell = None
-        pieces: list[Called | Left] = []
+        pieces: list[FunctionInterface | NumpyStep] = []
         if len(order) == 1 and isinstance(order[0], Segment):
             results = [plan.types[v].with_shape(steps.types[k].shape) for v, k in pairs]
             values = [*range(steps.inputs)], list(plan.outputs)
-            pieces.append(self.called(order[0], *values, results, modes, alone))
+            pieces.append(self.function_interface(order[0], *values, results, modes, alone))
             outputs: Taken = ()
         else:
-            outputs = tuple([(v, self.coded(steps.types[k].shape)) for v, k in pairs])
+            outputs = tuple([(v, self.encode_shape(steps.types[k].shape)) for v, k in pairs])
             if told is not None:
                 # All symbolic sizes must be registered before the text is complete.
                 for type in dict.fromkeys([*plan.types.values(), *steps.types]):
-                    told.coded(type.shape)
+                    told.encode_shape(type.shape)
             place = {id(e): k for k, e in enumerate(self.graph.body)}
             for piece in order:
                 if isinstance(piece, Segment):
-                    pieces.append(self.between(piece))
+                    pieces.append(self.segment_interface(piece))
                     continue
-                shapes = [self.coded(t.shape) for t in piece.step.operands]
+                shapes = [self.encode_shape(t.shape) for t in piece.step.operands]
                 taken = tuple(zip(piece.operands, shapes, strict=True))
                 at = place[id(piece.step.eqn)]
-                pieces.append(Left(at, taken, tuple(piece.values)))
+                pieces.append(NumpyStep(at, taken, tuple(piece.values)))
             if told is not None:
                 types = self.types(self.graph.input_types)
                 numbers = ((INT64.num, (len(told),)),)
                 places = (len(types) + 1, len(types))
-                tell = Called(
+                tell = FunctionInterface(
                     f"{NAME}_told", types, numbers, places, (MADE,), 0, True, False, True,
                     len(told),
                 )  # fmt: skip
@@ -110,10 +110,12 @@ class _Maker:
             lines = told.functions(NAME, self.made.arena, self.elements)
             text = "\n".join([text, *lines, ""])
             count = len(told)
-            pieces = [p._replace(numbers=count) if isinstance(p, Called) else p for p in pieces]
+            pieces = [
+                p._replace(numbers=count) if isinstance(p, FunctionInterface) else p for p in pieces
+            ]
         return Entry(text, tuple(pieces), tuple(plan.constants), outputs, tell)
 
-    def between(self, segment: Segment) -> Called:
+    def segment_interface(self, segment: Segment) -> FunctionInterface:
         """Return the interface of a C function between other pieces."""
         types = self.plan.types
         known = {*segment.written, *self.plan.constants, SIZES}
@@ -121,11 +123,13 @@ class _Maker:
         inputs = read if self.told is None else [*read, SIZES]
         results = [types[v] for v in segment.written]
         written = list(segment.written)
-        called = self.called(segment, inputs, written, results, (MADE,) * len(results), False)
-        taken = tuple([(v, self.coded(types[v].shape)) for v in read])
+        called = self.function_interface(
+            segment, inputs, written, results, (MADE,) * len(results), False
+        )
+        taken = tuple([(v, self.encode_shape(types[v].shape)) for v in read])
         return called._replace(taken=taken, values=tuple(written))
 
-    def called(
+    def function_interface(
         self,
         segment: Segment,
         inputs: list[int],
@@ -133,7 +137,7 @@ class _Maker:
         results: list[TensorType],
         modes: tuple[int, ...],
         alone: bool,
-    ) -> Called:
+    ) -> FunctionInterface:
         """Return the interface of a function with these inputs and outputs."""
         plan, told = self.plan, self.told
         place = {v: k for k, v in enumerate([*inputs, *plan.constants, *outputs])}
@@ -145,7 +149,7 @@ class _Maker:
         if told is not None and not finds:
             types += ((INT64.num, (len(told),)),)
         releases = _has_long_loops(plan) or (told is None and self.elements > _FEW)
-        return Called(
+        return FunctionInterface(
             segment.name,
             types,
             made,
@@ -160,10 +164,10 @@ class _Maker:
 
     def types(self, types: Any) -> tuple[Coded, ...]:
         """Return types as calls take them: dtype numbers and coded shapes."""
-        return tuple([(t.dtype.num, self.coded(t.shape)) for t in types])
+        return tuple([(t.dtype.num, self.encode_shape(t.shape)) for t in types])
 
-    def coded(self, shape: Shape) -> Shape:
-        return shape if self.told is None else self.told.coded(shape)
+    def encode_shape(self, shape: Shape) -> Shape:
+        return shape if self.told is None else self.told.encode_shape(shape)
 
 
 def _has_long_loops(plan: Nests) -> bool:

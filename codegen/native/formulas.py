@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from primgraph.codegen.native.c.spellings import c_type, function, literal, spelling
+from primgraph.codegen.native.c.spellings import c_type, expression_writer, function, literal
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import FLOAT32, FLOAT64
@@ -87,7 +87,7 @@ def _expression(step: Step, args: list[str]) -> str:
     name, _ = function(step)
     if name and len(args) == 1:
         return _call(name + ("f" if dtype == FLOAT32 else ""), args)
-    found = spelling(step)
+    found = expression_writer(step)
     text = None if found is None else found(args, step)
     assert text is not None, step.op.name
     return text

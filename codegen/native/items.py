@@ -66,7 +66,7 @@ class Nest:
     nodes: list[Node] = field(default_factory=list)
     stored: dict[int, None] = field(default_factory=dict)
 
-    def reached(self) -> list[int]:
+    def indexed_sizes(self) -> list[int]:
         """Return the sizes of indexed axes that may be zero, so that no index is valid."""
         found = [n for node in self.nodes for n, _ in node.reach if not is_at_least(n, 1)]
         return list(dict.fromkeys(found))
@@ -152,7 +152,7 @@ class Routine:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Outside:
+class HostCall:
     """A host call: a step that NumPy runs. `lacking` are steps of its bodies that C cannot do."""
 
     step: Step
@@ -161,7 +161,7 @@ class Outside:
     lacking: tuple[Step, ...] = ()
 
 
-Item: TypeAlias = Nest | Product | Control | Blocks | Routine | Outside
+Item: TypeAlias = Nest | Product | Control | Blocks | Routine | HostCall
 
 
 @final

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import final
 
 from primgraph.base.user_lines import Source
-from primgraph.codegen.native.items import Blocks, Control, Item, Nest, Nests, Outside, Product
+from primgraph.codegen.native.items import Blocks, Control, HostCall, Item, Nest, Nests, Product
 from primgraph.codegen.native.lower.dynamic_stack import stays_inside
 from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.native.lower.regions import LIMITS
@@ -31,7 +31,7 @@ def listing(graph: Graph, limits: Limits, *, is_native: bool = True) -> tuple[st
         return ("NumPy does all: there are stacks that grow, and steps that C cannot do",)
     if not is_native:
         return ("NumPy does all: the C could not be compiled, as a warning has said",)
-    outside = sum(isinstance(item, Outside) for item in plan.items)
+    outside = sum(isinstance(item, HostCall) for item in plan.items)
     number = "all of it" if not outside else f"all but {outside} step{'s' * (outside > 1)}"
     return (f"native code for {number}", *_Listing().lines(plan.items, "  "))
 
@@ -64,7 +64,7 @@ class _Listing:
     def comment(self, steps: Sequence[Step], indent: str) -> Iterator[str]:
         """Yield the source line of the first step, if it differs from the previous one."""
         source = steps[0].source if steps else None
-        if source is not None and source != self.said and source.is_told:
+        if source is not None and source != self.said and source.is_readable:
             self.said = source
             yield f"{indent}# {source}  {'' if source.is_derived else source.text}".rstrip()
 
@@ -84,7 +84,7 @@ def _describe_item(item: Item) -> str:
         case Blocks(extent=extent, rows=rows, groups=groups):
             several = f"{groups} groups" if type(groups) is int else "groups by their number"
             return f"{extent} rows in blocks of {rows}, in {several}:"
-        case Outside(step=step, lacking=lacking):
+        case HostCall(step=step, lacking=lacking):
             because = ", ".join([f"{s.op.name}{_place(s)}" for s in lacking])
             return f"by NumPy: {step.op.name}{_place(step)}" + (
                 f", as C has no {because}" if because else ""

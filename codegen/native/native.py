@@ -22,9 +22,9 @@ from primgraph.codegen.native.code_cache import (
     HANDED,
     MADE,
     SIZES_OF,
-    Called,
     Entry,
-    Left,
+    FunctionInterface,
+    NumpyStep,
     Taken,
     key_of,
     modes_of,
@@ -39,15 +39,15 @@ from primgraph.codegen.native.toolchain.compile_c import (
     caller,
     compiler,
     has_products,
-    kept,
     library,
+    load_cached,
 )
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.codegen.run import blas, threads
 from primgraph.errors import BuildError, CompileError
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.sizes import at_sizes
+from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.types import Shape, TensorType
 
 # Number of size combinations for which a NumPy step is cached.
@@ -137,11 +137,13 @@ def _function(
     if found is not None:
         with contextlib.suppress(FailedError):
             entry, constants = found
-            stored = kept(entry.library) or library(entry.text, loose=options.loose)
+            stored = load_cached(entry.library) or library(entry.text, loose=options.loose)
             held = _load_library(entry, stored, options.loose)
             note_source(FROM_CACHE)
             return _bind_entry(held, entry, constants, graph, options, by_numpy)
-    made = importlib.import_module("primgraph.codegen.native.driver").made(graph, options, limits)
+    made = importlib.import_module("primgraph.codegen.native.driver").generate_native(
+        graph, options, limits
+    )
     if made is None:
         return None
     try:
@@ -167,11 +169,11 @@ def _bind_entry(
     """Return the function of an entry, once it is compiled."""
     if entry.is_alone:
         (piece,) = entry.pieces
-        assert isinstance(piece, Called)
+        assert isinstance(piece, FunctionInterface)
         return _bind_piece(piece, held, constants)
     runs = [
         (_bind_piece(piece, held, constants), bool(graph.sizes))
-        if isinstance(piece, Called)
+        if isinstance(piece, FunctionInterface)
         else _step(graph.body[piece.at], graph.sizes, by_numpy)
         for piece in entry.pieces
     ]
@@ -179,7 +181,9 @@ def _bind_entry(
     return _Mixed(entry, constants, graph, options, runs, tell)
 
 
-def _bind_piece(piece: Called, held: ctypes.CDLL, constants: Sequence[Any]) -> Callable[..., Any]:
+def _bind_piece(
+    piece: FunctionInterface, held: ctypes.CDLL, constants: Sequence[Any]
+) -> Callable[..., Any]:
     found: Callable[..., Any] = _caller().Native(
         _address(held, piece.name),
         piece.inputs,
@@ -274,7 +278,7 @@ class _Mixed:
             _Piece(run, piece.taken, piece.values, asks)
             for (run, asks), piece in zip(runs, entry.pieces, strict=True)
         ]
-        places = [piece.at for piece in entry.pieces if isinstance(piece, Left)]
+        places = [piece.at for piece in entry.pieces if isinstance(piece, NumpyStep)]
         self.for_all_sizes = not any(graph.body[k].op.has_bodies for k in places)
 
     def __call__(self, *arrays: Any) -> Any:
@@ -326,12 +330,12 @@ def _step(
         return by_numpy(graph, style="readable"), False
 
     @lru_cache(maxsize=_KEPT)
-    def at(sizes: tuple[int, ...]) -> Callable[..., Any]:
-        return by_numpy(at_sizes(graph, dict(zip(names, sizes, strict=True))))
+    def specialize(sizes: tuple[int, ...]) -> Callable[..., Any]:
+        return by_numpy(specialize_graph(graph, dict(zip(names, sizes, strict=True))))
 
     def run(*arrays: Any) -> Any:
         *given, numbers = arrays
-        return at(tuple([int(numbers[k + FIRST]) for k in range(len(names))]))(*given)
+        return specialize(tuple([int(numbers[k + FIRST]) for k in range(len(names))]))(*given)
 
     return run, True
 

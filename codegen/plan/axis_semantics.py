@@ -49,10 +49,10 @@ def common(axes: Axes) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-def aligned(step: Step, axes: Axes) -> Role | None:
+def aligned_role(step: Step, axes: Axes) -> Role | None:
     """Return the role of a step that works on equal rows of all operands."""
     axis = common(axes)
     return None if axis is None else Role(axis, (axis,) * len(axes))
 
 
-ALIGNED = Blocking(aligned, 0, "")
+ALIGNED = Blocking(aligned_role, 0, "")

@@ -12,8 +12,8 @@ import numpy as np
 
 from primgraph.codegen.plan.axis_semantics import Role
 from primgraph.codegen.plan.card import Facts
-from primgraph.codegen.plan.fusion_groups import Region, narrowed
-from primgraph.codegen.plan.lowering_state import Draft, LoopDraft
+from primgraph.codegen.plan.fusion_groups import Region, restrict_rows
+from primgraph.codegen.plan.lowering_state import LoopDraft, LoweringState
 from primgraph.codegen.plan.program import (
     Combine,
     Compute,
@@ -24,13 +24,13 @@ from primgraph.codegen.plan.program import (
     Make,
 )
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.site import At, is_plain, needed
+from primgraph.codegen.plan.site import PlanSite, is_plain, requested_places
 from primgraph.codegen.plan.storage.places import Argument, Place
 from primgraph.codegen.plan.storage.views import Cut
 from primgraph.ir.types import DType, Shape
 
 
-def plan_region(draft: Draft, region: Region, number: int) -> Loop:
+def plan_region(draft: LoweringState, region: Region, number: int) -> Loop:
     """Add and return the loop of a region, with the instructions before and after it."""
     loop, outer = _begin_loop(draft, region, number), draft.body
     body: list[Instruction] = []
@@ -55,7 +55,7 @@ def plan_region(draft: Draft, region: Region, number: int) -> Loop:
     return made
 
 
-def _begin_loop(draft: Draft, region: Region, number: int) -> LoopDraft:
+def _begin_loop(draft: LoweringState, region: Region, number: int) -> LoopDraft:
     """Return the loop, with the arrays that it fills and the totals that it accumulates."""
     loop, start = LoopDraft(region, number), region.start
     for value, combine in region.totals.items():
@@ -72,7 +72,7 @@ def _begin_loop(draft: Draft, region: Region, number: int) -> LoopDraft:
     return loop
 
 
-def _donated_input(draft: Draft, value: int, region: Region) -> Argument | None:
+def _donated_input(draft: LoweringState, value: int, region: Region) -> Argument | None:
     """Return the donated input array into which the rows of `value` may be written, or None.
 
     No step may read the input after the step that computes `value`. Before, only the rows of the
@@ -96,11 +96,11 @@ def _donated_input(draft: Draft, value: int, region: Region) -> Argument | None:
 # The steps of a loop.
 
 
-def _plan_step(draft: Draft, loop: LoopDraft, i: int, step: Step) -> None:
+def _plan_step(draft: LoweringState, loop: LoopDraft, i: int, step: Step) -> None:
     region = loop.region
     role = region.roles[i - region.start]
     card = draft.cards[step.op]
-    local = narrowed(step, card, role, region.rows)
+    local = restrict_rows(step, card, role, region.rows)
     if step.form.seen and draft.schedule.is_view(step.outputs[0]):
         draft.view(i, local, draft.places[step.inputs[0]], role.operands[0], role.axis)
         return
@@ -117,7 +117,7 @@ def _plan_step(draft: Draft, loop: LoopDraft, i: int, step: Step) -> None:
 
 
 def _operand(
-    draft: Draft, loop: LoopDraft, step: Step, k: int, axis: int | None, small: bool
+    draft: LoweringState, loop: LoopDraft, step: Step, k: int, axis: int | None, small: bool
 ) -> Place:
     """Return the place of operand `k`, sliced to the rows of the block if from outside."""
     value, type = step.inputs[k], step.operands[k]
@@ -142,7 +142,7 @@ def _local_shape(shape: Shape, full: Shape, axis: int, rows: int) -> tuple[Shape
 
 
 def _add_up(
-    draft: Draft,
+    draft: LoweringState,
     loop: LoopDraft,
     i: int,
     step: Step,
@@ -154,8 +154,8 @@ def _add_up(
     """Add a block's partial result to a total, by the role's combining ufunc."""
     value = step.outputs[0]
     part = draft.store.buffer(step.results[0], loop.number)
-    site = At(draft, step, operands, part, None, is_plain(places, step), role.operands[0])
-    draft.body.append(Compute(i, step, tuple(operands), part, None, needed(card, site)))
+    site = PlanSite(draft, step, operands, part, None, is_plain(places, step), role.operands[0])
+    draft.body.append(Compute(i, step, tuple(operands), part, None, requested_places(card, site)))
     combine = Combine(i, role.combine, part, loop.sums[value])
     if loop.region.threads > 1:
         loop.totals.append(combine)
@@ -165,7 +165,7 @@ def _add_up(
 
 
 def _compute(
-    draft: Draft,
+    draft: LoweringState,
     loop: LoopDraft,
     i: int,
     step: Step,
@@ -183,7 +183,7 @@ def _compute(
         assert whole is not None
         out: Place = draft.store.view(whole, Cut(axis, loop.number), type.shape)
     else:
-        taken = None if whole is not None else draft.dying(i, step, card, places)
+        taken = None if whole is not None else draft.reusable_operand(i, step, card, places)
         if taken is not None:
             out = draft.take_over(step, taken)
         else:
@@ -191,8 +191,8 @@ def _compute(
             if whole is None:
                 draft.buffers[value] = buffer
     draft.places[value] = out
-    site = At(draft, step, operands, out, taken, is_plain(places, step), role.operands[0])
-    draft.body.append(Compute(i, step, tuple(operands), out, taken, needed(card, site)))
+    site = PlanSite(draft, step, operands, out, taken, is_plain(places, step), role.operands[0])
+    draft.body.append(Compute(i, step, tuple(operands), out, taken, requested_places(card, site)))
     if whole is not None and not direct:
         # Only some operations can write to rows that are not contiguous.
         rows = draft.places[value] = draft.store.view(whole, Cut(axis, loop.number), type.shape)

@@ -26,7 +26,7 @@ class Site(Protocol):
     taken: int | None
 
     @property
-    def lasting(self) -> bool:
+    def is_lasting(self) -> bool:
         """Return whether views of `out` are made once, or for all iterations of a loop."""
 
     def number(self, value: Any, dtype: DType) -> Place:
@@ -44,7 +44,7 @@ class Site(Protocol):
     def is_repeated(self, position: int) -> bool:
         """Return whether several elements of an operand may share memory."""
 
-    def summed(self, axes: Sequence[int]) -> list[Place]:
+    def sum_operands(self, axes: Sequence[int]) -> list[Place]:
         """Return ones, result and operand 0 as matrices whose product sums over `axes`, or none."""
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 import numpy as np
 
 from primgraph.codegen.plan.card import Cards
-from primgraph.codegen.plan.lowering_state import Landing
+from primgraph.codegen.plan.lowering_state import CopyElision
 from primgraph.codegen.plan.schedule import Schedule, Step, assigns
 from primgraph.codegen.plan.storage.places import Result
 
@@ -23,9 +23,9 @@ _VIEW_BYTES = 6144
 _MOST = 2**24
 
 
-def landing(
+def find_elidable_chains(
     schedule: Schedule, cards: Cards, results: Mapping[int, Result], inside: Collection[int]
-) -> Landing:
+) -> CopyElision:
     """Find the chains of `schedule` that can be elided, except those with steps in loops."""
     lands: dict[int, Result] = {}
     replaced, puts = set(), set()
@@ -41,10 +41,10 @@ def landing(
                     puts.add(before)
         if leaves_nothing(steps):
             replaced.add(chain[0])
-    return Landing(lands, replaced, puts)
+    return CopyElision(lands, replaced, puts)
 
 
-def sunk(schedule: Schedule, cards: Cards, outputs: Collection[int]) -> Schedule:
+def sink_parts(schedule: Schedule, cards: Cards, outputs: Collection[int]) -> Schedule:
     """Move each step that computes a part of one of `outputs` right before its assignment."""
     made: dict[int, int] = {}
     moved: dict[int, int] = {}
@@ -66,7 +66,7 @@ def sunk(schedule: Schedule, cards: Cards, outputs: Collection[int]) -> Schedule
             order.append(waiting[i])
         if i not in moved:
             order.append(i)
-    return schedule.reordered(order)
+    return schedule.reorder(order)
 
 
 def chains(schedule: Schedule, inside: Collection[int]) -> Iterator[tuple[int, list[int]]]:

@@ -12,20 +12,20 @@ from primgraph.ir.types import Shape
 SUM, PRODUCT, POWER, WORD = range(4)
 
 
-class Written(NamedTuple):
+class SizeText(NamedTuple):
     """An expression, and the precedence of its outermost operator."""
 
     code: str
     rank: int
 
-    def within(self, rank: int) -> str:
+    def operand_code(self, rank: int) -> str:
         """Return the expression, in parentheses if its precedence is below `rank`."""
         return self.code if self.rank >= rank else f"({self.code})"
 
 
 def extent_text(extent: int) -> str:
     """Return the expression of a size."""
-    return written(extent).code
+    return size_text(extent).code
 
 
 def extents_text(shape: Shape) -> str:
@@ -34,12 +34,14 @@ def extents_text(shape: Shape) -> str:
 
 
 @cache
-def _dim_text(dim: Dim) -> Written:
+def _dim_text(dim: Dim) -> SizeText:
     found = remainder(dim)
     if found is not None:
         x, y, factor = found
-        rest = Written(f"{written(x).within(PRODUCT)} % {written(y).within(POWER)}", PRODUCT)
-        return rest if factor == 1 else Written(f"{factor} * ({rest.code})", PRODUCT)
+        rest = SizeText(
+            f"{size_text(x).operand_code(PRODUCT)} % {size_text(y).operand_code(POWER)}", PRODUCT
+        )
+        return rest if factor == 1 else SizeText(f"{factor} * ({rest.code})", PRODUCT)
     # Positive terms come first.
     terms = sorted(dim.terms, key=lambda term: term[1] < 0)
     text = ""
@@ -50,39 +52,41 @@ def _dim_text(dim: Dim) -> Written:
             return product
         sign = "-" if first else " - "
         text += (sign if coefficient < 0 else "" if first else " + ") + product.code
-    return Written(text, SUM)
+    return SizeText(text, SUM)
 
 
-def written(extent: int) -> Written:
+def size_text(extent: int) -> SizeText:
     """Return the expression of a size with its precedence."""
     if type(extent) is Dim:
         return _dim_text(extent)
-    return Written(str(extent), WORD if extent >= 0 else SUM)
+    return SizeText(str(extent), WORD if extent >= 0 else SUM)
 
 
-def _product(monomial: Monomial, number: int, alone: bool) -> Written:
+def _product(monomial: Monomial, number: int, alone: bool) -> SizeText:
     factors = [_power(atom, power) for atom, power in monomial]
     if number != 1 or not factors:
-        factors.insert(0, Written(str(number), WORD))
+        factors.insert(0, SizeText(str(number), WORD))
     if len(factors) == 1:
-        return factors[0] if alone else Written(factors[0].within(POWER), WORD)
-    return Written(" * ".join(f.within(POWER) for f in factors), PRODUCT)
+        return factors[0] if alone else SizeText(factors[0].operand_code(POWER), WORD)
+    return SizeText(" * ".join(f.operand_code(POWER) for f in factors), PRODUCT)
 
 
-def _power(atom: Atom, power: int) -> Written:
+def _power(atom: Atom, power: int) -> SizeText:
     base = _atom(atom)
     if power == 1:
         return base
     # Formatters put spaces around it unless both sides are names or numbers.
     simple = base.code.isidentifier()
-    return Written(f"{base.within(WORD)}{'**' if simple else ' ** '}{power}", POWER)
+    return SizeText(f"{base.operand_code(WORD)}{'**' if simple else ' ** '}{power}", POWER)
 
 
-def _atom(atom: Atom) -> Written:
+def _atom(atom: Atom) -> SizeText:
     if isinstance(atom, str):
-        return Written(atom, WORD)
+        return SizeText(atom, WORD)
     kind, x, y = atom
     if kind == FLOOR:
         # Floor division does not distribute over products: the order of evaluation is kept.
-        return Written(f"{written(x).within(PRODUCT)} // {written(y).within(POWER)}", PRODUCT)
-    return Written(f"{kind}({extent_text(x)}, {extent_text(y)})", WORD)
+        return SizeText(
+            f"{size_text(x).operand_code(PRODUCT)} // {size_text(y).operand_code(POWER)}", PRODUCT
+        )
+    return SizeText(f"{kind}({extent_text(x)}, {extent_text(y)})", WORD)

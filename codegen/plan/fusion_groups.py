@@ -15,7 +15,7 @@ from primgraph.codegen.plan.card import Cards, Facts
 from primgraph.codegen.plan.schedule import CHUNK, Form, Schedule, Step
 from primgraph.codegen.plan.sizes import Candidate, has_products, size_of
 from primgraph.codegen.plan.storage.limits import Limits
-from primgraph.ir.dims import of_one_trip
+from primgraph.ir.dims import single_row_size
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.types import TensorType
 
@@ -51,7 +51,7 @@ class Region:
         return self.start <= step < self.stop
 
 
-def narrowed(step: Step, card: Facts, role: Role, rows: int) -> Step:
+def restrict_rows(step: Step, card: Facts, role: Role, rows: int) -> Step:
     """Return `step` restricted to a block of `rows` rows."""
     eqn = step.eqn
     inputs = tuple(
@@ -72,7 +72,7 @@ def _block_type(type: TensorType, axis: int | None, rows: int) -> TensorType:
     return type.with_shape((*type.shape[:axis], rows, *type.shape[axis + 1 :]))
 
 
-def arranged(
+def arrange_regions(
     schedule: Schedule, limits: Limits, cards: Cards
 ) -> tuple[Schedule, tuple[Region, ...]]:
     """Return the steps, reordered so that regions are contiguous, and these regions.
@@ -80,13 +80,13 @@ def arranged(
     A region has only primitives for which the back end has `cards`.
     """
     forms = {s.form for s in schedule.steps}
-    if not any(of_one_trip(t.nbytes) >= limits.least_bytes for f in forms for t in f.results):
+    if not any(single_row_size(t.nbytes) >= limits.least_bytes for f in forms for t in f.results):
         return schedule, ()
-    return _Arrangement(schedule, limits, cards).made()
+    return _Arrangement(schedule, limits, cards).arrange_steps()
 
 
 def _is_large(step: Step, limits: Limits) -> bool:
-    return any(of_one_trip(t.nbytes) >= limits.least_bytes for t in step.results)
+    return any(single_row_size(t.nbytes) >= limits.least_bytes for t in step.results)
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class _Arrangement:
         # Late values, and whether computing them is too much work to be moved before a region.
         self.waiting: dict[int, bool] = {}
 
-    def made(self) -> tuple[Schedule, tuple[Region, ...]]:
+    def arrange_steps(self) -> tuple[Schedule, tuple[Region, ...]]:
         steps = self.schedule.steps
         pending = list(range(len(steps)))
         begin = 0
@@ -150,7 +150,7 @@ class _Arrangement:
             # Late steps are considered again; there are never many more than members.
             begin = end - len(rest)
             pending[begin:end] = rest
-        return self.schedule.reordered(self.order), tuple(self.regions)
+        return self.schedule.reorder(self.order), tuple(self.regions)
 
     def _is_full(self, draft: _Draft) -> bool:
         """Return whether the region has its maximum length, or keeps much memory for late steps."""

@@ -45,7 +45,7 @@ class LoopDraft:
 
 
 @final
-class Landing(NamedTuple):
+class CopyElision(NamedTuple):
     """Copy elision for arrays that are assembled part by part.
 
     `results` maps intermediate values of such an array to the result that it becomes. `replaced`
@@ -58,11 +58,11 @@ class Landing(NamedTuple):
     puts: Collection[int]
 
 
-NOWHERE = Landing({}, (), ())
+NOWHERE = CopyElision({}, (), ())
 
 
 @final
-class Draft:
+class LoweringState:
     """Places of the values of a schedule, step by step.
 
     `widened` are values with more axes than the array that represents them. `buffers` maps roots to
@@ -153,7 +153,9 @@ class Draft:
         """Return whether the current step may overwrite or free a buffer."""
         return self.loop is None or buffer.life is Life.BLOCK
 
-    def dying(self, i: int, step: Step, card: Facts, places: Sequence[Place]) -> int | None:
+    def reusable_operand(
+        self, i: int, step: Step, card: Facts, places: Sequence[Place]
+    ) -> int | None:
         """Return the operand whose buffer the result may take over, as it is dead afterwards.
 
         A single element is not computed in place, as that takes NumPy twice as long.

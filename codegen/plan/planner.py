@@ -8,14 +8,14 @@ from typing import Any
 from primgraph.codegen.plan.blocks import plan_region
 from primgraph.codegen.plan.card import Cards
 from primgraph.codegen.plan.fusion_groups import Region
-from primgraph.codegen.plan.lowering_state import Draft
+from primgraph.codegen.plan.lowering_state import LoweringState
 from primgraph.codegen.plan.program import Loop, Options, Plan
 from primgraph.codegen.plan.schedule import Schedule, assigns
 from primgraph.codegen.plan.steps import plan_results, plan_step
-from primgraph.codegen.plan.storage.arena import AnyArena, Arena, packing
+from primgraph.codegen.plan.storage.arena import AnyArena, Arena, worthwhile_packing
 
 
-def landings(schedule: Schedule) -> Any:
+def load_copy_elision(schedule: Schedule) -> Any:
     """Return the module that finds landings, or None where no step writes a part of an array.
 
     Few programs need it: it is loaded by the first one that does.
@@ -25,7 +25,7 @@ def landings(schedule: Schedule) -> Any:
     return None
 
 
-def planned(
+def plan_schedule(
     schedule: Schedule,
     regions: tuple[Region, ...],
     options: Options,
@@ -38,7 +38,7 @@ def planned(
     """
     arena = Arena()
     plan = _build_plan(schedule, regions, options, cards, arena)
-    better = packing(arena)
+    better = worthwhile_packing(arena)
     return plan if better is None else _build_plan(schedule, regions, options, cards, better)
 
 
@@ -50,11 +50,11 @@ def _build_plan(
     arena: AnyArena,
 ) -> Plan:
     inside = frozenset([i for r in regions for i in range(r.start, r.stop)])
-    draft = Draft(schedule, cards, options, arena)
-    found = landings(schedule)
+    draft = LoweringState(schedule, cards, options, arena)
+    found = load_copy_elision(schedule)
     if found is not None:
         free = {v: r for v, r in draft.results.items() if v not in draft.left_in}
-        draft.landing = found.landing(schedule, cards, free, inside)
+        draft.landing = found.find_elidable_chains(schedule, cards, free, inside)
     begins = {r.start: (r, number) for number, r in enumerate(regions)}
     i, steps, loops = 0, schedule.steps, list[Loop]()
     while i < len(steps):

@@ -251,7 +251,7 @@ class _Listing:
 
     def comment(self, source: Source | None, indent: str) -> Iterator[str]:
         """Yield the source line if it differs from the previous one."""
-        if source is not None and source != self.said and source.is_told:
+        if source is not None and source != self.said and source.is_readable:
             self.said = source
             yield f"{indent}# {source}  {'' if source.is_derived else source.text}".rstrip()
 

@@ -19,7 +19,7 @@ from primgraph.ir.primitive import Fact, Primitive
 from primgraph.ir.sizes import params_at, type_at
 from primgraph.ir.slices import backward_slice
 from primgraph.ir.types import Shape, TensorType
-from primgraph.ir.views import Expand, Reshape, View, expanded, keeps_order
+from primgraph.ir.views import Expand, Reshape, View, expanded_shape, keeps_order
 from primgraph.primitives.control import REGIONS, Flow, Regions
 
 # Without substitutions symbolic sizes stand for themselves.
@@ -111,7 +111,7 @@ class Step(NamedTuple):
         """Return what of operand `i` the elements of result `k` depend on."""
         return self.op.dependence(k, i, self.operands, self.results, self.params)
 
-    def giving(self, shape: Shape) -> Step:
+    def with_result_shape(self, shape: Shape) -> Step:
         """Return the step with another shape of its first result."""
         form = copy(self.form)
         first, *others = form.results
@@ -143,7 +143,7 @@ def seen_shape(step: Step, k: int) -> Shape:
     how, shape = step.form.seen[k], step.operands[0].shape
     if how is None:
         return shape
-    return expanded(how, shape) if isinstance(how, Expand) else step.results[k].shape
+    return expanded_shape(how, shape) if isinstance(how, Expand) else step.results[k].shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class Schedule:
         count = len(self.steps)
         return [range(i, min(i + CHUNK, count)) for i in range(0, max(count, 1), CHUNK)]
 
-    def reordered(self, order: Sequence[int]) -> Schedule:
+    def reorder(self, order: Sequence[int]) -> Schedule:
         """Return the steps in another order, which must respect dependencies."""
         steps = [self.steps[i] for i in order]
         return replace(self, steps=tuple(steps), last=_last(steps, self.outputs, self.root))

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, final
 
 from primgraph.codegen.plan.card import Facts
-from primgraph.codegen.plan.lowering_state import Draft
+from primgraph.codegen.plan.lowering_state import LoweringState
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.storage.places import Buffer, Life, Place, Result, View, is_repeated
 from primgraph.codegen.plan.storage.views import part_shape
@@ -21,10 +21,10 @@ LONGEST_PRODUCT = 4096
 
 @final
 @dataclass(slots=True)
-class At:
+class PlanSite:
     """A `Site` in a plan under construction; `rows` is the axis of rows of operand 0."""
 
-    draft: Draft
+    draft: LoweringState
     step: Step
     operands: Sequence[Place]
     out: Place
@@ -45,7 +45,7 @@ class At:
         return self._view_place(self.operands[position], how)
 
     @property
-    def lasting(self) -> bool:
+    def is_lasting(self) -> bool:
         """Return whether views of `out` are made once, or for all iterations of a loop."""
         out, trip = self.out, self.draft.options.trip
         row = isinstance(out, Result) and trip is not None and out.number >= trip[1]
@@ -68,7 +68,7 @@ class At:
         place = self.operands[position]
         return place.shape != self.step.operands[position].shape or is_repeated(place)
 
-    def summed(self, axes: Sequence[int]) -> list[Place]:
+    def sum_operands(self, axes: Sequence[int]) -> list[Place]:
         """Return ones, result and operand 0, whose product sums over `axes`; empty if impossible.
 
         This requires contiguous operands, and axes that come first or last, so that the operand is
@@ -105,6 +105,6 @@ def is_plain(operands: Sequence[Place], step: Step) -> bool:
     return whole and not isinstance(first, View)
 
 
-def needed(card: Facts, site: At) -> tuple[Place, ...]:
+def requested_places(card: Facts, site: PlanSite) -> tuple[Place, ...]:
     """Return the places that the back end requests besides operands and result."""
     return tuple(card.needs(site)) if card.needs is not None else ()

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from primgraph.codegen.plan.card import Facts
-from primgraph.codegen.plan.lowering_state import Draft
+from primgraph.codegen.plan.lowering_state import LoweringState
 from primgraph.codegen.plan.program import Call, Compute, Copy, Create, Make, Put, Return
 from primgraph.codegen.plan.schedule import Step, stored_shape
-from primgraph.codegen.plan.site import At, is_plain
+from primgraph.codegen.plan.site import PlanSite, is_plain
 from primgraph.codegen.plan.storage.places import Argument, Held, Place
 from primgraph.ir.dims import is_open
 from primgraph.ir.types import broadcast_shapes
 
 
-def plan_step(draft: Draft, i: int, step: Step) -> None:
+def plan_step(draft: LoweringState, i: int, step: Step) -> None:
     """Add the instructions of step `i`, which is in no loop."""
     card = draft.cards.get(step.form.op)
     if i in draft.landing.puts:
@@ -32,7 +32,7 @@ def plan_step(draft: Draft, i: int, step: Step) -> None:
         _compute(draft, i, step, card)
 
 
-def _constant(draft: Draft, step: Step) -> None:
+def _constant(draft: LoweringState, step: Step) -> None:
     store, number = draft.store, step.eqn.number
     place: Place
     if number is not None:
@@ -42,7 +42,7 @@ def _constant(draft: Draft, step: Step) -> None:
     draft.places[step.outputs[0]] = place
 
 
-def _compute(draft: Draft, i: int, step: Step, card: Facts) -> None:
+def _compute(draft: LoweringState, i: int, step: Step, card: Facts) -> None:
     types, value = step.form.operands, step.outputs[0]
     places = [draft.places[v] for v in step.inputs]
     operands = tuple(
@@ -65,7 +65,7 @@ def _compute(draft: Draft, i: int, step: Step, card: Facts) -> None:
             draft.body.append(Create(i, step, operands, result))
             return
     else:
-        taken = draft.dying(i, step, card, places)
+        taken = draft.reusable_operand(i, step, card, places)
         if taken is None:
             out = draft.buffers[value] = draft.store.buffer(step.form.results[0])
         else:
@@ -73,11 +73,13 @@ def _compute(draft: Draft, i: int, step: Step, card: Facts) -> None:
     draft.places[value] = out
     parts: tuple[Place, ...] = ()
     if card.needs is not None:
-        parts = tuple(card.needs(At(draft, step, operands, out, taken, is_plain(places, step))))
+        parts = tuple(
+            card.needs(PlanSite(draft, step, operands, out, taken, is_plain(places, step)))
+        )
     draft.body.append(Compute(i, step, operands, out, taken, parts, new, over))
 
 
-def _plan_put(draft: Draft, i: int, step: Step, after: Step) -> None:
+def _plan_put(draft: LoweringState, i: int, step: Step, after: Step) -> None:
     """Plan a step whose result is written directly to where step `after` assigns it."""
     card, types = draft.cards[step.op], step.form.operands
     places = [draft.places[v] for v in step.inputs]
@@ -93,12 +95,12 @@ def _plan_put(draft: Draft, i: int, step: Step, after: Step) -> None:
             draft.body.append(Copy(i, before, base, out))
     needs = draft.cards[after.op].needs
     assert needs is not None
-    (part,) = needs(At(draft, after, (base,), out))
+    (part,) = needs(PlanSite(draft, after, (base,), out))
     draft.body.append(Put(i, step, operands, out, part, draft.schedule.root[value]))
 
 
 def _donated_input(
-    draft: Draft, i: int, step: Step, card: Facts, places: Sequence[Place]
+    draft: LoweringState, i: int, step: Step, card: Facts, places: Sequence[Place]
 ) -> Argument | None:
     """Return the donated input array to which the result may be written, or None.
 
@@ -116,14 +118,14 @@ def _donated_input(
     return draft.arguments[j] if alone and not schedule.is_view(value) else None
 
 
-def _shapes_itself(draft: Draft, step: Step, places: Sequence[Place]) -> bool:
+def _shapes_itself(draft: LoweringState, step: Step, places: Sequence[Place]) -> bool:
     """Return whether an operation allocates the whole result, contiguous."""
     shape = step.results[0].shape
     plain = all(map(draft.is_plain, step.inputs, places))
     return bool(shape) and plain and broadcast_shapes(*(p.shape for p in places)) == shape
 
 
-def _call(draft: Draft, i: int, step: Step) -> None:
+def _call(draft: LoweringState, i: int, step: Step) -> None:
     pairs = zip(step.inputs, step.operands, strict=True)
     operands = tuple([draft.full(draft.places[v], t) for v, t in pairs])
     outs: list[Place] = []
@@ -138,7 +140,7 @@ def _call(draft: Draft, i: int, step: Step) -> None:
     draft.body.append(Call(i, step, operands, tuple(outs)))
 
 
-def plan_results(draft: Draft) -> None:
+def plan_results(draft: LoweringState) -> None:
     """Leave each result in an array of its own.
 
     Results in donated inputs are written last, as the others may read these inputs.
@@ -149,7 +151,7 @@ def plan_results(draft: Draft) -> None:
         _result(draft, k, value, donated.get(k), held)
 
 
-def _copies_held(draft: Draft, donated: dict[int, int]) -> dict[int, Held]:
+def _copies_held(draft: LoweringState, donated: dict[int, int]) -> dict[int, Held]:
     """Copy results that alias one donated input and are to be left in another, by value.
 
     Both inputs are overwritten, and neither order would be right for all such results.
@@ -164,7 +166,7 @@ def _copies_held(draft: Draft, donated: dict[int, int]) -> dict[int, Held]:
     return held
 
 
-def _result(draft: Draft, k: int, value: int, j: int | None, held: dict[int, Held]) -> None:
+def _result(draft: LoweringState, k: int, value: int, j: int | None, held: dict[int, Held]) -> None:
     """Leave result `k` in an array of its own, copied unless it was computed there."""
     place, last = draft.places[value], len(draft.schedule.steps) - 1
     if j is not None:

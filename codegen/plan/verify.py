@@ -22,7 +22,7 @@ from primgraph.codegen.plan.program import (
     See,
     text_of,
 )
-from primgraph.codegen.plan.storage.arena import ALIGN, rounded
+from primgraph.codegen.plan.storage.arena import ALIGN, aligned_size
 from primgraph.codegen.plan.storage.places import (
     Argument,
     Buffer,
@@ -67,7 +67,7 @@ class _Memory:
 
     def take(self, buffer: Buffer) -> str:
         """Mark a buffer as live; return the fault if it is not possible."""
-        start, end = buffer.offset, buffer.offset + rounded(buffer.type.nbytes)
+        start, end = buffer.offset, buffer.offset + aligned_size(buffer.type.nbytes)
         if start % ALIGN or end > self.size:
             return "lies outside of the arena"
         place = bisect_left(self.starts, start)
@@ -75,7 +75,7 @@ class _Memory:
             return f"overlaps {text_of(self.at[self.starts[place]])}"
         if place:
             before = self.at[self.starts[place - 1]]
-            if before.offset + rounded(before.type.nbytes) > start:
+            if before.offset + aligned_size(before.type.nbytes) > start:
                 return f"overlaps {text_of(before)}"
         self.starts.insert(place, start)
         self.at[start] = buffer

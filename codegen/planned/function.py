@@ -42,7 +42,7 @@ from primgraph.codegen.plan.storage.places import (
 )
 from primgraph.codegen.plan.storage.views import Cut, Repeat, tuple_text, view_text
 from primgraph.codegen.planned.entry import check_of, entries, trips
-from primgraph.codegen.planned.looks import look
+from primgraph.codegen.planned.looks import row_view
 from primgraph.codegen.planned.workspace import Workspace
 from primgraph.codegen.run.growing import Growing
 from primgraph.codegen.run.threads import share
@@ -51,7 +51,7 @@ from primgraph.codegen.run.threads import share
 _OUT_BY_NAME = ("maximum", "minimum")
 
 
-def printed(plan: Plan) -> Module:
+def print_plan(plan: Plan) -> Module:
     """Print the plan as a module with two entries, `workspace()` and `run(w, arrays)`.
 
     A workspace holds buffers, and views of buffers and of constants. A workspace must not be used
@@ -133,10 +133,10 @@ class Statement(NamedTuple):
     operands: tuple[Place, ...]
     args: list[str]
     out: str
-    taken: int | None
+    reused_operand: int | None
     parts: list[str]
     new: bool = False
-    replaced: bool = False
+    is_overwritten: bool = False
 
     def np(self, name: str) -> str:
         return self.printer.np(name)
@@ -235,7 +235,7 @@ class Printer:
     def _view(self, view: View, name: str) -> None:
         """Print a view that is not kept: in each call, or in each turn of a loop."""
         self._made.add(name)
-        found = look(self.plan, self.trip, view)
+        found = row_view(self.plan, self.trip, view)
         if found is not None:
             self.looks[name] = found
             self.parts.bind(name)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from primgraph.codegen.plan.program import Plan
 from primgraph.codegen.plan.storage.places import Argument, Place, Result, View
-from primgraph.codegen.plan.storage.views import of_rows, view_text
+from primgraph.codegen.plan.storage.views import rowwise_view, view_text
 from primgraph.ir.views import Reshape
 
 
-def look(plan: Plan, trip: tuple[int, int] | None, place: Place) -> str | None:
+def row_view(plan: Plan, trip: tuple[int, int] | None, place: Place) -> str | None:
     """Return the view of a stack whose rows are `place` in each iteration, or None.
 
     Iterating over a view of a stack takes half of the time of making a view of each row.
@@ -16,10 +16,10 @@ def look(plan: Plan, trip: tuple[int, int] | None, place: Place) -> str | None:
     if trip is None:
         return None
     if isinstance(place, View):
-        of = look(plan, trip, place.of)
+        of = row_view(plan, trip, place.of)
         if of is None or (isinstance(place.how, Reshape) and isinstance(place.of, View)):
             return None
-        how = of_rows(place.how)
+        how = rowwise_view(place.how)
         return None if how is None else view_text(how, of)
     begin, carries = sum(trip), trip[1]
     if isinstance(place, Argument) and place.number >= begin:

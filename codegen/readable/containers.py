@@ -28,7 +28,7 @@ def key_text(key: Key) -> str:
     return ascii(key)
 
 
-def told(name: str, otherwise: str) -> str:
+def printable_name(name: str, otherwise: str) -> str:
     """Return `name` if it is printable anywhere, else the other text."""
     return name if _TOLD.fullmatch(name) else otherwise
 
@@ -66,12 +66,14 @@ class Classes:
         key = (tree.kind, fields)
         if key not in self.names:
             hint = tree.kind.__name__
-            self.names[key] = name = taken.hinted(hint, "Result")
+            self.names[key] = name = taken.name_from_hint(hint, "Result")
             maker = "namedtuple" if issubclass(tree.kind, tuple) else "make_dataclass"
             source = "collections" if issubclass(tree.kind, tuple) else "dataclasses"
             self.imports[f"from {source} import {maker}"] = None
             listed = ", ".join(map(key_text, fields))
-            self.lines.append(f"{name} = {maker}({key_text(told(hint, name))}, [{listed}])")
+            self.lines.append(
+                f"{name} = {maker}({key_text(printable_name(hint, name))}, [{listed}])"
+            )
             self.table[name] = tree.kind
         return self.names[key]
 
@@ -108,7 +110,7 @@ def _is_word(name: str) -> bool:
     return name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
 
 
-def returned(
+def result_lines(
     tree: Tree, texts: Iterable[str], classes: Classes, taken: Names, width: int
 ) -> list[str]:
     """Return the lines of an expression for results in the containers of `tree`.

@@ -9,14 +9,14 @@ from primgraph.codegen.cards.spelling.literals import dtype_text, shape_text
 from primgraph.codegen.cards.spelling.notation import ADD, ATOM, Text
 from primgraph.codegen.emit.layout import WIDTH, statement
 from primgraph.codegen.emit.module import Line, Within
-from primgraph.codegen.emit.ordering import by_source
+from primgraph.codegen.emit.ordering import order_by_source
 from primgraph.codegen.plan.extents import extent_text
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.codegen.readable.page import Page, Piece
 from primgraph.ir.dims import TRIPS
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import BOOL, TensorType
-from primgraph.primitives.control import Flow, parted
+from primgraph.primitives.control import Flow, split_operands
 
 # Writes a step to a page.
 Write: TypeAlias = Callable[[Page, int, Step], None]
@@ -43,13 +43,13 @@ class _Writer:
     def __init__(self, page: Page, i: int, step: Step, write: Write) -> None:
         self.page, self.i, self.step, self.write = page, i, step, write
         for value in step.inputs:
-            if page.pieces[value].pending:
+            if page.pieces[value].is_pending:
                 page.write(value)
         pairs = zip(step.inputs, step.operands, strict=True)
         self.given = [page.explicit(page.pieces[v], t) for v, t in pairs]
         for value in step.inputs:
             page.use(page.pieces[value])
-        page.say(step)
+        page.write_source_comment(step)
 
     # Statements.
 
@@ -59,8 +59,12 @@ class _Writer:
         if self.step.operands[0].dtype == BOOL:
             order = [(f"if {index.text.code}:", branches[1]), ("else:", branches[0])]
         else:
-            heads = [f"if {index.text.within(ADD)} <= 0:"] if len(branches) > 1 else ["if True:"]
-            heads += [f"elif {index.text.within(ADD)} == {k}:" for k in range(1, len(branches) - 1)]
+            heads = (
+                [f"if {index.text.operand_code(ADD)} <= 0:"] if len(branches) > 1 else ["if True:"]
+            )
+            heads += [
+                f"elif {index.text.operand_code(ADD)} == {k}:" for k in range(1, len(branches) - 1)
+            ]
             heads += ["else:"] * (len(branches) > 1)
             order = list(zip(heads, branches, strict=True))
         names = _name_values(self.page, self.step.outputs, "v")
@@ -86,10 +90,10 @@ class _Writer:
             _write_row_loop(self)
             return
         counted = p["counted"]
-        fixed, state, xs = parted(self.given[counted:], p["consts"], carries)
+        fixed, state, xs = split_operands(self.given[counted:], p["consts"], carries)
         names = _write_initial_carries(self, state)
         stacks = _stacks(self, self.step.outputs[carries:], "zeros" if counted else "empty")
-        k = self.page.names.hinted("k", "k")
+        k = self.page.names.name_from_hint("k", "k")
         count = extent_text(p["length"])
         if counted:
             count = f"min({self.given[0].text.code}, {count})"
@@ -111,7 +115,7 @@ class _Writer:
 
     def loop(self) -> None:
         p = self.step.params
-        fixed, state, _ = parted(self.given, p["consts"], len(self.given) - p["consts"])
+        fixed, state, _ = split_operands(self.given, p["consts"], len(self.given) - p["consts"])
         carries = len(state)
         names = _write_initial_carries(self, state)
         limited = p["limit"] is not None
@@ -120,7 +124,7 @@ class _Writer:
         # Lists have their own length.
         trips = ""
         if limited or (self.page.schedule.uses[self.step.outputs[carries]] and not stacks):
-            trips = self.page.names.hinted("trips", "n")
+            trips = self.page.names.name_from_hint("trips", "n")
             self.line(f"{trips} = 0")
             self.page.parts.bind(trips)
         pieces = [_piece(n, t) for n, t in zip(names, self.step.results, strict=False)]
@@ -186,7 +190,7 @@ class _Writer:
 
     def body(self, graph: Graph, given: Sequence[Piece]) -> tuple[list[int], Page]:
         """Write the computation of a body except its results, which are pending on the page."""
-        steps, page = by_source(schedule(graph)), self.page
+        steps, page = order_by_source(schedule(graph)), self.page
         inner = Page(steps, page.file if page.standalone else None, (), [""] * len(graph.outputs))
         inner.file, inner.names = page.file, page.names
         # Results are assigned at the end: none needs a name before.
@@ -242,14 +246,14 @@ class _Writer:
 def _pending_equation(inner: Page, value: int, graph: Graph) -> Within | None:
     """Return the equation of a pending expression for a body result, if any."""
     piece = inner.pieces[value]
-    return (graph, inner.schedule.steps[piece.step].eqn) if piece.pending else None
+    return (graph, inner.schedule.steps[piece.step].eqn) if piece.is_pending else None
 
 
 def _text(inner: Page, value: int, graph: Graph, k: int) -> Text:
     """Return the expression of a body result, in full shape."""
     piece = inner.pieces[value]
-    if piece.pending:
-        inner.say(inner.schedule.steps[piece.step])
+    if piece.is_pending:
+        inner.write_source_comment(inner.schedule.steps[piece.step])
         inner.waiting.pop(value, None)
         if graph.outputs.count(graph.outputs[k]) > 1:
             inner.write(value)
@@ -293,7 +297,7 @@ def _stacks(w: _Writer, values: Sequence[int], maker: str) -> list[str]:
 def _write_row_loop(w: _Writer) -> None:
     """Write a loop over the rows that another loop has appended to lists."""
     p, carries = w.step.params, w.step.params["carries"]
-    fixed, state, xs = parted(w.given[1:], p["consts"], carries)
+    fixed, state, xs = split_operands(w.given[1:], p["consts"], carries)
     names = _write_initial_carries(w, state)
     lists = _lists(w, w.step.outputs[carries:])
     rows = _name_values(w.page, [-1] * len(xs), "row")
@@ -320,7 +324,7 @@ def _write_row_loop(w: _Writer) -> None:
 
 def _row(x: Piece, type: TensorType, k: str) -> Piece:
     """Return a row of a scanned array."""
-    return Piece(Text(f"{x.text.within(ATOM)}[{k}]"), type.shape[1:], (*x.names, k))
+    return Piece(Text(f"{x.text.operand_code(ATOM)}[{k}]"), type.shape[1:], (*x.names, k))
 
 
 def _piece(name: str, type: TensorType) -> Piece:
@@ -328,4 +332,4 @@ def _piece(name: str, type: TensorType) -> Piece:
 
 
 def _name_values(page: Page, values: Sequence[int], letter: str) -> list[str]:
-    return [page.names.hinted(page.called.get(v, ""), letter) for v in values]
+    return [page.names.name_from_hint(page.called.get(v, ""), letter) for v in values]

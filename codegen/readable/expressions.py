@@ -57,7 +57,7 @@ def _compute_several(page: Page, i: int, step: Step, card: Card) -> None:
 def _compute(page: Page, i: int, step: Step, card: Card) -> None:
     args, text = _right_hand_side(page, step, card)
     name = page.called.get(step.outputs[0], "")
-    pending = [a.value for a in args if a.pending]
+    pending = [a.value for a in args if a.is_pending]
     if pending and len(text.code) > LONGEST - max(len(name) - 4, 0):
         for value in pending:
             page.write(value)
@@ -68,7 +68,7 @@ def _compute(page: Page, i: int, step: Step, card: Card) -> None:
     elif card.broadcasts and card.amend is None:
         shapes = {a.shape for a in args}
         shape = shapes.pop() if len(shapes) == 1 else broadcast_shapes(*shapes)
-    piece = page.joined(text, shape, args, i, step.outputs[0])
+    piece = page.join_pieces(text, shape, args, i, step.outputs[0])
     if card.aliases:
         page.shared.add(piece.value)
     page.settle(piece, card.inline or step.op.fact(REDUCES))
@@ -105,7 +105,9 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
     if card.helper and card.repeated is None:
         page.include(card.helper)
     shown = page.shown.get(step.outputs[0]) if step.op.fact(REDUCES) else None
-    return card.read([a.text for a in args], step if shown is None else step.giving(shown))
+    return card.read(
+        [a.text for a in args], step if shown is None else step.with_result_shape(shown)
+    )
 
 
 def _library(page: Page, step: Step, card: Card) -> str:
@@ -139,7 +141,7 @@ def _operand(page: Page, step: Step, card: Card, k: int) -> Piece:
     """Return an operand, as a pending expression if possible."""
     value = step.inputs[k]
     piece = page.pieces[value]
-    if piece.pending and not page.belongs(piece, step):
+    if piece.is_pending and not page.belongs(piece, step):
         page.write(value)
         piece = page.pieces[value]
     if k in card.broadcasts and not (k == 0 and card.amend is not None):
@@ -162,7 +164,7 @@ def _type_literals(step: Step, card: Card, args: list[Piece]) -> None:
 
 
 def _call_user(page: Page, i: int, step: Step) -> None:
-    name = page.names.counted("user_")
+    name = page.names.next_name("user_")
     page.table[name] = caller_of(step)
     sizes = sorted(names_in(tuple(step.params.values())).union(*(t.names for t in step.results)))
     page.users.append(step.op.name)
@@ -172,14 +174,14 @@ def _call_user(page: Page, i: int, step: Step) -> None:
     if step.op.multiple:
         _unpack(page, i, step, text, pieces)
         return
-    joined = page.joined(text, step.results[0].shape, pieces, i, step.outputs[0])
+    joined = page.join_pieces(text, step.results[0].shape, pieces, i, step.outputs[0])
     page.settle(joined, inline=False)
 
 
 def _whole_operands(page: Page, step: Step) -> list[Piece]:
     """Return the operands of a step by name, in full shape."""
     for value in step.inputs:
-        if page.pieces[value].pending:
+        if page.pieces[value].is_pending:
             page.write(value)
     pairs = zip(step.inputs, step.operands, strict=True)
     return [page.explicit(page.pieces[v], t) for v, t in pairs]
@@ -189,13 +191,13 @@ def _unpack(page: Page, i: int, step: Step, text: Text, pieces: list[Piece]) -> 
     """Write the unpacking of an expression with several results."""
     for piece in pieces:
         page.use(piece)
-    page.say(step)
+    page.write_source_comment(step)
     names = []
     for value, type in zip(step.outputs, step.results, strict=True):
         if not page.schedule.uses[value]:
             names.append("_")
             continue
-        names.append(page.names.hinted(page.called.get(value, ""), "v"))
+        names.append(page.names.name_from_hint(page.called.get(value, ""), "v"))
         page.pieces[value] = Piece(Text(names[-1]), type.shape, (names[-1],))
     several = ", ".join(names) if len(names) > 1 else f"({names[0]},)"
     for line in statement(f"{several} = ", text.code, page.depth):

@@ -78,12 +78,12 @@ def _single(page: Page, interface: Interface) -> Function:
     results = [interface.result(v, inline=only) for v in outputs]
     text, last = ", ".join(results) or "()", len(page.schedule.steps) - 1
     if interface.form is not None:
-        function.returns(interface.returned(results), last)
+        function.returns(interface.return_lines(results), last)
     elif only or len(text) <= LONGEST:
         function.returns(result(text), last)
     else:
         function.returns(["(", *(f"    {r}," for r in results), ")"], last)
-    function.first(interface.begun(interface.arguments, page.sizes_read()))
+    function.first(interface.bind_arguments(interface.arguments, page.sizes_read()))
     return function
 
 
@@ -100,14 +100,14 @@ def _several(page: Page, interface: Interface) -> list[Function]:
     else:
         entry = Function(interface.name, ", ".join(interface.parameters))
         entry.line(f"carried = [None] * {len(carried)}")
-    for line in interface.begun(carried[: len(arguments)], set(sizes)):
+    for line in interface.bind_arguments(carried[: len(arguments)], set(sizes)):
         entry.line(line)
     for slot, name in zip(carried[len(arguments) :], sizes, strict=False):
         entry.line(f"{slot} = {name}")
     for part in page.parts.parts:
         entry.line(f"{part.name}(carried)")
     if interface.form is not None:
-        entry.returns(interface.returned(carried[first:]))
+        entry.returns(interface.return_lines(carried[first:]))
     elif len(results) == 1:
         entry.returns([carried[first]])
     else:

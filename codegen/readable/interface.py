@@ -8,7 +8,13 @@ from typing import final
 from primgraph.codegen.cards.spelling.literals import dtype_text, shape_text
 from primgraph.codegen.emit.docstrings import docstring
 from primgraph.codegen.emit.layout import statement
-from primgraph.codegen.readable.containers import accesses, is_nested, lengths, returned, told
+from primgraph.codegen.readable.containers import (
+    accesses,
+    is_nested,
+    lengths,
+    printable_name,
+    result_lines,
+)
 from primgraph.codegen.readable.page import LONGEST, Page, Piece, entry_name
 from primgraph.ir.frontend.containers import Form, Tree, result_names
 from primgraph.ir.frontend.containers import names as names_of
@@ -25,9 +31,11 @@ class Interface:
 
     def __init__(self, page: Page, form: Form | None, titles: Sequence[Title]) -> None:
         self.page, self.titles = page, titles
-        self.form = form.spelled if form is not None and is_nested(form) else None
+        self.form = form.plain_form if form is not None and is_nested(form) else None
         given = self.form.arguments if self.form is not None else ()
-        self.roots: list[tuple[str, Tree]] = [(page.names.hinted(n, "x"), t) for n, t in given]
+        self.roots: list[tuple[str, Tree]] = [
+            (page.names.name_from_hint(n, "x"), t) for n, t in given
+        ]
         self.arguments = self._arguments()
         self.name = entry_name(page.schedule.name)
 
@@ -39,27 +47,30 @@ class Interface:
         """Return a name for each array; arrays that are parameters keep the parameter's name."""
         hints = self.page.schedule.hints
         if self.form is None:
-            return [self.page.names.hinted(hints[i], "x") for i in range(self.page.schedule.inputs)]
+            return [
+                self.page.names.name_from_hint(hints[i], "x")
+                for i in range(self.page.schedule.inputs)
+            ]
         found: list[str] = []
         for root, tree in self.roots:
             for access in accesses(tree, root):
                 hint = hints[len(found)]
-                found.append(root if access == root else self.page.names.hinted(hint, "x"))
+                found.append(root if access == root else self.page.names.name_from_hint(hint, "x"))
         return found
 
     def docstring(self) -> list[str]:
         """Return the docstring of the entry, by the names of arguments and results."""
         schedule = self.page.schedule
         named = [n for root, tree in self.roots for n in names_of(tree, root)] or self.arguments
-        titles = [told(n, f"argument {i}") for i, n in enumerate(named)]
+        titles = [printable_name(n, f"argument {i}") for i, n in enumerate(named)]
         given = zip(titles, schedule.types, strict=False)
         keys = result_names(self.form, len(schedule.outputs))
         assigned = [self.page.called.get(v, "") for v in schedule.outputs]
         pairs = zip(keys, assigned, schedule.outputs, strict=True)
-        made = [(told(k or a, ""), schedule.types[v]) for k, a, v in pairs]
+        made = [(printable_name(k or a, ""), schedule.types[v]) for k, a, v in pairs]
         return docstring(list(given), made, self.titles)
 
-    def begun(self, names: list[str], sizes: set[str]) -> list[str]:
+    def bind_arguments(self, names: list[str], sizes: set[str]) -> list[str]:
         """Return statements that bind `names` to the argument arrays, checked in a file.
 
         They also compute those variables of `sizes` that are read.
@@ -75,7 +86,7 @@ class Interface:
         for root, tree in self.roots:
             for text, count, name in lengths(tree, root, root):
                 lines.append(f"if len({text}) != {count}:")
-                message = f"{told(name, root)} must have length {count}"
+                message = f"{printable_name(name, root)} must have length {count}"
                 lines += _raise_lines(f'"{message}"')
         return [*lines, *self._checks(names, texts, sizes)]
 
@@ -92,7 +103,7 @@ class Interface:
     def _sizes_of(self, names: list[str], used: set[str]) -> list[str]:
         """Return statements that compute the used variables of sizes."""
         sizes = self.page.sizes
-        return [] if sizes is None else sizes.found(names, sizes.needed(used))
+        return [] if sizes is None else sizes.size_definitions(names, sizes.required_sizes(used))
 
     def _checks(self, names: list[str], given: list[str], used: set[str]) -> list[str]:
         """Return statements that convert `given` to named arrays and check their shapes."""
@@ -101,22 +112,24 @@ class Interface:
             type = self.page.schedule.types[i]
             lines.append(f"{name} = np.asarray({text}, {dtype_text(type.dtype)})")
             if type.names and sizes is not None:
-                lines.append(f"if {sizes.misshapen(name, type)}:")
+                lines.append(f"if {sizes.shape_mismatch(name, type)}:")
             else:
                 lines.append(f"if {name}.shape != {shape_text(type.shape)}:")
             what = name if name.isidentifier() else f"argument {i}"
             message = f"{what} must have shape {shape_text(type.shape)}, not {{{name}.shape}}"
             lines += _raise_lines(f'f"{message}"')
         if sizes is not None:
-            lines += sizes.checked(names, used, self.page.names.hinted("rest", "k"))
+            lines += sizes.checked_definitions(
+                names, used, self.page.names.name_from_hint("rest", "k")
+            )
         return lines
 
     def result(self, value: int, *, inline: bool) -> str:
         """Return the expression of a result in full shape."""
-        if inline and self.page.pieces[value].pending:
-            self.page.say(self.page.schedule.steps[self.page.pieces[value].step])
+        if inline and self.page.pieces[value].is_pending:
+            self.page.write_source_comment(self.page.schedule.steps[self.page.pieces[value].step])
             self.page.waiting.pop(value, None)
-        elif self.page.pieces[value].pending:
+        elif self.page.pieces[value].is_pending:
             self.page.write(value)
         found, type = self.page.pieces[value], self.page.schedule.types[value]
         piece = self.page.explicit(found, type)
@@ -139,11 +152,11 @@ class Interface:
             return piece.text.code
         return f"np.asarray({piece.text.code}, {dtype_text(type.dtype)})"
 
-    def returned(self, results: list[str]) -> list[str]:
+    def return_lines(self, results: list[str]) -> list[str]:
         """Return the lines of the results in their containers."""
         assert self.form is not None
         names, tree = self.page.names, self.form.results
-        return returned(tree, results, self.page.file.classes, names, LONGEST - 7)
+        return result_lines(tree, results, self.page.file.classes, names, LONGEST - 7)
 
 
 def _raise_lines(message: str) -> list[str]:

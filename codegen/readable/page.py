@@ -23,7 +23,7 @@ from primgraph.codegen.cards.spelling.literals import (
 )
 from primgraph.codegen.cards.spelling.notation import ATOM, Text
 from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.emit.identifiers import called
+from primgraph.codegen.emit.identifiers import name_values
 from primgraph.codegen.emit.layout import WIDTH, statement
 from primgraph.codegen.emit.module import Parts
 from primgraph.codegen.emit.names import Names, comment, is_safe
@@ -66,7 +66,7 @@ class Piece:
     step: int = -1
 
     @property
-    def pending(self) -> bool:
+    def is_pending(self) -> bool:
         return self.value >= 0
 
 
@@ -122,7 +122,7 @@ class Page:
         self.said: Source | None = None
         # Indentation depth: 1 in a function, deeper in its loops.
         self.depth = 1
-        self.called = called(schedule, titles, keys)
+        self.called = name_values(schedule, titles, keys)
         # Values that are written with other axes of size 1.
         self.shown = shown_shapes(schedule, _ALIGNED)
         # Pending expressions, which must be written at the end of a function.
@@ -145,7 +145,7 @@ class Page:
         same = made.source == step.source or not (_is_told(made.source) and _is_told(step.source))
         return piece.depth < _DEEPEST and (same or self.is_view(piece.step))
 
-    def joined(self, text: Text, shape: Shape, args: list[Piece], i: int, value: int) -> Piece:
+    def join_pieces(self, text: Text, shape: Shape, args: list[Piece], i: int, value: int) -> Piece:
         names = tuple(dict.fromkeys(n for a in args for n in a.names))
         viewed = self.is_view(i)
         # Chains of sums or products are read from left to right, and are not deep.
@@ -153,7 +153,7 @@ class Page:
         depths = [a.depth - (k == 0 and chained) for k, a in enumerate(args)]
         depth = max(depths, default=0) + (not viewed)
         for a in args:
-            if a.pending:
+            if a.is_pending:
                 self.waiting.pop(a.value, None)
         return Piece(text, shape, names, depth=depth, value=value, step=i)
 
@@ -182,7 +182,9 @@ class Page:
         if value in known:
             name = known[value]
         else:
-            name = known[value] = self.names.hinted(self.schedule.hints[step.outputs[0]], "k")
+            name = known[value] = self.names.name_from_hint(
+                self.schedule.hints[step.outputs[0]], "k"
+            )
             self.define(name, array)
         self.shared.add(step.outputs[0])
         self.pieces[step.outputs[0]] = Piece(Text(name), array.shape)
@@ -222,10 +224,10 @@ class Page:
         piece = self.pieces[value]
         self.waiting.pop(value, None)
         step = self.schedule.steps[piece.step]
-        self.say(step)
+        self.write_source_comment(step)
         self.use(piece)
         hint = self.called.get(value, "")
-        name = self.names.hinted(hint, "v")
+        name = self.names.name_from_hint(hint, "v")
         for line in statement(f"{name} = ", piece.text.code, self.depth):
             self.parts.current.line(line, piece.step)
         self.parts.bind(name)
@@ -235,7 +237,7 @@ class Page:
         for name in piece.names:
             self.parts.use(name)
 
-    def say(self, step: Step) -> None:
+    def write_source_comment(self, step: Step) -> None:
         """Write a comment with the user's source line, if it differs from the previous one."""
         source = step.source
         if source is None or source == self.said or not _is_told(source):
@@ -246,11 +248,11 @@ class Page:
 
     def include(self, name: str) -> None:
         """Include a helper that an expression calls, after those that it calls itself."""
-        for required in support.required(name):
+        for required in support.required_names(name):
             self.include(required)
         self.helpers.setdefault(name)
 
 
 def _is_told(source: Source | None) -> bool:
     """Return whether a source is in a file that a reader can open."""
-    return source is not None and source.is_told
+    return source is not None and source.is_readable

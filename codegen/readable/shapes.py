@@ -37,9 +37,9 @@ def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape
             for value in operands:
                 groups.join(value, step.outputs[0])
             if not operands:
-                groups.ask(step.outputs[0], None)
+                groups.record_shape(step.outputs[0], None)
     for value in (*range(schedule.inputs), *schedule.outputs):
-        groups.ask(value, None)
+        groups.record_shape(value, None)
     for step, joins in zip(schedule.steps, joining, strict=True):
         if not joins:
             _ask(groups, step)
@@ -83,11 +83,11 @@ class _Groups:
         """Let a value change its shape only if the other one does, too."""
         self._tied.append((value, other))
 
-    def ask(self, value: int, shape: Shape | None) -> None:
+    def record_shape(self, value: int, shape: Shape | None) -> None:
         """Record a shape in which a value is computed or read."""
         self._asked[value].add(shape)
 
-    def wish(self, value: int, shape: Shape) -> None:
+    def record_reshape(self, value: int, shape: Shape) -> None:
         """Record the result shape of a reshape, which is not written if the value has it.
 
         A value without axes of size 1 is preferred, whatever it is reshaped to.
@@ -134,19 +134,19 @@ def _ask(groups: _Groups, step: Step) -> None:
     """Record the shapes that a step supports which is not elementwise."""
     x, result = step.inputs[:1], step.outputs[0]
     if step.op.fact(REDUCES):
-        groups.ask(x[0], None)
-        groups.ask(result, _keepdims_shape(step))
+        groups.record_shape(x[0], None)
+        groups.record_shape(result, _keepdims_shape(step))
     elif is_repetition(step):
-        groups.ask(x[0], seen_shape(step, 0))
-        groups.ask(result, None)
+        groups.record_shape(x[0], seen_shape(step, 0))
+        groups.record_shape(result, None)
     elif _reshapes(step) and _is_alike(step):
-        groups.wish(x[0], step.results[0].shape)
-        groups.ask(result, _squeeze_shape(step.operands[0].shape))
+        groups.record_reshape(x[0], step.results[0].shape)
+        groups.record_shape(result, _squeeze_shape(step.operands[0].shape))
     elif step.op.fact(CONTRACTS) and _vectors(step):
         _ask_product(groups, step)
     elif step.number is None:
         for value in (*step.inputs, *step.outputs):
-            groups.ask(value, None)
+            groups.record_shape(value, None)
 
 
 def _keepdims_shape(step: Step) -> Shape:
@@ -179,9 +179,9 @@ def _ask_product(groups: _Groups, step: Step) -> None:
     single, result = _vectors(step), step.outputs[0]
     for k, value in enumerate(step.inputs):
         if k in single:
-            groups.ask(value, (step.operands[0].shape[1],))
+            groups.record_shape(value, (step.operands[0].shape[1],))
             groups.tie(value, result)
         else:
-            groups.ask(value, None)
+            groups.record_shape(value, None)
     n, m = step.results[0].shape
-    groups.ask(result, (n,) * (0 not in single) + (m,) * (1 not in single))
+    groups.record_shape(result, (n,) * (0 not in single) + (m,) * (1 not in single))

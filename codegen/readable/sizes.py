@@ -12,7 +12,7 @@ from typing import Any, final
 from primgraph.base.user_lines import Source
 from primgraph.codegen.emit.layout import statement
 from primgraph.codegen.emit.names import is_safe, printable
-from primgraph.codegen.plan.extents import PRODUCT, extent_text, written
+from primgraph.codegen.plan.extents import PRODUCT, extent_text, size_text
 from primgraph.ir.assumptions import Condition
 from primgraph.ir.dims import Dim, extent_at, remainder
 from primgraph.ir.graph import Graph
@@ -52,11 +52,11 @@ class Sizes:
         code = (line for line in lines if not line.lstrip().startswith("#"))
         return {name for line in code for name in self._pattern.findall(line)}
 
-    def found(self, arrays: Sequence[str], used: Collection[str]) -> Lines:
+    def size_definitions(self, arrays: Sequence[str], used: Collection[str]) -> Lines:
         """Return statements that compute the `used` variables from arrays."""
         return [line for name, lines in self._definitions(arrays) if name in used for line in lines]
 
-    def needed(self, used: Collection[str]) -> set[str]:
+    def required_sizes(self, used: Collection[str]) -> set[str]:
         """Return the `used` variables, and those from which they are computed."""
         needed = set(used)
         for _, _, extent, solved in reversed(self.fitting.solved):
@@ -66,7 +66,7 @@ class Sizes:
 
     def tellers(self, used: Collection[str]) -> set[int]:
         """Return the inputs from which the `used` variables are computed."""
-        needed = self.needed(used)
+        needed = self.required_sizes(used)
         told = {i for name, (i, _) in self.fitting.bare.items() if self._is_in(name, needed)}
         return told | {i for i, _, _, name in self.fitting.solved if self._is_in(name, needed)}
 
@@ -84,7 +84,7 @@ class Sizes:
                 rest, factor = self._solution(f"{arrays[i]}.shape[{axis}]", extent, name)
                 text = extent_text(rest)
                 if factor != 1:
-                    text = f"{written(rest).within(PRODUCT)} // {factor}"
+                    text = f"{size_text(rest).operand_code(PRODUCT)} // {factor}"
                 yield variable, [f"{variable} = {text}"]
 
     def _solution(self, given: str, extent: Dim, name: str) -> tuple[int, int]:
@@ -101,20 +101,20 @@ class Sizes:
         """Return whether an input has no symbolic sizes."""
         return not self.fitting.inputs[i][1].names
 
-    def misshapen(self, name: str, type: TensorType) -> str:
+    def shape_mismatch(self, name: str, type: TensorType) -> str:
         """Return the condition that an array has other axes than its type, or other known sizes."""
         wrong = [f"{name}.ndim != {type.ndim}"]
         known = ((axis, n) for axis, n in enumerate(type.shape) if type_is_known(n))
         return " or ".join([*wrong, *(f"{name}.shape[{axis}] != {n}" for axis, n in known)])
 
-    def checked(self, arrays: Sequence[str], used: Collection[str], rest: str) -> Lines:
+    def checked_definitions(self, arrays: Sequence[str], used: Collection[str], rest: str) -> Lines:
         """Return statements that compute variables, and reject sizes that do not fit.
 
         `rest` is a free name. Variables are computed if they are `used` or checked.
         """
         checks = [*self._contradictions(arrays), *self._assumption_checks()]
         read = frozenset().union(*(names for names, _ in checks))
-        needed = self.needed({*used, *(str(self.variables[name]) for name in read)})
+        needed = self.required_sizes({*used, *(str(self.variables[name]) for name in read)})
         begun: Lines = []
         for name, found in self._definitions(arrays):
             solved = next((s for s in self.fitting.solved if self._is_in(s[3], (name,))), None)
@@ -139,7 +139,7 @@ class Sizes:
         title, type = self.fitting.inputs[i]
         message = _Message().text(f"input {title!r} is {type}: no size {name} gives an extent of ")
         message.value(given).text(f" on axis {axis}")
-        return [*lines, f"if {wrong}:", *message.raised()]
+        return [*lines, f"if {wrong}:", *message.raise_lines()]
 
     def _contradictions(self, arrays: Sequence[str]) -> Iterator[tuple[frozenset[str], Lines]]:
         """Yield checks that other axes agree with the sizes, with the sizes that they read."""
@@ -164,7 +164,7 @@ class Sizes:
                 message.text(said).value(given).text(f", and {extent} is ")
                 message.value(extent_text(wanted)).text(": ")
                 self._tell(message, sorted(extent.names))
-            yield extent.names, [f"if {given} != {extent_text(wanted)}:", *message.raised()]
+            yield extent.names, [f"if {given} != {extent_text(wanted)}:", *message.raise_lines()]
 
     def _assumption_checks(self) -> Iterator[tuple[frozenset[str], Lines]]:
         """Yield checks of assumptions, with the sizes that they read."""
@@ -173,12 +173,12 @@ class Sizes:
             self._tell(message, sorted(condition.names))
             message.text(f' does not satisfy "{condition}"{_assumed_by(source)}')
             failing = _fails(condition, self.variables)
-            yield condition.names, [f"if {failing}:", *message.raised()]
+            yield condition.names, [f"if {failing}:", *message.raise_lines()]
 
     def _tell(self, message: _Message, names: Sequence[str]) -> None:
         for k, name in enumerate(names):
             message.text(f"{' and ' if k else ''}{name} = ").value(str(self.variables[name]))
-            message.text(f" of input {self.fitting.teller(name)!r}")
+            message.text(f" of input {self.fitting.determining_input(name)!r}")
 
 
 def type_is_known(extent: int) -> bool:
@@ -190,7 +190,7 @@ def _fails(condition: Condition, variables: Mapping[str, int]) -> str:
     """Return the Python expression that an assumption is violated."""
     found = None if condition.lower else remainder(condition.difference)
     if found is not None:
-        x, y = (written(extent_at(v, variables)).within(PRODUCT + 1) for v in found[:2])
+        x, y = (size_text(extent_at(v, variables)).operand_code(PRODUCT + 1) for v in found[:2])
         return f"{x} % {y} != 0"
     (left, right), flipped = condition.sides(), False
     if type(left) is not Dim:
@@ -224,7 +224,7 @@ class _Message:
         self._parts.append((code, True))
         return self
 
-    def raised(self) -> Lines:
+    def raise_lines(self) -> Lines:
         """Return the statement after an `if` that raises the error."""
         plain = "".join(text for text, is_code in self._parts if not is_code)
         quote = "'" if plain.count('"') > plain.count("'") else '"'

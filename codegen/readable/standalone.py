@@ -8,7 +8,7 @@ from pathlib import Path
 
 from primgraph.base.safe_overwrite import require_own
 from primgraph.codegen.emit.module import Module
-from primgraph.codegen.emit.ordering import by_source
+from primgraph.codegen.emit.ordering import order_by_source
 from primgraph.codegen.emit.render import render
 from primgraph.codegen.plan.schedule import NONE, schedule
 from primgraph.codegen.readable.function import readable
@@ -39,7 +39,7 @@ def standalone_source(graphs: Sequence[Graph], *, scipy: bool = False) -> str:
     for graph in graphs:
         defined = len(shared.classes.lines)
         sizes = Sizes(graph, shared.names) if graph.sizes else None
-        steps = by_source(schedule(graph, NONE if sizes is None else sizes.variables))
+        steps = order_by_source(schedule(graph, NONE if sizes is None else sizes.variables))
         module = readable(steps, shared, graph.form, graph.titles, sizes)
         classes = shared.classes.lines[defined:]
         module.opening += ["", *classes] if classes and len(module.opening) == 1 else classes

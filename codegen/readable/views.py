@@ -8,7 +8,7 @@ from primgraph.codegen.cards.spelling.notation import ATOM, Text
 from primgraph.codegen.plan.schedule import Step, is_repetition, seen_shape
 from primgraph.codegen.plan.storage.views import view_text
 from primgraph.codegen.readable.page import Page, Piece
-from primgraph.ir.index_maps import Index, IndexMap, of_view
+from primgraph.ir.index_maps import Index, IndexMap, view_map
 from primgraph.ir.views import Expand, Permute, Reshape, Slice, View
 
 _MOST_AXES = 4
@@ -25,14 +25,14 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
     picked = _fused_indexing(page, step, piece) if isinstance(how, Reshape) else None
     if picked is not None:
         shape = step.results[0].shape
-        page.settle(page.joined(picked, shape, [piece], i, value), inline=True)
+        page.settle(page.join_pieces(picked, shape, [piece], i, value), inline=True)
         return
     within = isinstance(how, Permute) and page.belongs(piece, step)
-    if piece.pending and not within and (how or page.schedule.uses[value] != 1):
+    if piece.is_pending and not within and (how or page.schedule.uses[value] != 1):
         page.write(source)
         piece = page.pieces[source]
     if how is None:
-        if piece.pending:
+        if piece.is_pending:
             page.waiting.pop(source, None)
             page.waiting[value] = None
             piece = replace(piece, value=value)
@@ -40,14 +40,14 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
         return
     piece = page.explicit(piece, page.written_type(source, step.operands[0]))
     shape = page.shown.get(value, seen_shape(step, k))
-    text = Text(view_text(how, piece.text.within(ATOM)))
-    joined = page.joined(text, shape, [piece], i, value)
+    text = Text(view_text(how, piece.text.operand_code(ATOM)))
+    joined = page.join_pieces(text, shape, [piece], i, value)
     page.settle(joined, inline=len(step.outputs) == 1)
 
 
 def _fused_indexing(page: Page, step: Step, piece: Piece) -> Text | None:
     """Return the indexing that replaces a slice and a reshape to single positions, or None."""
-    made = page.schedule.steps[piece.step] if piece.pending else None
+    made = page.schedule.steps[piece.step] if piece.is_pending else None
     cut = made.form.seen[0] if made is not None and made.op.is_view else None
     if made is None or not isinstance(cut, Slice) or made.outputs[0] != step.inputs[0]:
         return None
@@ -58,7 +58,7 @@ def _fused_indexing(page: Page, step: Step, piece: Piece) -> Text | None:
         (*made.inputs, *step.inputs, *step.outputs)
     ):
         return None
-    shown = of_view(cut, made.operands[0].shape, made.results[0].shape)
+    shown = view_map(cut, made.operands[0].shape, made.results[0].shape)
     assert isinstance(shown, IndexMap)
     places = [p.start if isinstance(p, Index) else 0 for p in shown.operand]
     x, _, ranges = piece.text.code[:-1].rpartition("[")

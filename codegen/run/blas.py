@@ -46,7 +46,7 @@ class _Setting:
                 self.before = self.get()
                 self.put(1)
 
-    def let_go(self, holder: object) -> None:
+    def release_threads(self, holder: object) -> None:
         with self.lock:
             if holder not in self.holders:
                 return
@@ -73,7 +73,7 @@ def single_threaded(run: Callable[..., Any]) -> Callable[..., Any]:
             setting.hold(holder)
             return run(*args)
         finally:
-            setting.let_go(holder)
+            setting.release_threads(holder)
 
     return call
 
@@ -135,7 +135,7 @@ def library_at(path: str) -> ctypes.CDLL | None:
         return None
 
 
-def _after_fork() -> None:
+def _reset_after_fork() -> None:
     """Reset the setting in a child process, where none of the holders exists."""
     setting = _found_setting() if _found_setting.cache_info().currsize else None
     if setting is not None and setting.holders:
@@ -146,4 +146,4 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -9,7 +9,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, FeedError
 from primgraph.ir.dims import Dim
-from primgraph.ir.frontend.dlpack import exchanged
+from primgraph.ir.frontend.dlpack import convert_foreign_array
 from primgraph.ir.types import FLOAT64, INT64, NAME_OF_DTYPE, Shape, TensorType
 
 # NumPy's flags C_CONTIGUOUS and ALIGNED, and these together with WRITEABLE.
@@ -36,12 +36,12 @@ def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
         and (1 not in type.shape or has_own_strides(array))
     ):
         return array
-    array = exchanged(array)
+    array = convert_foreign_array(array)
     if type.names:
-        return as_feed(array, _given(array, type), name)
+        return as_feed(array, _resolve_sizes(array, type), name)
     if type.shape == () and _is_number_of(array, type):
         return np.array(array, type.dtype)
-    found = _found(array, type, name)
+    found = _as_base_array(array, type, name)
     if found.shape != type.shape:
         raise _error(name, type, found, "the shapes differ")
     given = isinstance(array, np.ndarray | np.generic) or hasattr(array, "__array__")
@@ -55,7 +55,7 @@ def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
     return ready if has_own_strides(ready) else ready.copy()
 
 
-def _given(array: Any, type: TensorType) -> TensorType:
+def _resolve_sizes(array: Any, type: TensorType) -> TensorType:
     """Return `type` with symbolic sizes replaced by the sizes of `array`.
 
     Consistency with other arguments is not checked here.
@@ -127,7 +127,7 @@ def _is_number_of(number: Any, type: TensorType) -> bool:
     return kind is dtype.type or (kind is float and dtype is FLOAT64)
 
 
-def _found(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
+def _as_base_array(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
     """Return the argument as a base-class array of a supported dtype."""
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         raise FeedError(

@@ -48,7 +48,7 @@ def lapack() -> Lapack | None:
             if (after or narrow) and all(hasattr(library, n) for n in (*names[0], *names[1])):
                 doubles, floats = (tuple([_address(library, n) for n in row]) for row in names)
                 return Lapack(doubles, floats, bool(after), "NumPy")
-    return _of_scipy() if narrow else None
+    return _load_scipy_lapack() if narrow else None
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
@@ -66,7 +66,7 @@ def _libraries() -> Iterator[ctypes.CDLL]:
         yield library
 
 
-def _of_scipy() -> Lapack | None:
+def _load_scipy_lapack() -> Lapack | None:
     """Return the functions that SciPy exports for Cython."""
     try:
         tables = [

@@ -346,12 +346,12 @@ def poison(array: Any) -> None:
     array.reshape(-1).view(np.uint8).fill(255)
 
 
-def _called(code: CodeType) -> Iterator[str]:
+def _global_names(code: CodeType) -> Iterator[str]:
     """Yield the global names that a function reads, in the order of its text."""
     yield from code.co_names
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            yield from _called(inner)
+            yield from _global_names(inner)
 
 
 _COLLECTED: tuple[ModuleType, ...] = (
@@ -383,10 +383,10 @@ NAMES = (*_CONSTANTS, *_FUNCTIONS)
 
 
 @cache
-def required(name: str) -> tuple[str, ...]:
+def required_names(name: str) -> tuple[str, ...]:
     """Return the functions and constants of this kind that `name` uses."""
     if name in _FUNCTIONS:
-        read = list(_called(_FUNCTIONS[name].__code__))
+        read = list(_global_names(_FUNCTIONS[name].__code__))
     else:
         read = [n.id for n in ast.walk(ast.parse(text_of(name))) if isinstance(n, ast.Name)]
     return tuple(dict.fromkeys(n for n in read if n in NAMES and n != name))

@@ -100,7 +100,7 @@ def share(
     """
     count = min(most, len(blocks), get_num_threads())
     if count < 2 or getattr(_here, "busy", False):
-        loop(blocks, _at_once, outside)
+        loop(blocks, _do_nothing, outside)
         return
     job = _Job(loop, outside, number, space, spares, len(blocks))
     _here.busy = True
@@ -119,7 +119,7 @@ _here = threading.local()
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def single_threaded() -> Iterator[None]:
     """Run all blocks in the calling thread within this context; bits stay the same."""
     before = getattr(_here, "busy", False)
     _here.busy = True
@@ -129,7 +129,7 @@ def alone() -> Iterator[None]:
         _here.busy = before
 
 
-def _at_once() -> None:
+def _do_nothing() -> None:
     """Do nothing: all earlier blocks are done."""
 
 
@@ -163,7 +163,7 @@ class _Job:
 
     def work(self, blocks: Blocks) -> None:
         """Run blocks in this thread until none is left."""
-        mine = _Hand(self, blocks)
+        mine = _BlockQueue(self, blocks)
         try:
             self.loop(mine, mine.turn, self.outside)
         except BaseException as error:
@@ -212,7 +212,7 @@ class _Job:
 
 
 @final
-class _Hand:
+class _BlockQueue:
     """The blocks that one thread takes, in order."""
 
     __slots__ = ("block", "blocks", "job")
@@ -245,7 +245,7 @@ class _Hand:
 
 
 @final
-class _Crew:
+class _ThreadPool:
     """A pool of threads that wait for jobs. They are created on demand, and stay."""
 
     def __init__(self) -> None:
@@ -299,15 +299,15 @@ def _serve(jobs: SimpleQueue[_Job | None]) -> None:
         del job
 
 
-_crew = _Crew()
+_crew = _ThreadPool()
 
 
-def _after_fork() -> None:
+def _reset_after_fork() -> None:
     """Reset the pool in a child process, which has no threads but the one that forked."""
     global _crew
     atexit.unregister(_crew.dismiss)
-    _crew = _Crew()
+    _crew = _ThreadPool()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -17,11 +17,11 @@ from primgraph.base.locks import cached_property
 from primgraph.defaults import get_default_dtype
 from primgraph.eager.tensor import tensor
 from primgraph.errors import ArgumentError, NotDifferentiable
-from primgraph.ir.frontend.signature import applied
+from primgraph.ir.frontend.signature import call_user_function
 from primgraph.ir.types import complex_dtype
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
-from primgraph.operators.variable import Variable, in_manner, manner, mannered
+from primgraph.operators.variable import Variable, in_manner, manner, use_variable_class
 
 
 def positions_of(name: str, argnums: Any, what: str = "argnums") -> tuple[int, ...]:
@@ -39,7 +39,7 @@ def positions_of(name: str, argnums: Any, what: str = "argnums") -> tuple[int, .
 
 @final
 @dataclass(frozen=True)
-class Chosen:
+class SelectedArguments:
     """Arguments of a call of `function`, and those selected for a transform `name`.
 
     `leaves` are the arrays in the arguments at `places`, `structures` the containers around them.
@@ -54,13 +54,13 @@ class Chosen:
     leaves: tuple[Any, ...]
 
     @staticmethod
-    def of(
+    def from_call(
         name: str,
         function: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         argnums: Sequence[int],
-    ) -> Chosen:
+    ) -> SelectedArguments:
         """Return the selection. Raises `ArgumentError` for a position out of range and for objects
         other than arrays, `NotDifferentiable` for dtypes other than floats."""
         places = tuple([n + len(args) if n < 0 else n for n in argnums])
@@ -73,9 +73,9 @@ class Chosen:
         found = [tree.flatten(args[place]) for place in places]
         structures = tuple([structure for _, structure in found])
         leaves = [leaf for listed, _ in found for leaf in listed]
-        chosen = Chosen(name, function, args, kwargs, places, structures, tuple(leaves))
+        chosen = SelectedArguments(name, function, args, kwargs, places, structures, tuple(leaves))
         floats = tuple([chosen._as_float(i, leaf) for i, leaf in enumerate(leaves)])
-        return Chosen(name, function, args, kwargs, places, structures, floats)
+        return SelectedArguments(name, function, args, kwargs, places, structures, floats)
 
     def _as_float(self, number: int, leaf: Any) -> Any:
         """Convert a leaf to a float array, as Python numbers are."""
@@ -114,11 +114,11 @@ class Chosen:
     def call(self, leaves: Sequence[Any]) -> Any:
         """Call the function with these leaves in place of its own."""
         args = list(self.args)
-        for place, value in zip(self.places, self.filled(leaves), strict=True):
+        for place, value in zip(self.places, self.unflatten_leaves(leaves), strict=True):
             args[place] = value
-        return following(self.function, *args, **self.kwargs)
+        return call_differentiated(self.function, *args, **self.kwargs)
 
-    def filled(self, leaves: Sequence[Any]) -> list[Any]:
+    def unflatten_leaves(self, leaves: Sequence[Any]) -> list[Any]:
         """Unflatten other leaves into the containers of the selected arguments."""
         found, start = [], 0
         for structure in self.structures:
@@ -128,7 +128,7 @@ class Chosen:
         return found
 
 
-def following(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+def call_differentiated(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call a user's function that is differentiated by its arguments.
 
     A function written for NumPy is called as a copy in which NumPy's names refer to
@@ -142,12 +142,12 @@ def following(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any
     if changes and any(isinstance(v, Variable) for v in handles_in((args, kwargs))):
         kind = rooms.ChangingArray
         args, kwargs = tree.map(partial(in_manner, kind), (args, kwargs))
-        with mannered(kind):
-            return applied(written, *args, **kwargs)
+        with use_variable_class(kind):
+            return call_user_function(written, *args, **kwargs)
     if written is function:
-        return applied(function, *args, **kwargs)
-    with rooms.making(tensor):
-        return applied(written, *args, **kwargs)
+        return call_user_function(function, *args, **kwargs)
+    with rooms.use_array_kind(tensor):
+        return call_user_function(written, *args, **kwargs)
 
 
 def parameter_names(function: Callable[..., Any], count: int) -> list[str]:

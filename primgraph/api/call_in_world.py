@@ -20,17 +20,17 @@ from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.gradient_nodes import gradients, path
 from primgraph.eager.derivatives.other_modes import (
     argument,
+    dependent_nodes,
     depends_beyond,
     jets,
     matrix,
-    reached,
     tangents,
 )
-from primgraph.eager.derivatives.reverse import through_hooks
+from primgraph.eager.derivatives.reverse import gradients_through_hooks
 from primgraph.eager.inplace.adoption import adopting
-from primgraph.eager.mixed import brought
+from primgraph.eager.mixed import replace_tensors
 from primgraph.eager.node import Node
-from primgraph.eager.node import given as node_of
+from primgraph.eager.node import array_node as node_of
 from primgraph.eager.tensor import Tensor, family_of, tensor
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.builder import Builder
@@ -89,7 +89,7 @@ class Recorded(Applied):
     """Function of variables, in their program."""
 
     def __init__(self, name: str, function: Flat, inputs: Sequence[Variable]) -> None:
-        self._request = Request.of_call(name, lambda *arguments: [*function(arguments)], inputs)
+        self._request = Request.from_call(name, lambda *arguments: [*function(arguments)], inputs)
         self.results = self._handles(self._request.outputs)
 
     def _handles(self, values: Sequence[Any]) -> list[Handle]:
@@ -124,7 +124,7 @@ class Recorded(Applied):
                 dict(zip(terms, self._move_seeds([*terms.values()]), strict=True))
                 for terms in series
             ]
-            rows = provider("Taylor mode").of_arrays(request, given, order)
+            rows = provider("Taylor mode").array_derivatives(request, given, order)
             return [self._handles(row) for row in rows]
 
     def matrix(self, count: int, mode: str | None) -> list[list[Handle]]:
@@ -151,7 +151,7 @@ class Computed(Applied):
         self._name = name
         self._arguments = [argument(t.node) for t in inputs]
         self._family = family_of(inputs)
-        with recording.followed():
+        with recording.track_all():
             found = function([self._family(n) for n in self._arguments])
         made = [r if isinstance(r, Tensor) else _as_tensor(name, r) for r in found]
         self._outputs = [t.node for t in made]
@@ -168,8 +168,8 @@ class Computed(Applied):
             found = gradients(outputs, self._arguments, given, tracked=tracked, way=way)
         else:
             # Custom rules are called with numbers, which they may use in Python's control flow.
-            behind = reached(outputs, self._arguments, ready=False)
-            found = through_hooks(
+            behind = dependent_nodes(outputs, self._arguments, ready=False)
+            found = gradients_through_hooks(
                 way, outputs, self._arguments, given, tracked=tracked, behind=behind
             )
         return self._with_zeros(found, self._arguments)
@@ -206,7 +206,7 @@ class Computed(Applied):
     def depends(self, count: int) -> tuple[list[bool], list[bool]]:
         outputs = self._outputs[:count]
         before = set(path(outputs, ready=False))
-        behind = reached(outputs, self._arguments, ready=False)
+        behind = dependent_nodes(outputs, self._arguments, ready=False)
         return [n in behind for n in outputs], [a in before for a in self._arguments]
 
     def _seeds(self, seeds: Sequence[Any], like: Sequence[Node]) -> list[Node | None]:
@@ -244,7 +244,7 @@ def in_program(recorder: Recorder, leaf: Any) -> Variable:
             return lift(leaf)
         if adoption is not None and adoption.builder is recorder:
             return adoption.variable(leaf)
-        return lift(brought(Variable(recorder, Value(leaf.type)), leaf))
+        return lift(replace_tensors(Variable(recorder, Value(leaf.type)), leaf))
 
 
 def _as_tensor(name: str, result: Any) -> Tensor:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, final, overload
 import numpy as np
 
 from primgraph import tree
-from primgraph.api.arguments import following, positions_of
+from primgraph.api.arguments import call_differentiated, positions_of
 from primgraph.api.jit_call import (
     POSITIONAL,
     Call,
@@ -31,26 +31,26 @@ from primgraph.api.jit_call import (
     parameters_of,
     static_places,
 )
-from primgraph.api.jit_html import shown
-from primgraph.api.tracing import Traced, dotted, form_of, traced
+from primgraph.api.jit_html import render_jit
+from primgraph.api.tracing import Traced, form_of, leaf_names, trace_function
 from primgraph.api.transformed import P, R, Transformed
-from primgraph.api.world import OnTensors, world_among
+from primgraph.api.world import OnTensors, world_of_arguments
 from primgraph.base.array_functions import MEMBERS
 from primgraph.base.debug_mode import debugging
-from primgraph.base.journal import compiling
+from primgraph.base.journal import log_compilation
 from primgraph.base.locks import make_lock
 from primgraph.base.user_lines import caller
 from primgraph.codegen import Kernel
 from primgraph.defaults import get_default_dtype
 from primgraph.eager.derivatives import recording
-from primgraph.eager.derivatives.inlined import Inlined, inlined, results
-from primgraph.eager.node import given
+from primgraph.eager.derivatives.inlined import Inlined, inlined_steps, results
+from primgraph.eager.node import array_node
 from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor, family_of
 from primgraph.errors import ArgumentError, unknown_attribute
 from primgraph.ir.frontend.containers import Form
 from primgraph.ir.frontend.result_names import generated_name
-from primgraph.ir.frontend.signature import applied, checked
+from primgraph.ir.frontend.signature import call_user_function, check_arguments
 from primgraph.ir.primitive import innermost
 from primgraph.ir.types import TensorType
 from primgraph.numpy.impure import Captured
@@ -162,7 +162,7 @@ def jit(
     through: Sequence[ModuleType] = (),
     max_entries: int = _MOST,
 ) -> Callable[[Callable[P, R]], Jit[P, R]]: ...
-@checked
+@check_arguments
 def jit(
     function: Callable[..., Any] | None = None,
     static_argnums: int | Sequence[int] = (),
@@ -289,7 +289,7 @@ class Jit(Transformed[P, R]):
 
     def _repr_html_(self) -> str:
         """Return HTML of the signature, the compilations with times, and the source, folded."""
-        return shown(repr(self), self.function, self._target, self.compilations)
+        return render_jit(repr(self), self.function, self._target, self.compilations)
 
     def clear_cache(self) -> None:
         """Evict all entries, and reset the number of compilations."""
@@ -326,13 +326,13 @@ class Jit(Transformed[P, R]):
 
     def _result(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         call = Call(self, args, kwargs)
-        world = world_among([x for x in call.found if isinstance(x, Handle)])
+        world = world_of_arguments([x for x in call.found if isinstance(x, Handle)])
         if not isinstance(world, OnTensors):
-            called = following if self.rebind else applied
+            called = call_differentiated if self.rebind else call_user_function
             return called(self.function, *args, **kwargs)
         entry = self._entry(call)
         if entry.traced.tensors or not world.arrays:
-            return world.given_back(_call_on_tensors(entry, call.leaves))
+            return world.convert_results(_call_on_tensors(entry, call.leaves))
         watched = entry.captured and debugging.get()
         if call.is_plain and isinstance(entry.kernel, Kernel) and not watched:
             with self._lock:
@@ -365,7 +365,7 @@ class Jit(Transformed[P, R]):
         reasons = tuple([difference.text for difference in found]) or ("the first call",)
         types = ", ".join([str(TensorType(*type)) for type in call.signature.types])
         title = f"jit {generated_name(self.function)}({types})"
-        with compiling(title, "; ".join(reasons)):
+        with log_compilation(title, "; ".join(reasons)):
             made = self._compile_call(call, key, reasons)
         with self._lock:
             # Another thread may have compiled it first.
@@ -383,28 +383,28 @@ class Jit(Transformed[P, R]):
         """Compile the function for a call."""
         signature = call.signature
         parts = [(p, s) for p, s in signature.arguments if isinstance(s, tree.Structure)]
-        hints = [n for p, s in parts for n in dotted(s, self.root(p).replace(" ", "_"))]
+        hints = [n for p, s in parts for n in leaf_names(s, self.root(p).replace(" ", "_"))]
         types = [TensorType(shape, dtype) for shape, dtype in signature.types]
         rooms = importlib.import_module("primgraph.numpy.rebound")
         written, kind = self.function, signature.kind
         if kind is Variable and self.rebind:
             written, kind = rooms.traceable(self.function, self.through)
 
-        def called(variables: Sequence[Variable]) -> Any:
+        def call_function(variables: Sequence[Variable]) -> Any:
             args, named = call.arguments(variables)
-            return applied(written, *args, **named)
+            return call_user_function(written, *args, **named)
 
         title = generated_name(self.function)
         begun = perf_counter()
         users = inspect.unwrap(self.function)
-        mentioned = partial(rooms.mentioned, users, call.statics())
-        with rooms.watching(title, mentioned, users):
-            found = traced("jit", called, types, hints, title, kind)
+        mentioned = partial(rooms.referenced_names, users, call.statics())
+        with rooms.warn_of_randomness(title, mentioned, users):
+            found = trace_function("jit", call_function, types, hints, title, kind)
         kernel = compile(found.graph, math=self._math, target=self._target)
         # Symbolic sizes are not used for tensors.
-        steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
+        steps = [] if isinstance(kernel, SizedKernel) else inlined_steps(found.graph)
         seconds = perf_counter() - begun
-        captured = rooms.Captured.of(mentioned())
+        captured = rooms.Captured.from_values(mentioned())
         form = form_of([(self.root(p).replace("argument ", "x"), s) for p, s in parts], found)
         return _Entry(next(_numbers), key, found, kernel, steps, reasons, seconds, captured, form)
 
@@ -477,13 +477,13 @@ def _weight(differences: Sequence[Difference]) -> int:
 
 def _call_on_tensors(entry: _Entry, leaves: Sequence[Any]) -> Any:
     """Call an entry on tensors: computed at once, or recorded if they are tracked."""
-    nodes = [x.node if isinstance(x, Tensor) else given(np.array(x)) for x in leaves]
+    nodes = [x.node if isinstance(x, Tensor) else array_node(np.array(x)) for x in leaves]
     nodes += [t.node for t in entry.traced.tensors]
     if recording.is_on.get() and any(n.tracked for n in nodes):
         found = results(entry.steps, tuple(nodes))
     else:
         compute(nodes)
-        found = [given(array) for array in entry.kernel(*[n.array for n in nodes])]
+        found = [array_node(array) for array in entry.kernel(*[n.array for n in nodes])]
     return tree.unflatten(entry.traced.structure, map(family_of(leaves), found))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from primgraph import tree
 from primgraph.api.world import is_array
 from primgraph.defaults import get_default_dtype
-from primgraph.eager.inplace.adoption import stand_in
+from primgraph.eager.inplace.adoption import stand_in_class
 from primgraph.eager.tensor import family_of
 from primgraph.errors import ArgumentError, PrimgraphError
 from primgraph.ir.dims import Dim, names_in
@@ -74,7 +74,7 @@ class Signature:
         places = tuple([place for place, _ in self.arguments])
         return places, self.parts, self.types, self.default, self.kind
 
-    def by_place(self) -> dict[Place, tuple[Part, Hashable, list[_Type]]]:
+    def arguments_by_place(self) -> dict[Place, tuple[Part, Hashable, list[_Type]]]:
         """Return each argument with its key and the types of its arrays."""
         types = iter(self.types)
         return {
@@ -96,8 +96,8 @@ def differences(
     new: Signature, old: Signature, root: Callable[[Place], str]
 ) -> Iterator[Difference]:
     """Yield the differences of a new call from an old one; `root` names arguments."""
-    before = old.by_place()
-    for place, (part, key, types) in new.by_place().items():
+    before = old.arguments_by_place()
+    for place, (part, key, types) in new.arguments_by_place().items():
         name = root(place)
         if place not in before:
             yield Difference(2, f"{name} is given", "arguments")
@@ -177,7 +177,7 @@ class Call:
             arguments.append((place, part))
         floats = _float_dtype(self.found)
         self.leaves = [self._array(arguments, i, x, floats) for i, x in enumerate(self.found)]
-        kind = stand_in(family_of(self.found))
+        kind = stand_in_class(family_of(self.found))
         types = self._types(arguments)
         self.signature = Signature(tuple(arguments), tuple(parts), types, get_default_dtype(), kind)
         self.is_plain = not kwargs and all(type(x) is np.ndarray for x in args)

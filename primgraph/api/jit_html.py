@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from primgraph.base.plain_text import escaped, shortened
+from primgraph.base.plain_text import escape_html, shorten_text
 from primgraph.ir.frontend.html_tables import ROWS, Row, Sheet
 
 # Maximum number of characters of source.
@@ -24,7 +24,7 @@ class Compiled(Protocol):
     def seconds(self) -> float: ...
 
 
-def shown(
+def render_jit(
     title: str, function: Callable[..., Any], target: str | None, made: Sequence[Compiled]
 ) -> str:
     """Return HTML with the signature, a row for each compilation, and the last source, folded."""
@@ -39,8 +39,8 @@ def shown(
     table = Sheet(title, "nctn", head, rows, len(made), tuple(notes)).html()
     if not made:
         return table
-    lines = shortened(made[-1].kernel.source, _MOST).split("\n")
-    source = "\n".join(map(escaped, lines))
+    lines = shorten_text(made[-1].kernel.source, _MOST).split("\n")
+    source = "\n".join(map(escape_html, lines))
     code = f"<details><summary>source</summary><pre>{source}</pre></details>"
     return f"<div>{table}{code}</div>"
 

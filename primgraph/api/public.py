@@ -73,7 +73,7 @@ def _has_tensors(value: Any) -> bool:
     return isinstance(value, Tensor)
 
 
-def beside(outputs: Any, inputs: Any) -> Any:
+def inputs_as_variables(outputs: Any, inputs: Any) -> Any:
     """Return `inputs` with tensors replaced by their variables in the program of `outputs`."""
     if not _has_tensors(inputs):
         return inputs
@@ -88,9 +88,9 @@ def beside(outputs: Any, inputs: Any) -> Any:
 def _all_beside(
     outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of `grad` with the inputs `beside` the outputs."""
-    inputs = [beside(outputs, v) for v in args[1:2]]
-    named = {k: beside(outputs, v) if k == "inputs" else v for k, v in kwargs.items()}
+    """Return the arguments of `grad` with the inputs `inputs_as_variables` the outputs."""
+    inputs = [inputs_as_variables(outputs, v) for v in args[1:2]]
+    named = {k: inputs_as_variables(outputs, v) if k == "inputs" else v for k, v in kwargs.items()}
     return (*args[:1], *inputs, *args[2:]), named
 
 
@@ -307,7 +307,9 @@ def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None, *, order: i
     if _has_tensors(outputs):
         order = of_variables.checked_order("forward_grad", order)
         return of_values.forward_grad(outputs, inputs, grad_inputs, order)
-    return of_variables.forward_grad(outputs, beside(outputs, inputs), grad_inputs, order=order)
+    return of_variables.forward_grad(
+        outputs, inputs_as_variables(outputs, inputs), grad_inputs, order=order
+    )
 
 
 @overload
@@ -425,9 +427,13 @@ def batched_jacobian(y: Any, x: Any, *, check: bool = True, holomorphic: bool = 
     """
     if _is_function(y) and not _are_variables(x):
         world = world_of(x)
-        brought: Any = world.bring(x) if not isinstance(x, list | tuple) else [*map(world.bring, x)]
+        brought: Any = (
+            world.convert_leaf(x)
+            if not isinstance(x, list | tuple)
+            else [*map(world.convert_leaf, x)]
+        )
         found = matrices.batched_jacobian(y, brought, check=check, holomorphic=holomorphic)
-        return world.given_back(found)
+        return world.convert_results(found)
     if _has_tensors(y):
         return of_values.batched_jacobian(y, x, check, holomorphic)
     return matrices.batched_jacobian(y, x, check=check, holomorphic=holomorphic)

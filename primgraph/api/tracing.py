@@ -10,7 +10,7 @@ from primgraph import tree
 from primgraph.api.call_in_world import in_program
 from primgraph.api.world import is_array
 from primgraph.base.frames import shorten_tracebacks
-from primgraph.base.grad_mode import tracked
+from primgraph.base.grad_mode import enable_tracking
 from primgraph.eager.inplace.adoption import Adoption, Trainable, adopting
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
@@ -19,7 +19,7 @@ from primgraph.ir.frontend.containers import LEAF, Form
 from primgraph.ir.frontend.origins import has_ended, outside
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType
-from primgraph.operators.variable import Variable, handle_of, mannered
+from primgraph.operators.variable import Variable, handle_of, use_variable_class
 from primgraph.program.trace import free_name, with_flags
 
 
@@ -44,7 +44,7 @@ class Traced:
         return all(layer.training is training for layer, training in self.modes)
 
 
-def traced(
+def trace_function(
     name: str,
     function: Callable[[list[Variable]], Any],
     types: Sequence[TensorType],
@@ -70,7 +70,7 @@ def traced(
     before = adopting.get()
     try:
         adopting.set(adoption)
-        with builder, mannered(kind), tracked():
+        with builder, use_variable_class(kind), enable_tracking():
             result = function([handle_of(builder, v) for v in inputs])
             leaves, structure = tree.flatten(result)
             paths = tree.paths_of(structure, "result")
@@ -106,12 +106,12 @@ def result_variable(name: str, builder: Builder, leaf: Any, path: str) -> Variab
     return in_program(builder, leaf)
 
 
-def dotted(structure: tree.Structure, root: str) -> list[str]:
+def leaf_names(structure: tree.Structure, root: str) -> list[str]:
     """Return a name for each leaf: the keys on its path, joined by dots, after `root`."""
     if structure.kind is None:
         return [root]
     pairs = zip(structure.keys, structure.parts, strict=True)
-    return [name for key, part in pairs for name in dotted(part, f"{root}.{key}")]
+    return [name for key, part in pairs for name in leaf_names(part, f"{root}.{key}")]
 
 
 def form_of(arguments: Sequence[tuple[str, tree.Structure]], found: Traced) -> Form | None:

@@ -77,16 +77,16 @@ class Transformed(ABC, Generic[P, R]):
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return f"<{self.described}>"
+        return f"<{self.description}>"
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The transformations and the function, such as `grad of energy`."""
-        return f"{self.name} of {described(self.function)}"
+        return f"{self.name} of {describe_function(self.function)}"
 
 
-def described(function: Callable[..., Any]) -> str:
+def describe_function(function: Callable[..., Any]) -> str:
     """Describe a function, and the transformations of one that is transformed."""
     if isinstance(function, Transformed):
-        return function.described
+        return function.description
     return str(getattr(function, "__qualname__", function))

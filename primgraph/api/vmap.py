@@ -8,19 +8,19 @@ from functools import partial
 from typing import Any, Protocol, final, overload
 
 from primgraph import tree
-from primgraph.api.arguments import following, parameter_names
+from primgraph.api.arguments import call_differentiated, parameter_names
 from primgraph.api.call_in_world import in_program
-from primgraph.api.tracing import result_variable, traced
+from primgraph.api.tracing import result_variable, trace_function
 from primgraph.api.transformed import Floats, P, R, Transformed
 from primgraph.api.world import InProgram, OnTensors, as_tensor, is_array, world_of
-from primgraph.base.grad_mode import tracked
-from primgraph.eager.inplace.adoption import stand_in
-from primgraph.eager.replay import replayed
+from primgraph.base.grad_mode import enable_tracking
+from primgraph.eager.inplace.adoption import stand_in_class
+from primgraph.eager.replay import replay_graph
 from primgraph.eager.tensor import family_of
 from primgraph.errors import ArgumentError, BuildError, ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.result_names import generated_name
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, recording
 from primgraph.ir.slices import backward_slice, forward_slice
@@ -88,7 +88,7 @@ def vmap(
 ) -> Vmap[P, R]: ...
 @overload
 def vmap(*, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None) -> Vectorized: ...
-@checked
+@check_arguments
 def vmap(
     function: Callable[..., Any] | None = None,
     in_axes: Any = 0,
@@ -149,24 +149,24 @@ class Vmap(Transformed[P, R]):
 
     def _result(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         in_axes, out_axes, size = self._axes
-        samples = _Samples.of(self.function, args, kwargs, in_axes, size)
+        samples = _Samples.from_call(self.function, args, kwargs, in_axes, size)
         world = world_of(args, kwargs)
         if isinstance(world, InProgram):
             assert isinstance(world.recorder, Builder)
             inputs = [in_program(world.recorder, leaf) for leaf in samples.leaves]
-            return world.given_back(_record_batch(world.recorder, samples, inputs, out_axes))
+            return world.convert_results(_record_batch(world.recorder, samples, inputs, out_axes))
         assert isinstance(world, OnTensors)
         found = [as_tensor(leaf) for leaf in samples.leaves]
-        made = traced(
+        made = trace_function(
             "vmap",
             lambda variables: _record_batch(_active(), samples, variables, out_axes),
             [t.type for t in found],
             title=generated_name(self.function),
-            kind=stand_in(family_of(found)),
+            kind=stand_in_class(family_of(found)),
         )
         nodes = [t.node for t in (*found, *made.tensors)]
-        results = map(family_of(found), replayed(made.graph, nodes))
-        return world.given_back(tree.unflatten(made.structure, results))
+        results = map(family_of(found), replay_graph(made.graph, nodes))
+        return world.convert_results(tree.unflatten(made.structure, results))
 
 
 def _active() -> Builder:
@@ -192,7 +192,7 @@ class _Samples:
     size: int
 
     @staticmethod
-    def of(
+    def from_call(
         function: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
@@ -205,7 +205,9 @@ class _Samples:
                 f"vmap: in_axes has {len(in_axes)} entries for {len(args)} arguments by position"
             )
         by_position, by_name = structure.parts
-        axes = tree.spread(in_axes, by_position, "vmap: in_axes") + [0] * tree.count(by_name)
+        axes = tree.broadcast_prefix(in_axes, by_position, "vmap: in_axes") + [0] * tree.count(
+            by_name
+        )
         paths = _paths(function, structure)
         arrays, ranks = [], []
         for leaf, axis, path in zip(found, axes, paths, strict=True):
@@ -231,7 +233,7 @@ class _Samples:
         pairs = zip(self.given, self.axes, strict=True)
         leaves = [leaf if axis is None else next(waiting) for leaf, axis in pairs]
         args, kwargs = tree.unflatten(self.structure, leaves)
-        return following(self.function, *args, **kwargs)
+        return call_differentiated(self.function, *args, **kwargs)
 
 
 def _paths(function: Callable[..., Any], structure: tree.Structure) -> list[str]:
@@ -282,7 +284,7 @@ def _record_batch(
         builder.stopped.update([
             a for a, x in zip(arguments, along, strict=True) if x.value in builder.stopped
         ])  # fmt: skip
-        with recording(builder), tracked():
+        with recording(builder), enable_tracking():
             result = samples.call([handle_of(builder, a) for a in arguments])
             leaves, structure = tree.flatten(result)
             paths = tree.paths_of(structure, "result")
@@ -290,7 +292,7 @@ def _record_batch(
                 result_variable("vmap", builder, leaf, path).value
                 for leaf, path in zip(leaves, paths, strict=True)
             ]
-    listed = tree.spread(out_axes, structure, "vmap: out_axes")
+    listed = tree.broadcast_prefix(out_axes, structure, "vmap: out_axes")
     targets = [*zip(listed, paths, strict=True)]
     graph = _graph(builder, equations, arguments, found)
     free = graph.inputs[: len(graph.inputs) - len(arguments)]

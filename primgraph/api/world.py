@@ -30,11 +30,11 @@ class World(ABC):
         """Call `function` on distinct arrays equal to `leaves`."""
 
     @abstractmethod
-    def bring(self, leaf: Any) -> Handle:
+    def convert_leaf(self, leaf: Any) -> Handle:
         """Convert an array to a handle of this world."""
 
     @abstractmethod
-    def given_back(self, value: Any) -> Any:
+    def convert_results(self, value: Any) -> Any:
         """Convert `value`, a container of results, for the caller."""
 
 
@@ -48,10 +48,10 @@ class InProgram(World):
     def apply(self, name: str, function: Flat, leaves: Sequence[Any]) -> Applied:
         return Recorded(name, function, [in_program(self.recorder, leaf) for leaf in leaves])
 
-    def bring(self, leaf: Any) -> Handle:
+    def convert_leaf(self, leaf: Any) -> Handle:
         return in_program(self.recorder, leaf)
 
-    def given_back(self, value: Any) -> Any:
+    def convert_results(self, value: Any) -> Any:
         return value if is_on.get() else tree.map(constant, value)
 
 
@@ -66,10 +66,10 @@ class OnTensors(World):
     def apply(self, name: str, function: Flat, leaves: Sequence[Any]) -> Applied:
         return Computed(name, function, [as_tensor(leaf) for leaf in leaves])
 
-    def bring(self, leaf: Any) -> Handle:
+    def convert_leaf(self, leaf: Any) -> Handle:
         return as_tensor(leaf)
 
-    def given_back(self, value: Any) -> Any:
+    def convert_results(self, value: Any) -> Any:
         if not self.arrays:
             return value
         found, structure = tree.flatten(value)
@@ -87,10 +87,10 @@ def world_of(*given: Any) -> World:
     With variables among them, or while a program is built, it is that program, and other values
     become constants of it. Otherwise it is that of tensors, or of arrays only.
     """
-    return world_among([*handles_in(given)])
+    return world_of_arguments([*handles_in(given)])
 
 
-def world_among(found: Sequence[Handle]) -> World:
+def world_of_arguments(found: Sequence[Handle]) -> World:
     """Return the world for a function with these tensors and variables among its arguments."""
     for handle in found:
         if isinstance(handle, Variable):

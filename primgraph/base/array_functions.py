@@ -402,13 +402,13 @@ def call_instead(name: str, arguments: Sequence[str], named: Sequence[str] = ())
     return template.format(**fields)
 
 
-def written_instead(name: str) -> str:
+def replacement_hint(name: str) -> str:
     """Return the hint what to write for a function of another library; empty if unknown."""
     expression = EXPRESSIONS.get(name)
     return f"write {expression}" if expression is not None else REMARKS.get(name, "")
 
 
-def renamed(name: str) -> str:
+def public_name(name: str) -> str:
     """Return the public name of a function of another library; empty if there is none."""
     found = _RENAMED.fullmatch(EXPRESSIONS.get(name, ""))
     return found[1] if found else ""

@@ -13,7 +13,15 @@ from itertools import groupby
 from types import FrameType, TracebackType
 from typing import Any, final
 
-from primgraph.base.user_lines import PACKAGE, cell_of, is_library, is_own, lines_in, shell, shown
+from primgraph.base.user_lines import (
+    PACKAGE,
+    cell_of,
+    is_library,
+    is_own,
+    lines_in,
+    message_text,
+    shell,
+)
 
 _WIDTH = 75
 # Number of source lines before and after the executed one.
@@ -37,7 +45,7 @@ class _Step:
     owner: str
 
 
-def rendered(error: BaseException, message: str, *, whole: bool = False) -> list[str]:
+def format_traceback(error: BaseException, message: str, *, whole: bool = False) -> list[str]:
     """Return the traceback of `error` for IPython, as blocks of lines.
 
     `whole` leaves all frames to IPython, and so does its mode Verbose; its mode Minimal shows only
@@ -115,7 +123,7 @@ def shorten_tracebacks() -> None:
 def _print(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print an error as Python does, without most of the frames of primgraph."""
     try:
-        text = shortened(error)
+        text = shorten_traceback(error)
     except Exception:  # A failure here must not hide the error.
         text = ""
     if text and sys.stderr is not None:
@@ -130,7 +138,7 @@ def _print_of_thread(args: threading.ExceptHookArgs, /) -> None:
     text = ""
     if args.exc_value is not None:
         try:
-            text = shortened(args.exc_value)
+            text = shorten_traceback(args.exc_value)
         except Exception:  # As in `_print`.
             text = ""
     if text and sys.stderr is not None:
@@ -141,7 +149,7 @@ def _print_of_thread(args: threading.ExceptHookArgs, /) -> None:
         threading.__excepthook__(args)
 
 
-def shortened(error: BaseException) -> str:
+def shorten_traceback(error: BaseException) -> str:
     """Return the traceback of `error` with the user's frames and one of primgraph.
 
     It is empty if nothing is omitted: no frame of primgraph, a defect of primgraph, an interrupt,
@@ -240,7 +248,7 @@ def _source_lines(step: _Step, paint: _Paint) -> Iterator[str]:
     first = max(step.line - _AROUND, 1)
     for number, text in enumerate(lines[first - 1 : step.line + _AROUND], first):
         margin = "-" * (_MARGIN - 2 - len(str(number))) + "> " if number == step.line else ""
-        kept = " " * (len(text) - len(text.lstrip(" "))) + shown(text)
+        kept = " " * (len(text) - len(text.lstrip(" "))) + message_text(text)
         yield f"{paint(_GREEN, f'{margin}{number}'.rjust(_MARGIN))} {kept}".rstrip()
 
 
@@ -260,6 +268,6 @@ def _causes(error: BaseException) -> Iterator[str]:
         if found is None or found in seen:
             return
         word = "caused by" if last.__cause__ is not None else "while handling"
-        told = shown("".join(str(found).splitlines()[:1]))
+        told = message_text("".join(str(found).splitlines()[:1]))
         yield f"  {word} {type(found).__name__}: {told}"
         seen.append(found)

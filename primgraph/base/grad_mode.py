@@ -11,7 +11,7 @@ is_on: ContextVar[bool] = ContextVar("primgraph_grad_enabled", default=True)
 
 
 @contextmanager
-def tracked() -> Iterator[None]:
+def enable_tracking() -> Iterator[None]:
     """Enable gradients in a context, for functions being traced.
 
     Whether derivatives go through a call of the traced function is decided at the call.

@@ -52,7 +52,7 @@ class _Pause(ContextDecorator):
                 gc.enable()
             del self._depth[thread]
 
-    def after_fork(self) -> None:
+    def reset_after_fork(self) -> None:
         """Drop the entries of other threads in a forked child."""
         waiting, thread = bool(self._depth), get_ident()
         self._depth = {k: n for k, n in self._depth.items() if k == thread}
@@ -74,7 +74,7 @@ def _let_live() -> None:
 uncollected = _Pause()
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=uncollected.after_fork)
+    os.register_at_fork(after_in_child=uncollected.reset_after_fork)
 
 
 # Maximum nesting depth of loops and branches: in built graphs, in text and in files.

@@ -35,7 +35,7 @@ def note_source(source: str) -> None:
 
 
 @contextmanager
-def compiling(what: str, why: str) -> Iterator[None]:
+def log_compilation(what: str, why: str) -> Iterator[None]:
     """Log the compilation within the context at the level INFO, unless it fails."""
     if not LOGGER.isEnabledFor(logging.INFO):
         yield

@@ -33,13 +33,13 @@ def _escape(character: str) -> str:
     return character.encode("unicode_escape", "backslashreplace").decode("ascii")
 
 
-def escaped(text: str) -> str:
+def escape_html(text: str) -> str:
     """Escape `text` for the content of an HTML element or attribute; all text is inserted by
     this."""
     return html.escape(plain(text))
 
 
-def shortened(text: str, most: int) -> str:
+def shorten_text(text: str, most: int) -> str:
     """Return `text`, cut to `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 

@@ -111,17 +111,17 @@ class Source:
     scope: str = ""
     order: int = 0
 
-    def derived(self, role: str) -> Source:
+    def mark_derivative(self, role: str) -> Source:
         """Return the line marked as a derivative; the last mark counts."""
         return _annotate_source(self, role, self.operator, self.scope, self.order + 1)
 
-    def turned(self) -> Source:
+    def mark_cotangent(self) -> Source:
         """Return the line marked as a cotangent instead of a tangent."""
         if self.role == "cotangent":
             return self
         return _annotate_source(self, "cotangent", self.operator, self.scope, max(self.order, 1))
 
-    def undone(self) -> Source:
+    def before_derivative(self) -> Source:
         """Return the line as it was before the last differentiation.
 
         The values that a derivative needs, and not the derivative, are computed by it.
@@ -129,7 +129,7 @@ class Source:
         order = max(self.order - 1, 0)
         return _annotate_source(self, self.role if order else "", self.operator, self.scope, order)
 
-    def within(self, operator: str) -> Source:
+    def mark_operator(self, operator: str) -> Source:
         """Return the line marked with the operator it was part of; the first mark stays."""
         if self.operator:
             return self
@@ -141,7 +141,7 @@ class Source:
         return self.role not in ("", UPDATE)
 
     @property
-    def is_told(self) -> bool:
+    def is_readable(self) -> bool:
         """Return whether it is in a file that a reader can open."""
         return not self.file.startswith("<") and self.file != "graph text"
 
@@ -154,7 +154,7 @@ class Source:
         return _annotate_source(self, role, "", "", 0)
 
     @property
-    def written(self) -> Source:
+    def drop_marks(self) -> Source:
         """Return the line without marks."""
         return _annotate_source(self, "", "", "", 0)
 
@@ -186,7 +186,7 @@ def _make_source(code: CodeType, file: str, cell: str, line: int, marks: tuple[s
     """Return a line of `code`; equal code may come from several files, or cells."""
     role, scope = marks
     lines = lines_of(code, file)
-    text = shown(lines[line - 1]) if 0 < line <= len(lines) else ""
+    text = message_text(lines[line - 1]) if 0 < line <= len(lines) else ""
     return Source(cell or file, line, role, text=text, scope=scope)
 
 
@@ -207,7 +207,7 @@ def lines_in(file: str) -> list[str]:
         return []
 
 
-def shown(text: str) -> str:
+def message_text(text: str) -> str:
     """Return `text` for a message: on one line, printable, and not very long."""
     short = text.strip()[:_LONGEST]
     return short if short.isprintable() else "".join(c if c.isprintable() else "?" for c in short)
@@ -223,7 +223,7 @@ def scope() -> str:
 
 
 @contextmanager
-def marked(scope: str, role: str = "") -> Iterator[None]:
+def mark_lines(scope: str, role: str = "") -> Iterator[None]:
     """Mark the user's lines within a context with a layer, or as an update."""
     before = _marks.get()
     try:
@@ -279,7 +279,7 @@ def user_frame() -> FrameType:
         frame = frame.f_back
 
 
-def declared(function: Callable[..., object]) -> Source | None:
+def definition_line(function: Callable[..., object]) -> Source | None:
     """Return the line of a user's function definition, below its decorators, or None."""
     plain = inspect.unwrap(function)
     code = getattr(getattr(plain, "__func__", plain), "__code__", None)

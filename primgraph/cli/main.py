@@ -30,13 +30,13 @@ from primgraph.inspect.check import check_grads
 from primgraph.inspect.cost import cost
 from primgraph.inspect.profile import profile
 from primgraph.ir.builder import Builder
-from primgraph.ir.frontend.containers import taken_apart
+from primgraph.ir.frontend.containers import flatten_value
 from primgraph.ir.graph import Graph
 from primgraph.ir.rebuild import NOWHERE, copy
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import compiled
+from primgraph.program.compile import compile_kernel
 from primgraph.transforms.lower import lower
-from primgraph.transforms.pipeline import optimized
+from primgraph.transforms.pipeline import optimize_graph
 from primgraph.view.steps import steps
 
 _TARGET = (
@@ -221,7 +221,7 @@ def _find_target(options: argparse.Namespace) -> Target:
 
 
 def _show(options: argparse.Namespace) -> None:
-    stages = {"built": lambda graph: graph, "lowered": lower, "compiled": optimized}
+    stages = {"built": lambda graph: graph, "lowered": lower, "compiled": optimize_graph}
     graph = stages[options.stage](_find_target(options).graph)
     if options.tree:
         graph.show(lines=max(60, len(graph)))
@@ -246,7 +246,7 @@ def _grad(options: argparse.Namespace) -> None:
             found = mode(found, wrt)
         return found
 
-    graph = optimized(_derive_graph(target, options.wrt, "grad", derive))
+    graph = optimize_graph(_derive_graph(target, options.wrt, "grad", derive))
     print(standalone_source([graph]).rstrip("\n") if options.source else graph)
 
 
@@ -261,7 +261,9 @@ def _emit(options: argparse.Namespace) -> None:
     if not set(names) <= set(known):
         raise ArgumentError(f"--what takes some of {', '.join(known)}, not {options.what!r}")
     graphs = [
-        optimized(_derive_graph(target, options.wrt, "" if name == "value" else name, known[name]))
+        optimize_graph(
+            _derive_graph(target, options.wrt, "" if name == "value" else name, known[name])
+        )
         for name in dict.fromkeys(names)
     ]
     if options.target_language == "c":
@@ -335,7 +337,9 @@ def _derive_graph(target: Target, wrt: Sequence[str], suffix: str, derive: Deriv
     name = f"{graph.name}_{suffix}" if suffix else graph.name
     form = graph.form
     if form is not None and suffix:
-        tree, _ = taken_apart(values[0] if len(values) == 1 else tuple(values), lambda item: False)
+        tree, _ = flatten_value(
+            values[0] if len(values) == 1 else tuple(values), lambda item: False
+        )
         form = replace(form, results=tree)
     return builder.part(builder.inputs, values, name, form)
 
@@ -401,7 +405,7 @@ def _cache(options: argparse.Namespace) -> None:
 def _info(options: argparse.Namespace) -> None:
     if options.target is not None:
         graph = _find_target(options).graph
-        print(cost(graph if graph.sizes else compiled(graph)))
+        print(cost(graph if graph.sizes else compile_kernel(graph)))
         return
     package = sys.modules["primgraph"]
     extras = ("scipy", "rich", "matplotlib", "threadpoolctl", "IPython")

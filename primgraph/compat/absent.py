@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from primgraph.base.array_functions import written_instead
+from primgraph.base.array_functions import replacement_hint
 from primgraph.errors import UnknownNameError, near_matches
 
 _PACKAGE = "primgraph.compat."
@@ -48,7 +48,7 @@ def absent(module: str) -> Callable[[str], NoReturn]:
         if name.startswith("_"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         known = getattr(sys.modules[module], "__all__", ())
-        hint = _INSTEAD.get(name, "") or near_matches(name, known) or written_instead(name)
+        hint = _INSTEAD.get(name, "") or near_matches(name, known) or replacement_hint(name)
         package = _PACKAGE + library.partition(".")[0]
         raise UnknownNameError(f"{library}.{name} is not part of {package}", hint=hint)
 

@@ -42,7 +42,7 @@ _FRACTIONAL: dict[str, tuple[int, ...]] = {
 _LEVELS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
-def promoted(
+def promote_arguments(
     function: Callable[..., Any],
     args: Sequence[Any],
     default: DType,

@@ -10,9 +10,9 @@ from typing import Any, final
 import numpy as np
 
 from primgraph import tree
-from primgraph.api.arguments import following
+from primgraph.api.arguments import call_differentiated
 from primgraph.api.world import is_array
-from primgraph.base.grad_mode import tracked
+from primgraph.base.grad_mode import enable_tracking
 from primgraph.base.interpreter_limits import require_nesting
 from primgraph.eager.inplace.adoption import Adoption, adopting
 from primgraph.eager.mixed import adopt_around
@@ -89,7 +89,7 @@ def active_builder() -> Builder:
     return recorder
 
 
-def traced(
+def trace_body(
     operator: str,
     function: Callable[..., Any],
     arguments: Callable[[Builder], Sequence[Any]],
@@ -116,8 +116,8 @@ def traced(
     before = adopting.get()
     try:
         adopting.set(adoption)
-        with builder, tracked():
-            result = following(function, *given)
+        with builder, enable_tracking():
+            result = call_differentiated(function, *given)
             leaves, structure = tree.flatten(result)
             found = [_result(operator, name, leaf) for leaf in leaves]
             own = [v if v.recorder is builder else v.captured_by(builder) for v in found]
@@ -141,7 +141,7 @@ def _result(operator: str, name: str, leaf: Any) -> Variable:
     return lift(leaf)
 
 
-def captured(bodies: Sequence[Body]) -> list[Value]:
+def captured_values(bodies: Sequence[Body]) -> list[Value]:
     """Return the captured values of all bodies, without duplicates."""
     return list(dict.fromkeys(v for body in bodies for v in body.builder.captured))
 
@@ -191,7 +191,9 @@ def require_equal(
     if wanted[0] != found[0]:
         grown = wanted[0].kind is list and found[0].kind is list
         hint = f"{_GROWN}; {rule}" if grown else rule
-        raise ArgumentError(f"{said} {typed(*found)}, but {given} {typed(*wanted)}", hint=hint)
+        raise ArgumentError(
+            f"{said} {format_types(*found)}, but {given} {format_types(*wanted)}", hint=hint
+        )
     paths = tree.paths_of(wanted[0])
     for path, before, after in zip(paths, wanted[1], found[1], strict=True):
         if before == after:
@@ -204,9 +206,9 @@ def require_equal(
         raise ShapeError(message, hint=rule)
 
 
-def typed(structure: tree.Structure, types: Sequence[TensorType]) -> str:
+def format_types(structure: tree.Structure, types: Sequence[TensorType]) -> str:
     """Return containers as Python would print them, with the types of their arrays."""
-    text = structure.written(iter([str(t) for t in types]))
+    text = structure.format_leaves(iter([str(t) for t in types]))
     return text if len(text) <= 200 else text[:197] + "..."
 
 

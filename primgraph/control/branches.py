@@ -11,27 +11,27 @@ import numpy as np
 from primgraph import tree
 from primgraph.control.bodies import (
     Body,
-    captured,
+    captured_values,
     inputs_of,
     record,
     require_equal,
     require_function,
     takes,
-    traced,
+    trace_body,
 )
-from primgraph.control.world import in_world, own
+from primgraph.control.world import call_in_world, own
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.rebuild import full_value
 from primgraph.ir.types import INT64, DType, TensorType
-from primgraph.operators.promotion import converted
+from primgraph.operators.promotion import convert_dtype
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import control
 from primgraph.primitives.constants import full
 from primgraph.primitives.elementwise import minimum
 
 
-@checked
+@check_arguments
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
 ) -> Any:
@@ -49,14 +49,14 @@ def cond(
     """
     for function in (true_fun, false_fun):
         require_function("cond", function, _operands(operands))
-    return in_world(
+    return call_in_world(
         partial(_cond, true_fun, false_fun),
         partial(_cond_of_tensors, true_fun, false_fun),
         (pred, *operands),
     )
 
 
-@checked
+@check_arguments
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """Return `branches[index](*operands)`, computing only that branch.
 
@@ -71,7 +71,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         raise ArgumentError("switch: there are no branches")
     for function in listed:
         require_function("switch", function, _operands(operands))
-    return in_world(
+    return call_in_world(
         partial(_switch, listed), partial(_switch_of_tensors, listed), (index, *operands)
     )
 
@@ -110,7 +110,7 @@ def _switch(branches: Sequence[Callable[..., Any]], index: Any, *operands: Any) 
         # The largest unsigned values do not fit into a signed integer.
         last = emit(full, value=len(branches) - 1, shape=(), dtype=chosen.dtype)
         chosen = emit(minimum, chosen, last)
-    return _record_branches("switch", converted(chosen, INT64), branches, operands)
+    return _record_branches("switch", convert_dtype(chosen, INT64), branches, operands)
 
 
 def _switch_of_tensors(branches: Sequence[Callable[..., Any]], index: Any, *operands: Any) -> Any:
@@ -131,7 +131,7 @@ def _record_branches(
         found: list[Any] = tree.unflatten(structure, [Variable(builder, v) for v in made])
         return found
 
-    bodies = _alike([traced(operator, branch, arguments) for branch in branches])
+    bodies = _alike([trace_body(operator, branch, arguments) for branch in branches])
     first, *others = bodies
     for other in others:
         function, zeroth = _title(operator, bodies.index(other)), _title(operator, 0)
@@ -139,7 +139,7 @@ def _record_branches(
         require_equal(operator, function, f"{zeroth} returned", wanted, found)
     if not first.found:
         return tree.unflatten(first.structure, [])
-    outside = captured(bodies)
+    outside = captured_values(bodies)
     graphs = tuple([body.graph(outside) for body in bodies])
     values = [chosen.value, *outside, *[v.value for v in given]]
     results = record(values, partial(control.cond, branches=graphs))
@@ -173,7 +173,7 @@ def _alike(bodies: Sequence[Body]) -> list[Body]:
             number = full_value(body.builder, found[k])
             if takes(strong[k], body.types[k].dtype, number):
                 with body.builder:
-                    found[k] = converted(Variable(body.builder, found[k]), strong[k]).value
+                    found[k] = convert_dtype(Variable(body.builder, found[k]), strong[k]).value
         made.append(
             Body(body.name, body.builder, body.inputs, tuple(found), body.structure, body.weak)
         )

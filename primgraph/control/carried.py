@@ -12,7 +12,7 @@ from primgraph.ir.types import TensorType
 from primgraph.operators.promotion import SCALARS
 
 
-def weak_in(init: Any) -> list[bool]:
+def weak_leaves(init: Any) -> list[bool]:
     """Return which leaves are Python numbers, whose dtype the first step decides."""
     return [type(leaf) in SCALARS and type(leaf) is not bool for leaf in tree.leaves(init)]
 
@@ -30,7 +30,7 @@ class Carried:
         self.types = [self._type(leaf) for leaf in leaves]
         self.weak = weak
 
-    def after(self, carry: Any) -> Any:
+    def check_step(self, carry: Any) -> Any:
         """Check and return the carry after a step. Raises the same errors as in programs."""
         leaves, structure = tree.flatten(carry)
         if structure == self.structure and not {type(x) for x in leaves}.isdisjoint(SCALARS):

@@ -7,21 +7,21 @@ from functools import partial
 from typing import Any, final
 
 from primgraph import tree
-from primgraph.api.arguments import following
+from primgraph.api.arguments import call_differentiated
 from primgraph.api.jit import Jit
 from primgraph.api.transformed import P, R, Transformed
 from primgraph.api.world import is_array
-from primgraph.control.bodies import captured, inputs_of, record, traced
-from primgraph.control.world import in_world, own
+from primgraph.control.bodies import captured_values, inputs_of, record, trace_body
+from primgraph.control.world import call_in_world, own
 from primgraph.errors import ArgumentError
 from primgraph.ir.builder import Builder
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.operators.promotion import SCALARS
 from primgraph.operators.variable import Variable
 from primgraph.primitives import control
 
 
-@checked
+@check_arguments
 def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
     """Return the same function, recomputed in reverse mode: only its arguments are stored.
 
@@ -63,7 +63,7 @@ class Checkpointed(Transformed[P, R]):
             known = dict(zip(places, arrays, strict=True))
             given = [known.get(i, x) for i, x in enumerate(leaves)]
             positional, named = tree.unflatten(structure, given)
-            return following(self.function, *positional, **named)
+            return call_differentiated(self.function, *positional, **named)
 
         def build(*arrays: Any) -> Any:
             return _record_checkpoint(call, getattr(self.function, "__name__", "body"), arrays)
@@ -79,7 +79,7 @@ class Checkpointed(Transformed[P, R]):
                 ) from None
             return known(*arrays)
 
-        result: R = in_world(build, run, [leaves[i] for i in places])
+        result: R = call_in_world(build, run, [leaves[i] for i in places])
         return result
 
 
@@ -91,10 +91,10 @@ def _record_checkpoint(call: Callable[..., Any], name: str, arrays: Sequence[Any
         made = inputs_of(builder, [v.type for v in given], hints)
         return [Variable(builder, v) for v in made]
 
-    body = traced("checkpoint", call, arguments, name)
+    body = trace_body("checkpoint", call, arguments, name)
     if not body.found:
         return tree.unflatten(body.structure, [])
-    outside = captured([body])
+    outside = captured_values([body])
     values = [*outside, *[v.value for v in given]]
     found = record(values, partial(control.checkpoint, body=body.graph(outside)))
     return tree.unflatten(body.structure, found)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from primgraph import tree
-from primgraph.api.tracing import traced as trace_function
+from primgraph.api.tracing import trace_function as trace_function
 from primgraph.api.world import as_tensor
 from primgraph.base.frames import is_interruption
 from primgraph.control.bodies import inputs_of
-from primgraph.control.carried import Carried, weak_in
+from primgraph.control.carried import Carried, weak_leaves
 from primgraph.control.checkpoints import OnTensors
-from primgraph.control.recorded_loops import settled
+from primgraph.control.recorded_loops import trace_stable_carry
 from primgraph.errors import ArgumentError
 from primgraph.ir.builder import Builder
 from primgraph.ir.types import TensorType
@@ -25,16 +25,16 @@ def tensor_loop(build: Callable[..., Any], init: Any, place: int = 0) -> Callabl
     """Return the recorded loop as a function of tensors; Python numbers in `init`, the argument at
     `place`, stay weak."""
     numbers, structure = tree.flatten(init)
-    weak = weak_in(init)
+    weak = weak_leaves(init)
 
-    def built(*arguments: Any) -> Any:
+    def build_with_numbers(*arguments: Any) -> Any:
         given = list(arguments)
         arrays = tree.leaves(given[place])
         begun = [x if w else y for x, y, w in zip(numbers, arrays, weak, strict=True)]
         given[place] = tree.unflatten(structure, begun)
         return build(*given)
 
-    return OnTensors(built)
+    return OnTensors(build_with_numbers)
 
 
 def scan_tensors(
@@ -45,10 +45,10 @@ def scan_tensors(
     init = _convert_init("scan", f, given, init, types, rows)
     order = range(length)
     found, carry, structure = [], init, None
-    carried = Carried("scan", _name_of(f), init, weak_in(given))
+    carried = Carried("scan", _name_of(f), init, weak_leaves(given))
     for k in reversed(order) if reverse else order:
         carry, y = _pair(f(carry, tree.unflatten(rows, [leaf[k] for leaf in leaves])))
-        carry = carried.after(carry)
+        carry = carried.check_step(carry)
         parts, structure = tree.flatten(y)
         found.append(parts)
     if structure is None:
@@ -74,7 +74,7 @@ def _convert_init(
 
     The body is traced for that. One that cannot be traced leaves them in their own dtypes.
     """
-    weak = weak_in(given)
+    weak = weak_leaves(given)
     if not any(weak):
         return init
     dtypes: list[Any] = []
@@ -86,7 +86,7 @@ def _convert_init(
         return [tree.unflatten(rows, [Variable(builder, v) for v in made])]
 
     def begin(_: Any) -> Any:
-        state, _, _ = settled(operator, step, given, more)
+        state, _, _ = trace_stable_carry(operator, step, given, more)
         dtypes.extend(v.dtype for v in state)
         return [state[0]]
 
@@ -116,9 +116,9 @@ def _pair(given: Any) -> tuple[Any, Any]:
 
 def fori_tensors(body_fun: Callable[..., Any], order: range, given: Any, init: Any) -> Any:
     init = _convert_init("fori_loop", lambda v: (body_fun(order.start, v), None), given, init)
-    carried = Carried("fori_loop", _name_of(body_fun), init, weak_in(given))
+    carried = Carried("fori_loop", _name_of(body_fun), init, weak_leaves(given))
     for i in order:
-        init = carried.after(body_fun(i, init))
+        init = carried.check_step(body_fun(i, init))
     return init
 
 
@@ -130,9 +130,9 @@ def while_tensors(
     init: Any,
 ) -> Any:
     init = _convert_init("while_loop", lambda val: (body_fun(val), None), given, init)
-    trips, carried = 0, Carried("while_loop", _name_of(body_fun), init, weak_in(given))
+    trips, carried = 0, Carried("while_loop", _name_of(body_fun), init, weak_leaves(given))
     while (limit is None or trips < limit) and bool(cond_fun(init)):
-        init = carried.after(body_fun(init))
+        init = carried.check_step(body_fun(init))
         trips += 1
     return init
 

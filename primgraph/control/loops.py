@@ -15,16 +15,16 @@ from primgraph.control.bodies import require_function
 from primgraph.control.eager_loops import fori_tensors, scan_tensors, tensor_loop, while_tensors
 from primgraph.control.recorded_loops import record_fori, record_scan, record_while
 from primgraph.control.segments import segments
-from primgraph.control.world import in_world, own
+from primgraph.control.world import call_in_world, own
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.types import INT64, TensorType, integer, larger, smaller
 from primgraph.operators.handle import Handle
-from primgraph.operators.promotion import converted
+from primgraph.operators.promotion import convert_dtype
 from primgraph.operators.variable import Variable
 
 
-@checked
+@check_arguments
 def scan(
     f: Callable[..., Any],
     init: Any,
@@ -58,10 +58,10 @@ def scan(
     lengths = segments("scan", count, checkpoint)
     build = partial(record_scan, f, count, bool(reverse), lengths=lengths)
     run = partial(scan_tensors, f, count, bool(reverse), init)
-    return in_world(build, tensor_loop(build, init) if lengths else run, (init, xs))
+    return call_in_world(build, tensor_loop(build, init) if lengths else run, (init, xs))
 
 
-@checked
+@check_arguments
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -96,10 +96,10 @@ def fori_loop(
     def run(init: Any) -> Any:
         return fori_tensors(body_fun, range(start, start + count), init_val, init)
 
-    return in_world(build, tensor_loop(build, init_val) if lengths else run, (init_val,))
+    return call_in_world(build, tensor_loop(build, init_val) if lengths else run, (init_val,))
 
 
-@checked
+@check_arguments
 def map(f: Callable[..., Any], xs: Any) -> Any:
     """Apply `f` to each row of `xs`, one after the other, and stack the results.
 
@@ -118,10 +118,10 @@ def map(f: Callable[..., Any], xs: Any) -> Any:
     def run(xs: Any) -> Any:
         return scan_tensors(lambda _, x: (None, f(x)), count, False, None, None, xs)[1]
 
-    return in_world(build, run, (xs,))
+    return call_in_world(build, run, (xs,))
 
 
-@checked
+@check_arguments
 def while_loop(
     cond_fun: Callable[..., Any],
     body_fun: Callable[..., Any],
@@ -149,7 +149,7 @@ def while_loop(
     lengths = segments("while_loop", limit, checkpoint)
     build = partial(record_while, cond_fun, body_fun, limit, lengths=lengths)
     run = partial(while_tensors, cond_fun, body_fun, limit, init_val)
-    return in_world(build, tensor_loop(build, init_val) if lengths else run, (init_val,))
+    return call_in_world(build, tensor_loop(build, init_val) if lengths else run, (init_val,))
 
 
 def _build_counted_loop(
@@ -184,17 +184,17 @@ def _build_counted_loop(
         state = begin, end, init
         return record_while(goes_on, step, limit, state, "fori_loop", lengths, told=2)[2]
 
-    def made(lower: Any, upper: Any, init: Any) -> Any:
+    def build_loop(lower: Any, upper: Any, init: Any) -> Any:
         start, stop = _bound_of_tensors(lower), _bound_of_tensors(upper)
         return fori_tensors(body_fun, range(start, stop)[:limit], numbers, init)
 
-    run = tensor_loop(build, init, 2) if lengths else made
-    return in_world(build, run, (lower, upper, init))
+    run = tensor_loop(build, init, 2) if lengths else build_loop
+    return call_in_world(build, run, (lower, upper, init))
 
 
 def _convert_bound(bound: Variable) -> Variable:
     _require_bound(bound.type)
-    return converted(bound, INT64)
+    return convert_dtype(bound, INT64)
 
 
 def _bound_of_tensors(bound: Any) -> int:

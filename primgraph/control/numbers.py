@@ -13,7 +13,7 @@ from primgraph.defaults import get_default_dtype
 from primgraph.errors import DTypeError
 from primgraph.ir.primitive import recording
 from primgraph.ir.types import BOOL, COMPLEX64, FLOAT16, INT64, DType, complex_dtype
-from primgraph.operators.promotion import converted
+from primgraph.operators.promotion import convert_dtype
 from primgraph.operators.variable import Variable
 
 Trace = Callable[[Sequence[Any]], Body]
@@ -22,7 +22,7 @@ Trace = Callable[[Sequence[Any]], Body]
 _NARROWEST = {"f": FLOAT16, "c": COMPLEX64}
 
 
-def met(
+def promote_weak_numbers(
     operator: str,
     trace: Trace,
     leaves: Sequence[Any],
@@ -115,7 +115,7 @@ def _state_from_numbers(
             if k >= len(begun) or begun[k] is not None or is_number or type.shape:
                 continue
             if takes(type.dtype, state[k].dtype, leaves[k]):
-                begun[k] = converted(state[k], type.dtype)
+                begun[k] = convert_dtype(state[k], type.dtype)
         if missing == _count_missing(begun):
             break
     return begun
@@ -141,7 +141,7 @@ def _widen_state(
     }
     if not narrow:
         return known
-    trial = [converted(state[k], narrow[k]) if k in narrow else v for k, v in enumerate(known)]
+    trial = [convert_dtype(state[k], narrow[k]) if k in narrow else v for k, v in enumerate(known)]
     for _ in range(4 * len(narrow)):
         body = _try_trace(trace, trial, structure)
         if body is None:
@@ -154,7 +154,7 @@ def _widen_state(
         ]
         if all(v.dtype == dtype for v, dtype in zip(trial, wanted, strict=True)):
             break
-        trial = [converted(v, dtype) for v, dtype in zip(trial, wanted, strict=True)]
+        trial = [convert_dtype(v, dtype) for v, dtype in zip(trial, wanted, strict=True)]
     # One that stays narrow has met nothing, unless there is something of that dtype.
     return [
         known[k] if k in narrow and v.dtype == narrow[k] and narrow[k] not in present else v
@@ -169,5 +169,5 @@ def with_numbers(body: Body, state: Sequence[Variable]) -> Body:
         value = found[k]
         if body.weak[k] and v.dtype.kind in "fc" and takes(v.dtype, value.dtype, None):
             with recording(body.builder):
-                found[k] = converted(Variable(body.builder, value), v.dtype).value
+                found[k] = convert_dtype(Variable(body.builder, value), v.dtype).value
     return replace(body, found=tuple(found))

@@ -9,10 +9,10 @@ from typing import Any
 from primgraph import tree
 from primgraph.api.world import is_array
 from primgraph.control.bodies import require_equal
-from primgraph.control.world import in_world, own
+from primgraph.control.world import call_in_world, own
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.dims import Dim
-from primgraph.ir.frontend.signature import applied, checked
+from primgraph.ir.frontend.signature import call_user_function, check_arguments
 from primgraph.ir.primitive import innermost
 from primgraph.ir.types import as_axis
 from primgraph.operators.handle import Handle
@@ -20,7 +20,7 @@ from primgraph.operators.shape.joining import concatenate, flip, stack
 from primgraph.operators.shape.shaping import reshape
 
 
-@checked
+@check_arguments
 def associative_scan(
     f: Callable[..., Any], xs: Any, *, reverse: bool = False, axis: int = 0
 ) -> Any:
@@ -44,7 +44,7 @@ def associative_scan(
     if not callable(f):
         raise ArgumentError(f"associative_scan takes a function, not {f!r:.60}")
     build = partial(_scan_arrays, f, bool(reverse), axis)
-    return in_world(build, build, (xs,))
+    return call_in_world(build, build, (xs,))
 
 
 def _scan_arrays(f: Callable[..., Any], reverse: bool, axis: int, xs: Any) -> Any:
@@ -67,8 +67,8 @@ def _scan_arrays(f: Callable[..., Any], reverse: bool, axis: int, xs: Any) -> An
         )
     axes = [as_axis(axis, x.ndim) for x in given]
 
-    def combined(a: list[Any], b: list[Any]) -> list[Any]:
-        found = applied(f, tree.unflatten(structure, a), tree.unflatten(structure, b))
+    def combine_leaves(a: list[Any], b: list[Any]) -> list[Any]:
+        found = call_user_function(f, tree.unflatten(structure, a), tree.unflatten(structure, b))
         results, own_structure = tree.flatten(found)
         for x in results:
             if not isinstance(x, Handle):
@@ -84,7 +84,7 @@ def _scan_arrays(f: Callable[..., Any], reverse: bool, axis: int, xs: Any) -> An
         return results
 
     turned = [flip(x, axis=k) for x, k in zip(given, axes, strict=True)] if reverse else given
-    found = _prefixes(combined, turned, axes)
+    found = _prefixes(combine_leaves, turned, axes)
     if reverse:
         found = [flip(x, axis=k) for x, k in zip(found, axes, strict=True)]
     return tree.unflatten(structure, found)

@@ -9,22 +9,22 @@ from typing import Any
 from primgraph import tree
 from primgraph.control.bodies import (
     Body,
-    captured,
+    captured_values,
+    format_types,
     inputs_of,
     record,
     require_equal,
     takes,
-    traced,
-    typed,
+    trace_body,
 )
-from primgraph.control.carried import weak_in
+from primgraph.control.carried import weak_leaves
 from primgraph.control.checkpoints import checkpoint as checkpoint_of
-from primgraph.control.numbers import met, with_numbers
+from primgraph.control.numbers import promote_weak_numbers, with_numbers
 from primgraph.control.world import own
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.builder import Builder
-from primgraph.ir.types import BOOL, INT64, TensorType, without_leading
-from primgraph.operators.promotion import converted
+from primgraph.ir.types import BOOL, INT64, TensorType, drop_leading_axis
+from primgraph.operators.promotion import convert_dtype
 from primgraph.operators.shape.joining import concatenate
 from primgraph.operators.shape.shaping import reshape
 from primgraph.operators.variable import Variable, emit
@@ -43,14 +43,14 @@ def record_scan(
 ) -> Any:
     leaves, rows = tree.flatten(xs)
     stacks = [own(leaf) for leaf in leaves]
-    types = [without_leading(operator, length, v.type) for v in stacks]
+    types = [drop_leading_axis(operator, length, v.type) for v in stacks]
     hints = [v.value.hint for v in stacks]
 
     def arguments(builder: Builder) -> list[Any]:
         made = [Variable(builder, v) for v in inputs_of(builder, types, hints)]
         return [tree.unflatten(rows, made)]
 
-    state, structure, body = settled(operator, f, init, arguments)
+    state, structure, body = trace_stable_carry(operator, f, init, arguments)
     if lengths:
         begin, all_rows = tree.unflatten(structure, state), tree.unflatten(rows, stacks)
         return _scan_in_segments(f, length, reverse, begin, all_rows, operator, lengths)
@@ -58,7 +58,7 @@ def record_scan(
     carries = len(state)
     if not body.found:
         return tree.unflatten(structure, []), tree.unflatten(ys, [])
-    outside = captured([body])
+    outside = captured_values([body])
     results = record(
         [*outside, *[v.value for v in (*state, *stacks)]],
         partial(
@@ -89,12 +89,12 @@ def _scan_in_segments(
     whole = count * size
 
     def segment(trips: int) -> Callable[..., Any]:
-        def made(carry: Any, x: Any) -> Any:
+        def build_segment(carry: Any, x: Any) -> Any:
             fits = [n for n in inner if n < trips]
             return record_scan(f, trips, reverse, carry, x, operator, fits)
 
-        made.__name__ = getattr(f, "__name__", "body")
-        return checkpoint_of(made)
+        build_segment.__name__ = getattr(f, "__name__", "body")
+        return checkpoint_of(build_segment)
 
     # In step order, the shorter segment comes last.
     first, rest = (
@@ -110,10 +110,10 @@ def _scan_in_segments(
     if whole < length:
         carry, more = segment(length - whole)(carry, tree.map(lambda x: x[rest], xs))
 
-        def joined(y: Any, z: Any) -> Any:
+        def join_stacks(y: Any, z: Any) -> Any:
             return concatenate([z, y] if reverse else [y, z])
 
-        ys = tree.map(joined, ys, more) if count else more
+        ys = tree.map(join_stacks, ys, more) if count else more
     return carry, ys
 
 
@@ -146,7 +146,7 @@ def record_while(
         return body_fun(val), None
 
     step.__name__ = getattr(body_fun, "__name__", "body")
-    state, structure, body = settled(operator, step, init, lambda builder: [], told)
+    state, structure, body = trace_stable_carry(operator, step, init, lambda builder: [], told)
     if not state:
         raise ArgumentError(f"{operator}: init_val has no array in it, so the loop cannot end")
     if lengths:
@@ -160,9 +160,9 @@ def record_while(
         return [tree.unflatten(structure, made)]
 
     named = getattr(cond_fun, "__name__", "").isidentifier()
-    test = traced(operator, cond_fun, arguments, "" if named else "condition")
+    test = trace_body(operator, cond_fun, arguments, "" if named else "condition")
     _require_truth(operator, test)
-    outside = captured([test, body])
+    outside = captured_values([test, body])
     results = record(
         [*outside, *[v.value for v in state]],
         partial(
@@ -188,12 +188,12 @@ def _while_in_segments(
     size, *inner = lengths
 
     def segment(trips: int) -> Callable[..., Any]:
-        def made(val: Any) -> Any:
+        def build_segment(val: Any) -> Any:
             fits = [n for n in inner if n < trips]
             return record_while(cond_fun, body_fun, trips, val, operator, fits)
 
-        made.__name__ = getattr(body_fun, "__name__", "body")
-        return checkpoint_of(made)
+        build_segment.__name__ = getattr(body_fun, "__name__", "body")
+        return checkpoint_of(build_segment)
 
     val = init
     if limit >= size:
@@ -201,7 +201,7 @@ def _while_in_segments(
     return segment(limit % size)(val) if limit % size else val
 
 
-def settled(
+def trace_stable_carry(
     operator: str,
     f: Callable[..., Any],
     init: Any,
@@ -212,8 +212,8 @@ def settled(
     """Trace the body, and return the initial carry in the dtypes that it keeps.
 
     Python's numbers begin in the dtype of the arrays that they meet in the body, as its code would
-    give it; see `met`. One that takes its dtype from another one of them has it a round later.
-    Of a carry whose last part alone is the user's, `told` is the number of that part.
+    give it; see `promote_weak_numbers`. One that takes its dtype from another one of them has it a
+    round later. Of a carry whose last part alone is the user's, `told` is the number of that part.
     """
     leaves, structure = tree.flatten(init)
     state = [own(leaf) for leaf in leaves]
@@ -228,10 +228,10 @@ def settled(
             given = [next(made) if isinstance(v, Variable) else v for v in state]
             return [tree.unflatten(structure, given), *more(builder)]
 
-        return traced(operator, f, arguments)
+        return trace_body(operator, f, arguments)
 
-    weak = weak_in(init)
-    state, body = met(operator, trace, leaves, state, weak, structure)
+    weak = weak_leaves(init)
+    state, body = promote_weak_numbers(operator, trace, leaves, state, weak, structure)
     state, body = _widened(operator, trace, leaves, weak, structure, state, body)
     carried, _ = _parts(operator, body)
     if carried == structure:
@@ -273,7 +273,7 @@ def _widened(
         ]
         if all(v.dtype == dtype for v, dtype in zip(state, wanted, strict=True)):
             break
-        state = [converted(v, dtype) for v, dtype in zip(state, wanted, strict=True)]
+        state = [convert_dtype(v, dtype) for v, dtype in zip(state, wanted, strict=True)]
         body = trace(state)
     return state, body
 
@@ -283,7 +283,8 @@ def _parts(operator: str, body: Body) -> tuple[tree.Structure, tree.Structure]:
     found = body.structure
     if found.kind not in (tuple, list) or len(found.parts) != 2:
         raise ArgumentError(
-            f"{operator}: {body.name} returned {typed(found, body.types)}, not a pair carry, y",
+            f"{operator}: {body.name} returned {format_types(found, body.types)}, not a pair "
+            "carry, y",
             hint="return carry, y; or return carry, None to stack nothing",
         )
     return found.parts[0], found.parts[1]

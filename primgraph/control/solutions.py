@@ -13,22 +13,22 @@ from primgraph import tree
 from primgraph.api import tracing
 from primgraph.control.bodies import (
     Body,
-    captured,
+    captured_values,
     inputs_of,
     record,
     require_equal,
     require_function,
-    traced,
+    trace_body,
 )
-from primgraph.control.carried import weak_in
-from primgraph.control.recorded_loops import settled
-from primgraph.control.world import in_world
-from primgraph.eager.derivatives.inlined import inlined, results
-from primgraph.eager.inplace.adoption import stand_in
+from primgraph.control.carried import weak_leaves
+from primgraph.control.recorded_loops import trace_stable_carry
+from primgraph.control.world import call_in_world
+from primgraph.eager.derivatives.inlined import inlined_steps, results
+from primgraph.eager.inplace.adoption import stand_in_class
 from primgraph.eager.tensor import family_of
 from primgraph.errors import ArgumentError, DTypeError
 from primgraph.ir.builder import Builder
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.types import TensorType, integer
 from primgraph.operators.variable import Variable
 from primgraph.transforms.loops.implicit_solution import solution
@@ -44,7 +44,7 @@ class Solved(NamedTuple):
     trips: Any
 
 
-@checked
+@check_arguments
 def fixed_point(
     f: Callable[..., Any],
     x0: Any,
@@ -86,7 +86,7 @@ def fixed_point(
     return _solve("fixed_point", build, [f], x0)
 
 
-@checked
+@check_arguments
 def root(
     f: Callable[..., Any],
     x0: Any,
@@ -150,7 +150,7 @@ def _solve(operator: str, build: Callable[..., Any], functions: Sequence[Any], x
         require_function(operator, function, "(x)")
     leaves, structure = tree.flatten(x0)
     begin = tree.unflatten(structure, [float(x) if type(x) is int else x for x in leaves])
-    return in_world(build, partial(_trace_on_tensors, operator, build, begin), (begin,))
+    return call_in_world(build, partial(_trace_on_tensors, operator, build, begin), (begin,))
 
 
 def _fixed_point(f: Callable[..., Any], options: dict[str, Any], x0: Any) -> Any:
@@ -170,7 +170,7 @@ def _root(
         made = [Variable(builder, v) for v in inputs_of(builder, types, hints)]
         return [tree.unflatten(structure, made)]
 
-    steps = traced("root", step, arguments)
+    steps = trace_body("root", step, arguments)
     given = steps.structure, steps.types
     require_equal("root", "step", "x0 is", (structure, types), given)
     return _record_solution(state, structure, body, steps, {**options, "method": "given"})
@@ -185,7 +185,9 @@ def _equation(
         return f(x), None
 
     pair.__name__ = getattr(f, "__name__", "f")
-    state, structure, body = settled(operator, pair, x0, lambda builder: [], given="x0 is")
+    state, structure, body = trace_stable_carry(
+        operator, pair, x0, lambda builder: [], given="x0 is"
+    )
     if not state:
         raise ArgumentError(f"{operator}: there is nothing in x0 to solve for")
     for path, v in zip(tree.paths_of(structure, "x0"), state, strict=True):
@@ -204,7 +206,7 @@ def _record_solution(
 ) -> Any:
     """Record the equation in the program, and return its solution in containers."""
     bodies = [body] if step is None else [body, step]
-    outside = captured(bodies)
+    outside = captured_values(bodies)
     if options["tolerance"] is None:
         options["tolerance"] = _tolerance([v.type for v in state])
     found = record(
@@ -234,19 +236,19 @@ def _trace_on_tensors(operator: str, build: Callable[..., Any], given: Any, x0: 
     Numbers of Python in what was `given` stay so.
     """
     leaves, structure = tree.flatten(x0)
-    numbers, weak = tree.leaves(given), weak_in(given)
+    numbers, weak = tree.leaves(given), weak_leaves(given)
 
     def call(variables: Sequence[Any]) -> Any:
         begun = [x if w else v for x, v, w in zip(numbers, variables, weak, strict=True)]
         return build(tree.unflatten(structure, begun))
 
-    found = tracing.traced(
+    found = tracing.trace_function(
         operator,
         call,
         [leaf.type for leaf in leaves],
         title=operator,
-        kind=stand_in(family_of(leaves)),
+        kind=stand_in_class(family_of(leaves)),
     )
     nodes = [leaf.node for leaf in leaves] + [t.node for t in found.tensors]
-    made = results(inlined(found.graph), tuple(nodes))
+    made = results(inlined_steps(found.graph), tuple(nodes))
     return tree.unflatten(found.structure, map(family_of([*leaves, *found.tensors]), made))

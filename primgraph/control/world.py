@@ -20,7 +20,9 @@ from primgraph.operators.shape.shaping import reshape
 from primgraph.operators.variable import Variable
 
 
-def in_world(build: Callable[..., Any], run: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+def call_in_world(
+    build: Callable[..., Any], run: Callable[..., Any], arguments: Sequence[Any]
+) -> Any:
     """Call `build` on the arguments in their program, or `run` on tensors of them.
 
     Errors name the user's line.
@@ -32,12 +34,12 @@ def in_world(build: Callable[..., Any], run: Callable[..., Any], arguments: Sequ
                 active_recorder().begin_call()
                 found, form = tree.flatten(build(*arguments))
                 results = handed_out([_brought_in(leaf) for leaf in found])
-                return world.given_back(tree.unflatten(form, results))
+                return world.convert_results(tree.unflatten(form, results))
         leaves, structure = tree.flatten(list(arguments))
         given = [as_tensor(leaf) if is_array(leaf) else leaf for leaf in leaves]
         before = next(numbers)
         found, form = tree.flatten(run(*tree.unflatten(structure, given)))
-        return world.given_back(tree.unflatten(form, [_other_than(before, t) for t in found]))
+        return world.convert_results(tree.unflatten(form, [_other_than(before, t) for t in found]))
     except PrimgraphError as error:
         source = caller()
         raise error.located([f"written here:  {source}   {source.text}"]) from None

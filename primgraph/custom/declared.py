@@ -7,7 +7,7 @@ from typing import Any, final
 
 from primgraph.custom.definition import Definition
 from primgraph.custom.primitives import Batched, Rules, Slope, Static, as_custom
-from primgraph.custom.traced import TracedCall, without_batch
+from primgraph.custom.traced import TracedCall, drop_batch_axes
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.params import bits
@@ -36,7 +36,7 @@ class Declared(Rules):
         self._calls: dict[Any, TracedCall] = {}
 
     def slope(self, static: Static, types: Types, batched: Batched) -> Slope | None:
-        plain = without_batch(types, batched)
+        plain = drop_batch_axes(types, batched)
         key = (bits(static), plain)
         if key not in self._calls:
             if len(self._calls) >= _MANY:
@@ -55,18 +55,18 @@ class Declared(Rules):
         values = recorder.inline(call.body(), inputs)
         leaves = [handle_of(recorder, v) for v in values]
         if not any(v.type.is_inexact for v in inputs):
-            return call.in_form(leaves)
+            return call.unflatten_results(leaves)
         values = [v.value for v in leaves]
-        found = ruled(recorder, call, self, [values[i] for i in call.floats], inputs)
+        found = attach_rule(recorder, call, self, [values[i] for i in call.floats], inputs)
         for i, value in zip(call.floats, found, strict=True):
             leaves[i] = handle_of(recorder, value)
-        return call.in_form([
+        return call.unflatten_results([
             v if i in call.floats or not v.type.is_inexact else emit(stop_gradient, v)
             for i, v in enumerate(leaves)
         ])  # fmt: skip
 
 
-def ruled(
+def attach_rule(
     builder: Builder,
     call: TracedCall,
     rule: Declared,

@@ -8,11 +8,11 @@ from functools import partial, reduce, update_wrapper
 from types import MethodType
 from typing import Any, TypeVar, final
 
-from primgraph.custom.called import called
+from primgraph.custom.called import call_custom
 from primgraph.custom.declared import Declared
-from primgraph.custom.definition import Call, Definition, asked, lifted, refused
+from primgraph.custom.definition import Call, Definition, call_rule, lift_result, rule_error
 from primgraph.errors import ArgumentError, MissingRuleError
-from primgraph.ir.frontend.signature import applied
+from primgraph.ir.frontend.signature import call_user_function
 from primgraph.operators.elementwise.arithmetic import add
 
 R = TypeVar("R", bound=Callable[..., Any])
@@ -31,7 +31,7 @@ class _Ruled(Definition):
         self.forward: Callable[..., Any] | None = None
 
     def begin(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        return applied(self.function, *args, **kwargs), None
+        return call_user_function(self.function, *args, **kwargs), None
 
     def push(self, call: Call, tangents: Sequence[Any]) -> Sequence[Any]:
         assert self.pushes is not None
@@ -41,19 +41,21 @@ class _Ruled(Definition):
             for a, d in zip(call.args, tangents, strict=True)
         ]
         _, along = self._split_arguments(numbers)
-        found = asked(self.pushes, *before, tuple(primals), tuple(along))
+        found = call_rule(self.pushes, *before, tuple(primals), tuple(along))
         value, tangent = _pair(self.pushes, found, "the value and its tangent")
         _compare(call, self.pushes, value)
-        return call.in_a_row(tangent, self.pushes)
+        return call.flatten_result(tangent, self.pushes)
 
     def pull(self, call: Call, cotangents: Sequence[Any]) -> Sequence[Any]:
         assert self.forward is not None
         assert self.pulls is not None
         before, primals = self._split_arguments(call.args)
-        found = asked(partial(self.forward, **call.kwargs), *call.args)
+        found = call_rule(partial(self.forward, **call.kwargs), *call.args)
         value, kept = _pair(self.forward, found, "the value and what the other one needs")
         _compare(call, self.forward, value)
-        given = _list_results(asked(self.pulls, *before, kept, call.in_form(cotangents)))
+        given = _list_results(
+            call_rule(self.pulls, *before, kept, call.unflatten_results(cotangents))
+        )
         if len(given) != len(primals):
             return given
         waiting = iter(given)
@@ -85,17 +87,17 @@ class _WithGradient(Definition):
         self.pushes = None
 
     def begin(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        found = applied(self.function, *args, **kwargs)
+        found = call_user_function(self.function, *args, **kwargs)
         return _pair(self.function, found, "its value and the function of the gradient")
 
     def pull(self, call: Call, cotangents: Sequence[Any]) -> Sequence[Any]:
         if not callable(call.state):
-            raise refused(
+            raise rule_error(
                 ArgumentError,
                 f"{self.name} gives {call.state!r:.80} for the function of its gradient",
                 self.function,
             )
-        return _list_results(asked(call.state, *cotangents))
+        return _list_results(call_rule(call.state, *cotangents))
 
     def push(self, call: Call, tangents: Sequence[Any]) -> Sequence[Any]:
         raise NotImplementedError
@@ -139,7 +141,7 @@ class CustomFunction:
         except TypeError as error:
             raise ArgumentError(f"{definition.name}: {error}") from None
         bound.apply_defaults()
-        return called(self.declared, bound.args, bound.kwargs, fixed)
+        return call_custom(self.declared, bound.args, bound.kwargs, fixed)
 
     def __get__(self, owner: Any, kind: type[Any] | None = None) -> Any:
         return self if owner is None else MethodType(self, owner)
@@ -200,7 +202,7 @@ def _combine_rules(
             f"{custom.definition.name}"
         )
     parts = [
-        applied(r, d, value, *primals)
+        call_user_function(r, d, value, *primals)
         for r, d in zip(rules, tangents, strict=True)
         if r is not None and d is not None
     ]
@@ -273,12 +275,12 @@ def _function(name: str, given: Any) -> Callable[..., Any]:
 
 def _compare(call: Call, rule: Callable[..., Any], value: Any) -> None:
     """Raise if a rule's value has other types than the function's value."""
-    items = call.in_a_row(value, rule)
-    values = [lifted(call, rule, "the value", v) for v in items]
+    items = call.flatten_result(value, rule)
+    values = [lift_result(call, rule, "the value", v) for v in items]
     found = [v.type for v in values]
     wanted = list(call.types)
     if found != wanted:
-        raise refused(
+        raise rule_error(
             ArgumentError,
             f"the value that a rule of {call.definition.name} gives is {_types(found)}, and the "
             f"function itself gives {_types(wanted)}",
@@ -297,7 +299,7 @@ def _list_results(found: Any) -> list[Any]:
 
 def _pair(rule: Callable[..., Any], found: Any, what: str) -> tuple[Any, Any]:
     if not isinstance(found, list | tuple) or len(found) != 2:
-        raise refused(
+        raise rule_error(
             ArgumentError, f"{_name(rule)} gives a pair, {what}, and not {found!r:.80}", rule
         )
     return found[0], found[1]

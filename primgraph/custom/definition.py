@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.base.user_lines import declared
+from primgraph.base.user_lines import definition_line
 from primgraph.errors import WRITTEN, ArgumentError, DTypeError, PrimgraphError, ShapeError
-from primgraph.ir.frontend.containers import Leaf, Tree, opened, put_together
-from primgraph.ir.frontend.signature import applied
+from primgraph.ir.frontend.containers import Leaf, Tree, open_container, unflatten_value
+from primgraph.ir.frontend.signature import call_user_function
 from primgraph.ir.primitive import Types
 from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle
@@ -76,7 +76,7 @@ class Call(ABC):
         """Positional arguments."""
 
     @abstractmethod
-    def shown(self, kept: Any) -> Any:
+    def saved_array(self, kept: Any) -> Any:
         """Return a saved array; a result has the derivative of the rules."""
 
     @abstractmethod
@@ -91,18 +91,18 @@ class Call(ABC):
     def zeros(self, type: TensorType) -> Any:
         """Return zeros as a handle of the arguments' class."""
 
-    def in_form(self, leaves: Sequence[Any]) -> Any:
+    def unflatten_results(self, leaves: Sequence[Any]) -> Any:
         """Unflatten one item per result into the containers of the function's result."""
-        return put_together(self.tree, iter(leaves))
+        return unflatten_value(self.tree, iter(leaves))
 
-    def in_a_row(self, found: Any, rule: Callable[..., Any]) -> list[Any]:
+    def flatten_result(self, found: Any, rule: Callable[..., Any]) -> list[Any]:
         """Flatten the result of a rule in these containers into one item per result."""
         items = _items(self.tree, found)
         if items is None:
-            raise refused(
+            raise rule_error(
                 ArgumentError,
                 f"a rule of {self.definition.name} gives {found!r:.80}, and what the function "
-                f"gives is {self.in_form([str(t) for t in self.types])}",
+                f"gives is {self.unflatten_results([str(t) for t in self.types])}",
                 rule,
             )
         return items
@@ -111,7 +111,7 @@ class Call(ABC):
 # Results of rules.
 
 
-def pushed(call: Call, tangents: Sequence[Any]) -> list[Any]:
+def push_tangents(call: Call, tangents: Sequence[Any]) -> list[Any]:
     """Call the tangent rule: return a handle, or None for zero, for each result."""
     definition = call.definition
     rule = definition.pushes
@@ -123,7 +123,7 @@ def pushed(call: Call, tangents: Sequence[Any]) -> list[Any]:
     ]
 
 
-def pulled(call: Call, cotangents: Sequence[Any]) -> list[Any]:
+def pull_cotangents(call: Call, cotangents: Sequence[Any]) -> list[Any]:
     """Call the cotangent rule: return a handle, or None for zero, for each argument."""
     definition = call.definition
     rule = definition.pulls
@@ -145,15 +145,15 @@ def _is_float(argument: Any) -> bool:
     return isinstance(argument, Handle) and argument.type.is_inexact
 
 
-def asked(rule: Callable[..., Any], *given: Any) -> Any:
+def call_rule(rule: Callable[..., Any], *given: Any) -> Any:
     """Call a rule; an error about its arguments names the line of its definition."""
     try:
-        return applied(rule, *given)
+        return call_user_function(rule, *given)
     except ArgumentError as error:
         raise error.located(rule_lines(rule)) from None
 
 
-def refused(
+def rule_error(
     error: type[PrimgraphError], message: str, rule: Callable[..., Any] | None, hint: str = ""
 ) -> PrimgraphError:
     """Return the error for an invalid result of a rule, with the line of its definition."""
@@ -162,7 +162,7 @@ def refused(
 
 def rule_lines(rule: Callable[..., Any] | None) -> tuple[str, ...]:
     """Return the line of an error: where the rule is defined."""
-    source = None if rule is None else declared(rule)
+    source = None if rule is None else definition_line(rule)
     return () if source is None else (f"{WRITTEN}  {source}   {source.text}",)
 
 
@@ -170,7 +170,7 @@ def _items(tree: Tree, found: Any) -> list[Any] | None:
     """Flatten `found` by the containers of `tree`; None if its containers differ."""
     if isinstance(tree, Leaf):
         return [found]
-    around = opened(found)
+    around = open_container(found)
     if around is None or around[1] != tree.keys:
         return None
     items: list[Any] = []
@@ -190,7 +190,7 @@ def _require_count(
     wanted: Sequence[str],
 ) -> None:
     if len(found) != len(wanted):
-        raise refused(
+        raise rule_error(
             ArgumentError,
             f"the rule of {call.definition.name} gives {len(found)} {kind} in the place of "
             f"{len(wanted)}: of {', '.join(wanted)}",
@@ -199,11 +199,11 @@ def _require_count(
         )
 
 
-def lifted(call: Call, rule: Callable[..., Any] | None, what: str, found: Any) -> Any:
+def lift_result(call: Call, rule: Callable[..., Any] | None, what: str, found: Any) -> Any:
     """Convert a rule's result for one array to a handle."""
     if isinstance(found, (Handle, *SCALARS)) or hasattr(found, "__array__"):
         return call.lift(found)
-    raise refused(
+    raise rule_error(
         ArgumentError,
         f"{what} of {call.definition.name} is {found!r:.80}, not an array",
         rule,
@@ -218,9 +218,9 @@ def _convert_result(
         return None
     if type(found) in SCALARS and wanted.shape == ():
         found = np.array(found, wanted.dtype)
-    handle = lifted(call, rule, what, found)
+    handle = lift_result(call, rule, what, found)
     if handle.type != wanted:
         kind = ShapeError if handle.shape != wanted.shape else DTypeError
         name = call.definition.name
-        raise refused(kind, f"{what} of {name} is {handle.type}, but must be {wanted}", rule)
+        raise rule_error(kind, f"{what} of {name} is {handle.type}, but must be {wanted}", rule)
     return handle

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, final
 
-from primgraph.custom.called import called
+from primgraph.custom.called import call_custom
 from primgraph.custom.declared import Declared
-from primgraph.custom.definition import Call, Definition, asked
+from primgraph.custom.definition import Call, Definition, call_rule
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, BuildError, MissingMethodError
 from primgraph.ir.frontend.containers import LEAF
-from primgraph.ir.frontend.signature import applied
+from primgraph.ir.frontend.signature import call_user_function
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 
@@ -51,7 +51,7 @@ class Context:
             raise BuildError(
                 "saved_tensors is there in backward and jvp, and not before",
             )
-        return tuple([None if a is None else call.shown(a) for a in self._kept])
+        return tuple([None if a is None else call.saved_array(a) for a in self._kept])
 
     def mark_non_differentiable(self, *results: Any) -> None:
         """Make results constants, although they may be floats."""
@@ -126,7 +126,7 @@ class Function:
 
         Raises `MissingMethodError` if either method is missing.
         """
-        return called(cls._rules(), args, {})
+        return call_custom(cls._rules(), args, {})
 
     @classmethod
     def _rules(cls) -> Declared:
@@ -158,9 +158,9 @@ class _OfClass(Definition):
     def begin(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         context = Context(tuple([_needs(a) for a in args]))
         if self.owner.setup_context is None:
-            return applied(self.owner.forward, context, *args), context
-        result = applied(self.owner.forward, *args)
-        applied(self.owner.setup_context, context, tuple(args), result)
+            return call_user_function(self.owner.forward, context, *args), context
+        result = call_user_function(self.owner.forward, *args)
+        call_user_function(self.owner.setup_context, context, tuple(args), result)
         return result, context
 
     def constants(self, state: Any) -> Collection[Any]:
@@ -176,11 +176,11 @@ class _OfClass(Definition):
         found = self._with_kept(call, self.pushes, tangents)
         if call.tree == LEAF and isinstance(found, list | tuple) and len(found) == 1:
             return list(found)
-        return call.in_a_row(found, self.pushes)
+        return call.flatten_result(found, self.pushes)
 
     def pull(self, call: Call, cotangents: Sequence[Any]) -> Sequence[Any]:
         assert self.pulls is not None
-        given = call.in_form(cotangents)
+        given = call.unflatten_results(cotangents)
         each = given if isinstance(given, list | tuple) else [given]
         if self.owner._conjugated:
             found = _conjugates(_list_results(self._with_kept(call, self.pulls, _conjugates(each))))
@@ -195,7 +195,7 @@ class _OfClass(Definition):
         context = call.state
         context._call = call
         try:
-            return asked(rule, context, *given)
+            return call_rule(rule, context, *given)
         finally:
             context._call = None
 

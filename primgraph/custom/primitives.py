@@ -13,7 +13,7 @@ from primgraph.errors import ArgumentError, DTypeError, MissingRuleError, ShapeE
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
-from primgraph.ir.params import Named, named
+from primgraph.ir.params import Named, find_named
 from primgraph.ir.primitive import Types, active_recorder, primitive
 from primgraph.ir.types import TensorType
 from primgraph.primitives.shapes import broadcast
@@ -40,7 +40,7 @@ class Slope(ABC):
 
     @property
     @abstractmethod
-    def given(self) -> tuple[bool, bool]:
+    def defined_rules(self) -> tuple[bool, bool]:
         """Whether the user defined `push`, and whether the user defined `pull`."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ def slope_of(rule: Named, call: Named, static: Static, types: Types, batched: Ba
     Raises `MissingRuleError` if no function of that name is declared.
     """
     for given in (call, rule):
-        known = given if isinstance(given, Rules) else named(given.name)
+        known = given if isinstance(given, Rules) else find_named(given.name)
         found = known.slope(static, types, batched) if isinstance(known, Rules) else None
         if found is not None:
             return found
@@ -186,7 +186,7 @@ def _as_custom_slopes(
     x = inputs[1 : 1 + count]
     slope = slope_of(rule, call, static, _types(x), batched)
     present = tuple(p - 1 for p in positions if p - 1 in slope.floats)
-    pushes, pulls = slope.given
+    pushes, pulls = slope.defined_rules
     if not present:
         return []
     graphs = [*([slope.push(present)] if pushes else []), *([slope.pull(present)] if pulls else [])]

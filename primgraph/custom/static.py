@@ -39,7 +39,7 @@ def is_operand(argument: Any) -> bool:
     return isinstance(argument, Handle | np.ndarray | np.generic)
 
 
-def sorted_out(
+def split_arguments(
     name: str, args: Sequence[Any], kwargs: Mapping[str, Any], fixed: Iterable[int] = ()
 ) -> tuple[Static, list[Any]]:
     """Split the arguments of a call into static ones and arrays, which are positional.
@@ -73,29 +73,29 @@ def _freeze_argument(name: str, argument: Any) -> Any:
             f"{name} takes arrays as arguments of their own, not in a {type(argument).__name__}",
             hint="pass them one by one: f(*arrays)",
         )
-    return frozen(argument)
+    return freeze_value(argument)
 
 
-def frozen(value: Any) -> Any:
-    """Freeze `value` as a parameter of an equation; `thawed` inverts this."""
+def freeze_value(value: Any) -> Any:
+    """Freeze `value` as a parameter of an equation; `thaw_value` inverts this."""
     if type(value) in _PLAIN or isinstance(value, np.dtype):
         return value
     if type(value) is tuple:
-        return tuple([frozen(v) for v in value])
+        return tuple([freeze_value(v) for v in value])
     if type(value) is list:
-        return (_LIST, *[frozen(v) for v in value])
+        return (_LIST, *[freeze_value(v) for v in value])
     found = _opaque.get(id(value))
     if found is None or found.value is not value:
         found = _opaque[id(value)] = Opaque(value)
     return found
 
 
-def thawed(value: Any) -> Any:
+def thaw_value(value: Any) -> Any:
     """Return the value of a frozen parameter."""
     if isinstance(value, Opaque):
         return value.value
     if type(value) is tuple:
-        items = [thawed(v) for v in value if v is not _LIST]
+        items = [thaw_value(v) for v in value if v is not _LIST]
         return tuple(items) if len(items) == len(value) else items
     if isinstance(value, Named):
         raise ArgumentError(
@@ -105,9 +105,9 @@ def thawed(value: Any) -> Any:
     return value
 
 
-def arranged(static: Static, operands: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+def arrange_arguments(static: Static, operands: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
     """Return positional and keyword arguments of a call, with `operands` as the arrays."""
-    fixed = {key: thawed(value) for key, value in static}
+    fixed = {key: thaw_value(value) for key, value in static}
     waiting = iter(operands)
     total = len(operands) + sum(isinstance(key, int) for key in fixed)
     args = [fixed[i] if i in fixed else next(waiting) for i in range(total)]

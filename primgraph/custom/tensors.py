@@ -8,20 +8,20 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.base.user_lines import instruction
-from primgraph.custom.declared import Declared, ruled
-from primgraph.custom.definition import Call, pulled, pushed
+from primgraph.custom.declared import Declared, attach_rule
+from primgraph.custom.definition import Call, pull_cotangents, push_tangents
 from primgraph.custom.primitives import Static
 from primgraph.custom.traced import TracedCall, TracedSlope
 from primgraph.eager.derivatives import recording
-from primgraph.eager.derivatives.custom_vjp_node import held
+from primgraph.eager.derivatives.custom_vjp_node import held_step
 from primgraph.eager.derivatives.gradient_nodes import gradients
 from primgraph.eager.derivatives.reverse import holder_of
-from primgraph.eager.node import Node, Passed, given
+from primgraph.eager.node import CustomRuleCall, Node, array_node
 from primgraph.eager.steps import Arrays, Step
 from primgraph.eager.tensor import Tensor, family_of, tensor
 from primgraph.errors import ArgumentError, DTypeError, MissingRuleError, PrimgraphError, ShapeError
 from primgraph.ir.builder import Builder
-from primgraph.ir.frontend.containers import taken_apart
+from primgraph.ir.frontend.containers import flatten_value
 from primgraph.ir.frontend.signature import UNFIT
 from primgraph.ir.graph import Value
 from primgraph.ir.types import TensorType
@@ -30,7 +30,7 @@ from primgraph.operators.variable import Variable
 
 
 @final
-class TensorCall(Call, Passed):
+class TensorCall(Call, CustomRuleCall):
     """Call on tensors, with their values at the time of the call."""
 
     def __init__(
@@ -51,11 +51,11 @@ class TensorCall(Call, Passed):
         tracked = recording.is_on.get() and any(n.tracked for n in self._operands())
         with recording.set_grad_enabled(tracked):
             found, self.state = self.definition.begin(self.args, self.kwargs)
-        self.tree, items = taken_apart(found, lambda item: isinstance(item, Tensor))
+        self.tree, items = flatten_value(found, lambda item: isinstance(item, Tensor))
         leaves = [self._leaf(item) for item in items]
         self.types = tuple([t.type for t in leaves])
         if not tracked:
-            return self.in_form(leaves)
+            return self.unflatten_results(leaves)
         constants = [id(t) for t in self.definition.constants(self.state)]
         self._floats = [
             i for i, t in enumerate(leaves) if t.type.is_inexact and id(t) not in constants
@@ -64,7 +64,7 @@ class TensorCall(Call, Passed):
         shown = [t.detach() if t.requires_grad else t for t in leaves]
         for place, i in enumerate(self._floats):
             shown[i] = self._result(place)
-        return self.in_form(shown)
+        return self.unflatten_results(shown)
 
     def _leaf(self, item: Any) -> Tensor:
         if isinstance(item, Tensor):
@@ -88,12 +88,12 @@ class TensorCall(Call, Passed):
         """Return one result, with the derivative of the rules."""
         inputs = (*self._computed, *self._operands())
         computed = self._computed[place]
-        step = held(tuple([n.type for n in inputs]), len(self._computed), place)
+        step = held_step(tuple([n.type for n in inputs]), len(self._computed), place)
         node = Node(computed.type, step, inputs, True, instruction(), computed.array)
         node.passed = self
         return self._family(node)
 
-    def shown(self, kept: Any) -> Any:
+    def saved_array(self, kept: Any) -> Any:
         if kept in self._computed and kept not in self._operands():
             return self._result(self._computed.index(kept))
         return _tensor_of_node(kept, self._family)
@@ -105,7 +105,7 @@ class TensorCall(Call, Passed):
         return self._leaf(array)
 
     def zeros(self, type: TensorType) -> Any:
-        return self._family(given(np.zeros(type.shape, type.dtype)))
+        return self._family(array_node(np.zeros(type.shape, type.dtype)))
 
     def pull(self, cotangents: Mapping[int, Node], *, tracked: bool) -> list[tuple[Node, Node]]:
         if self.definition.pulls is None:
@@ -114,7 +114,7 @@ class TensorCall(Call, Passed):
         for place, ct in cotangents.items():
             by_leaf[self._floats[place]] = _tensor_of_node(ct, self._family)
         with recording.set_grad_enabled(tracked):
-            found = pulled(self, by_leaf)
+            found = pull_cotangents(self, by_leaf)
         return [
             (a, ct.node)
             for a, ct in zip(self._given, found, strict=True)
@@ -127,7 +127,7 @@ class TensorCall(Call, Passed):
         """Apply the transpose of the tangent rule: the gradient by tangents, in which it is
         linear."""
         tangents = {
-            i: given(np.zeros(a.type.shape, a.type.dtype), a.tracked)
+            i: array_node(np.zeros(a.type.shape, a.type.dtype), a.tracked)
             for i, a in enumerate(self._given)
             if isinstance(a, Node) and a.type.is_inexact
         }
@@ -136,7 +136,7 @@ class TensorCall(Call, Passed):
                 _tensor_of_node(tangents[i], self._family) if i in tangents else None
                 for i in range(len(self._given))
             ]
-            found = pushed(self, along)
+            found = push_tangents(self, along)
         ends = {p: found[self._floats[p]] for p in cotangents}
         outputs = [d.node for d in ends.values() if d is not None and d.node.tracked]
         seeds = [cotangents[p] for p, d in ends.items() if d is not None and d.node.tracked]
@@ -193,7 +193,7 @@ class Ruled(Step):
 
     def record(self, builder: Builder, operands: Sequence[Value]) -> Sequence[Value]:
         computed, given = operands[: self._results], operands[self._results :]
-        return ruled(builder, self._call, self._rule, computed, given)
+        return attach_rule(builder, self._call, self._rule, computed, given)
 
     def evaluate(self, arrays: Arrays) -> np.ndarray[Any, Any]:
         return arrays[self.place]

@@ -7,10 +7,10 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeAlias, final
 
-from primgraph.base.grad_mode import tracked
-from primgraph.custom.definition import Call, Definition, pulled, pushed, rule_lines
+from primgraph.base.grad_mode import enable_tracking
+from primgraph.custom.definition import Call, Definition, pull_cotangents, push_tangents, rule_lines
 from primgraph.custom.primitives import Batched, Rules, Slope, Static
-from primgraph.custom.static import arranged
+from primgraph.custom.static import arrange_arguments
 from primgraph.eager.inplace.adoption import Adoption, adopting
 from primgraph.eager.mixed import adopt_around
 from primgraph.eager.tensor import Tensor
@@ -22,7 +22,7 @@ from primgraph.ir.primitive import Types
 from primgraph.ir.types import TensorType
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable, handle_of
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.program.trace import results_of, with_flags
 from primgraph.transforms.batch import batch
@@ -60,7 +60,7 @@ class TracedCall(Call, Rules):
         self.static = static
         self.builder = Builder(definition.name if definition.name.isidentifier() else "custom")
         self.operands = [handle_of(self.builder, self.builder.input(t)) for t in types]
-        self._args, self.kwargs = arranged(static, self.operands)
+        self._args, self.kwargs = arrange_arguments(static, self.operands)
         self.builder.owner = "function"
         self.builder.closed = self.builder.written = True
         self.captured: tuple[Value, ...] = ()
@@ -95,7 +95,7 @@ class TracedCall(Call, Rules):
         self.builder.outer = outer
         try:
             adopting.set(adoption if adopts else around)
-            with self.builder, tracked():
+            with self.builder, enable_tracking():
                 yield
         finally:
             adopting.set(before)
@@ -114,8 +114,8 @@ class TracedCall(Call, Rules):
         try:
             _finding.set((*_finding.get(), rule))
             for given, record in (
-                (self.definition.pushes, self.recorded_push),
-                (self.definition.pulls, self.recorded_pull),
+                (self.definition.pushes, self.record_push),
+                (self.definition.pulls, self.record_pull),
             ):
                 if given is not None:
                     with suppress(Exception):
@@ -123,35 +123,37 @@ class TracedCall(Call, Rules):
         finally:
             _finding.set(before)
 
-    def recorded_push(self) -> _Recorded:
+    def record_push(self) -> _Recorded:
         """Record the rule for tangents: return its input tangents, and those of the results."""
         if "push" not in self._rules:
-            with self.builder, tracked():
-                tangents = {v.value: _input(self.builder, v.type) for v in self.floating()}
-                found = pushed(self, [_find_variable(tangents, a) for a in self.args])
+            with self.builder, enable_tracking():
+                tangents = {
+                    v.value: _input(self.builder, v.type) for v in self.differentiable_operands()
+                }
+                found = push_tangents(self, [_find_variable(tangents, a) for a in self.args])
                 values = [
-                    filled(0, self.types[i]) if found[i] is None else found[i].value
+                    filled_constant(0, self.types[i]) if found[i] is None else found[i].value
                     for i in self.floats
                 ]
             self._rules["push"] = list(tangents.values()), values
         return self._rules["push"]
 
-    def recorded_pull(self) -> _Recorded:
+    def record_pull(self) -> _Recorded:
         """Record the rule for cotangents: return its input cotangents, and those of the
         operands."""
         if "pull" not in self._rules:
-            with self.builder, tracked():
+            with self.builder, enable_tracking():
                 cts = {i: _input(self.builder, self.types[i]) for i in self.floats}
-                found = pulled(self, [cts.get(i) for i in range(len(self.types))])
+                found = pull_cotangents(self, [cts.get(i) for i in range(len(self.types))])
                 places = {a.value: i for i, a in enumerate(self.args) if isinstance(a, Variable)}
                 values = []
-                for operand in self.floating():
+                for operand in self.differentiable_operands():
                     ct = found[places[operand.value]]
-                    values.append(filled(0, operand.type) if ct is None else ct.value)
+                    values.append(filled_constant(0, operand.type) if ct is None else ct.value)
             self._rules["pull"] = list(cts.values()), values
         return self._rules["pull"]
 
-    def floating(self) -> list[Variable]:
+    def differentiable_operands(self) -> list[Variable]:
         """Return the operands among the arguments that have a derivative."""
         return [v for v in self.operands if v.type.is_inexact]
 
@@ -173,7 +175,7 @@ class TracedCall(Call, Rules):
     def args(self) -> Sequence[Any]:
         return self._args
 
-    def shown(self, kept: Any) -> Any:
+    def saved_array(self, kept: Any) -> Any:
         value = kept.value
         if value in {v.value for v in self.operands}:
             return kept
@@ -183,7 +185,7 @@ class TracedCall(Call, Rules):
     def note(self, rule: Callable[..., Any], values: Sequence[Any]) -> None:
         self._noted.append((rule, [v.value for v in values]))
 
-    def noted(self) -> list[tuple[Callable[..., Any], Graph]]:
+    def returned_graphs(self) -> list[tuple[Callable[..., Any], Graph]]:
         """Return the values that rules returned, as graphs of the operands."""
         return [(rule, self.graph([], values)) for rule, values in self._noted]
 
@@ -191,11 +193,11 @@ class TracedCall(Call, Rules):
         return lift(array)
 
     def zeros(self, type: TensorType) -> Any:
-        return Variable(self.builder, filled(0, type))
+        return Variable(self.builder, filled_constant(0, type))
 
     def slope(self, static: Static, types: Types, batched: Batched) -> Slope | None:
         plain = (*[v.type for v in self.operands], *[v.type for v in self.captured])
-        if bits(static) != bits(self.static) or without_batch(types, batched) != plain:
+        if bits(static) != bits(self.static) or drop_batch_axes(types, batched) != plain:
             return None
         if batched not in self._slopes:
             slope: Slope = TracedSlope(self)
@@ -278,14 +280,14 @@ class TracedSlope(Slope):
 
     def rules(self) -> tuple[Graph | None, Graph | None]:
         """Return the graphs of the given rules, for tangents and for cotangents."""
-        pushes, pulls = self.given
+        pushes, pulls = self.defined_rules
         return (
             self.push(self.floats) if pushes else None,
             self.pull(self.floats) if pulls else None,
         )
 
     @property
-    def given(self) -> tuple[bool, bool]:
+    def defined_rules(self) -> tuple[bool, bool]:
         definition = self._call.definition
         return definition.pushes is not None, definition.pulls is not None
 
@@ -318,12 +320,12 @@ class TracedSlope(Slope):
 
     def _push_graph(self) -> Graph:
         """Graph of the tangent rule."""
-        tangents, values = self._call.recorded_push()
+        tangents, values = self._call.record_push()
         return lower(self._call.graph([*self._results, *tangents], values))
 
     def _pull_graph(self) -> Graph:
         """Graph of the cotangent rule."""
-        cts, values = self._call.recorded_pull()
+        cts, values = self._call.record_pull()
         return lower(self._call.graph([*self._results, *cts], values))
 
 
@@ -361,8 +363,8 @@ class BatchedSlope(Slope):
         return self._inner.floats
 
     @property
-    def given(self) -> tuple[bool, bool]:
-        return self._inner.given
+    def defined_rules(self) -> tuple[bool, bool]:
+        return self._inner.defined_rules
 
     def _axis(self, operand: int) -> int | None:
         return 0 if self._separate[operand] else None
@@ -372,7 +374,7 @@ class BatchedSlope(Slope):
         return [*map(self._axis, range(len(self._separate))), *[0] * self._results]
 
 
-def without_batch(types: Types, batched: Batched) -> Types:
+def drop_batch_axes(types: Types, batched: Batched) -> Types:
     """Return the types of operands without batch axes."""
     found = list(types)
     for _, separate in reversed(batched):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.derivatives.independence import require_apart
+from primgraph.derivatives.independence import require_independent_samples
 from primgraph.derivatives.modes import forward, record, reverse
 from primgraph.derivatives.request import Request, located, require_scalar, variable_of
 from primgraph.derivatives.subgraph import Path
@@ -22,7 +22,7 @@ from primgraph.ir.primitive import recording
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.types import Shape
 from primgraph.operators.call import hands_out
-from primgraph.operators.promotion import broadcasted, lift
+from primgraph.operators.promotion import broadcast_to_shape, lift
 from primgraph.operators.reduce.reductions import sum as sum_
 from primgraph.operators.shape.creation import eye
 from primgraph.operators.shape.joining import diagonal
@@ -34,10 +34,10 @@ from primgraph.transforms.dataflow.activity import is_diagonal
 from primgraph.transforms.edits import bind, dead_code
 from primgraph.transforms.jacobians.batch_sum import batch_sum
 from primgraph.transforms.jacobians.strong_zeros import strong_zeros
-from primgraph.transforms.linearize import linearized
+from primgraph.transforms.linearize import linearize_with_map
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.optimize.drop_identity import without_identity
+from primgraph.transforms.optimize.drop_identity import drop_identity_products
 
 
 @hands_out
@@ -96,14 +96,14 @@ def divergence(
     Raises `ArgumentError` for anything but one `y` and one `x`, `ShapeError` for different shapes,
     `NotDifferentiable` for integers, `MixedSamplesError` if samples may mix.
     """
-    request = asked("divergence", y, x)
+    request = make_request("divergence", y, x)
     with located(request.origin):
         if y.shape != x.shape:
             raise ShapeError(f"divergence takes equal shapes, not {y.type} and {x.type}")
         path, lead = request.path, lead_of(request, is_batched)
         axes = tuple(range(len(lead), y.ndim))
         if is_batched and check:
-            require_apart(path)
+            require_independent_samples(path)
         if not path.wrt:
             return zeros_of(request, y, lead)
         with recording(request.builder):
@@ -119,7 +119,7 @@ def divergence(
             axes_of_free = [None] * len(path.free)
             along = strong_zeros(clean_up(path.jvp()), len(path.free), path.ranges_inside())
             rows = clean_up(batch(along, count, [*axes_of_free, 0]))
-            graph = _trace(without_identity(rows, len(path.free)), count, lead)
+            graph = _trace(drop_identity_products(rows, len(path.free)), count, lead)
             return _record(path, graph, _directions(x, lead, count))
 
 
@@ -181,10 +181,10 @@ def _diagonal_factors(
     return None
 
 
-def asked(name: str, y: Variable, x: Variable) -> Request:
+def make_request(name: str, y: Variable, x: Variable) -> Request:
     """Return the request. Raises `ArgumentError` unless both are variables, `NotDifferentiable`
     unless real."""
-    request = Request.of(name, variable_of(name, "y", y), variable_of(name, "x", x))
+    request = Request.from_variables(name, variable_of(name, "y", y), variable_of(name, "x", x))
     for value in (*request.inputs, *request.outputs):
         if value.type.is_complex:
             raise NotDifferentiable(
@@ -198,12 +198,12 @@ def asked(name: str, y: Variable, x: Variable) -> Request:
 def _second_order_operator(
     name: str, y: Variable, x: Variable, is_batched: bool, check: bool, *, total: bool
 ) -> Variable:
-    request = asked(name, y, x)
+    request = make_request(name, y, x)
     with located(request.origin):
         require_scalar(name, y, int(is_batched))
         path, lead = request.path, lead_of(request, is_batched)
         if is_batched and check:
-            require_apart(path)
+            require_independent_samples(path)
         if not path.wrt:
             return zeros_of(request, y if total else x, y.shape if total else x.shape)
         with recording(request.builder):
@@ -282,7 +282,7 @@ def _second_derivatives(
 def _second(path: Path) -> Graph:
     """Return the graph from free values and a direction to the second derivative along it."""
     first, inner = path.linear("tangent")
-    twice, moved = linearized(first, [path.free.index(path.wrt[0])])
+    twice, moved = linearize_with_map(first, [path.free.index(path.wrt[0])])
     along = twice.with_outputs(twice.outputs[len(first.outputs) :])
     graph = path.from_inside(along, [moved[v] for v in inner])
     builder = Builder(graph.name, source=NOWHERE)
@@ -311,7 +311,7 @@ def extent_of(shape: Shape, lead: Shape) -> int:
 def _directions(x: Variable, lead: Shape, count: int) -> Value:
     """Return the unit vectors of a sample of `x`, for all samples: shape `(count, *x.shape)`."""
     unit = reshape(eye(count, dtype=x.dtype), (count, *(1 for _ in lead), *x.shape[len(lead) :]))
-    return broadcasted(unit, (count, *x.shape)).value
+    return broadcast_to_shape(unit, (count, *x.shape)).value
 
 
 def _record(path: Path, graph: Graph, seed: Value | None, **options: Any) -> Variable:

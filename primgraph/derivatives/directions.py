@@ -45,7 +45,7 @@ def directions_for(indices: Sequence[Index]) -> Directions:
         if not any(a):
             found[a] = {}
             continue
-        own = of_index(a)
+        own = directions_for_index(a)
         known = None if own.keys() <= {*vectors} else _solution(vectors, a)
         if known is None:
             more = [v for v in own if v not in vectors]
@@ -59,7 +59,7 @@ def directions_for(indices: Sequence[Index]) -> Directions:
     return Directions(tuple(vectors), tuple(weights))
 
 
-def of_index(a: Index) -> dict[Index, Fraction]:
+def directions_for_index(a: Index) -> dict[Index, Fraction]:
     """Return the directions for one multi-index, with their weights.
 
     Each direction has coprime entries, and its first nonzero entry is positive.

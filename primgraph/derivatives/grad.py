@@ -64,7 +64,7 @@ def grad(
     The result is one variable for a single input, a list for a sequence; None for an unused input.
     Derivatives count as functions of everything that the outputs depend on.
     """
-    request = Request.of("grad", outputs, inputs, no_grad_vars)
+    request = Request.from_variables("grad", outputs, inputs, no_grad_vars)
     with located(request.origin):
         if materialize_grads and not allow_unused:
             raise OptionError(
@@ -93,7 +93,7 @@ def gradients_of(
 
     With `apart`, inputs are independent: no gradient passes through one to another.
     """
-    request = replace(Request.of("grad", outputs, inputs, no_grad_vars), apart=apart)
+    request = replace(Request.from_variables("grad", outputs, inputs, no_grad_vars), apart=apart)
     with located(request.origin):
         found = _gradients(request, seeds, is_grads_batched, has_zeros=True)
     return [handle_of(request.builder, v) for v in found if v is not None]
@@ -119,14 +119,14 @@ def forward_grad(
     outputs: Variables, inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
 ) -> Any:
     """Return the directional derivatives of variables, with the rules of `pg.forward_grad`."""
-    request = Request.of("forward_grad", outputs, inputs)
+    request = Request.from_variables("forward_grad", outputs, inputs)
     with located(request.origin):
         order = checked_order("forward_grad", order)
         seeds = request.seeds("grad_inputs", grad_inputs, request.inputs)
         if order == 1:
             results = forward(request, seeds)
         else:
-            results = provider("Taylor mode").along_line(request, seeds, order)
+            results = provider("Taylor mode").line_derivatives(request, seeds, order)
     return request.answer(results, outputs)
 
 
@@ -154,7 +154,7 @@ def jvp(function: Callable[..., Variables], inputs: Variables, v: Seeds = None) 
 
 
 def _request_of_call(name: str, function: Any, inputs: Any) -> Request:
-    request = Request.of_call(name, function, variables_of(name, "inputs", inputs))
+    request = Request.from_call(name, function, variables_of(name, "inputs", inputs))
     request.require_floats()
     return request
 

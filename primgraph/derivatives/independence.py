@@ -18,15 +18,15 @@ from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compile
 from primgraph.program.program import program_of
-from primgraph.transforms.dataflow.batch_independence import Mixing, mixing
+from primgraph.transforms.dataflow.batch_independence import Mixing, find_mixing
 
 # Values below this fraction of the largest derivative count as rounding errors.
 _ROUNDING = 1e-9
 
 
-def require_apart(path: Path) -> None:
+def require_independent_samples(path: Path) -> None:
     """Raise `MixedSamplesError` unless the structure of `path` keeps samples independent."""
-    fault = mixing(path.graph, path.moved)
+    fault = find_mixing(path.graph, path.moved)
     if fault is not None:
         raise _mixed_samples_error(
             fault,
@@ -37,7 +37,7 @@ def require_apart(path: Path) -> None:
 
 def require_independent(operator: JacobianOperator, feed: Mapping[str, Any] | None) -> None:
     """Raise `MixedSamplesError` if samples mix, or may mix and no `feed` is given to test it."""
-    fault = mixing(operator.path.graph, operator.path.moved)
+    fault = find_mixing(operator.path.graph, operator.path.moved)
     if fault is None:
         return
     if feed is None:

@@ -16,9 +16,9 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.operators.call import hands_out
 from primgraph.operators.variable import Variable, handle_of
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.elementwise import add
-from primgraph.transforms.taylor_mode import expanded
+from primgraph.transforms.taylor_mode import expand_series
 
 # The given derivatives of an input, by order; None stands for ones.
 Curve: TypeAlias = Mapping[int, Value | None]
@@ -33,7 +33,7 @@ def taylor(outputs: Variables, inputs: Variables, order: int, direction: Seeds =
     sequence.
     """
     order = checked_order("taylor", order)
-    request = Request.of("taylor", outputs, inputs)
+    request = Request.from_variables("taylor", outputs, inputs)
     with located(request.origin):
         seeds = request.seeds("direction", direction, request.inputs)
         rows = derivatives(request, [{1: s} for s in seeds], order)
@@ -45,23 +45,25 @@ def taylor(outputs: Variables, inputs: Variables, order: int, direction: Seeds =
     return found[0] if isinstance(outputs, Variable) else found
 
 
-def along_line(request: Request, seeds: Sequence[Value | None], order: int) -> list[Value | None]:
+def line_derivatives(
+    request: Request, seeds: Sequence[Value | None], order: int
+) -> list[Value | None]:
     """Return the derivatives of that order of the outputs; None for an output that is not
     reached."""
     rows = derivatives(request, [{1: s} for s in seeds], order)
     return [None if row is None else row[-1] for row in rows]
 
 
-def along_short_line(
+def short_line_derivatives(
     request: Request,
     seeds: Sequence[Value | None],
     order: int,
     is_short: Callable[[Graph], bool],
 ) -> list[Value | None] | None:
-    """Like `along_line`, by a graph of the last derivatives only, if that `is_short`."""
+    """Like `line_derivatives`, by a graph of the last derivatives only, if that `is_short`."""
     path = request.path
     orders = [[1]] * len(path.wrt)
-    graph, moved = expanded(path.graph, order, path.moved, seeds=orders, given=path.ranges)
+    graph, moved = expand_series(path.graph, order, path.moved, seeds=orders, given=path.ranges)
     last = graph.with_outputs(graph.outputs[len(path.graph.outputs) :][order - 1 :: order])
     if not is_short(last):
         return None
@@ -85,7 +87,7 @@ def derivatives(request: Request, curves: Sequence[Curve], order: int) -> list[l
     return [row if r or is_all else None for row, r in zip(rows, path.reached, strict=True)]
 
 
-def of_arrays(
+def array_derivatives(
     request: Request, series: Sequence[Mapping[int, Any]], order: int
 ) -> list[list[Value]]:
     """Like `derivatives`, along curves of arrays or variables, with zeros for missing ones."""
@@ -104,7 +106,7 @@ def jet_graph(path: Path, orders: Sequence[Sequence[int]], order: int) -> Graph:
     `orders` lists for each of `wrt` the orders of its given derivatives. There are `order` results
     per output.
     """
-    graph, moved = expanded(path.graph, order, path.moved, seeds=orders, given=path.ranges)
+    graph, moved = expand_series(path.graph, order, path.moved, seeds=orders, given=path.ranges)
     ends = graph.with_outputs(graph.outputs[len(path.graph.outputs) :])
     return path.from_inside(ends, [moved[v] for v in path.inner])
 
@@ -119,7 +121,9 @@ def _merge_curves(
         for k, seed in curve.items():
             if k in known:
                 with recording(builder):
-                    pair = [filled(1, value.type) if s is None else s for s in (known[k], seed)]
+                    pair = [
+                        filled_constant(1, value.type) if s is None else s for s in (known[k], seed)
+                    ]
                     seed = reduce(add, pair)
             known[k] = seed
     return found
@@ -131,10 +135,10 @@ def _with_zeros(
     if row is not None:
         return [*row]
     with recording(builder):
-        return [filled(0, like.type)] * order
+        return [filled_constant(0, like.type)] * order
 
 
-def of_tensors(
+def tensor_derivatives(
     outputs: list[Variable],
     inputs: list[Variable],
     seeds: list[Any],
@@ -143,8 +147,8 @@ def of_tensors(
     last: bool,
 ) -> list[Variable]:
     """Return all derivatives of all outputs, or the `last`; `orders` lists those of the inputs."""
-    request = Request.of("jet", outputs, inputs)
+    request = Request.from_variables("jet", outputs, inputs)
     given = iter(seeds)
     series = [{k: next(given) for k in present} for present in orders]
-    rows = of_arrays(request, series, order)
+    rows = array_derivatives(request, series, order)
     return [handle_of(request.builder, v) for row in rows for v in row[-1 if last else 0 :]]

@@ -8,7 +8,7 @@ from functools import reduce
 
 from primgraph.base.interpreter_limits import uncollected
 from primgraph.base.providers import provider
-from primgraph.derivatives.request import Request, called
+from primgraph.derivatives.request import Request, value_name
 from primgraph.derivatives.subgraph import Path, reached_by
 from primgraph.derivatives.symmetry import Passed, gradients_passed, note_joint
 from primgraph.errors import NotDifferentiable
@@ -17,14 +17,14 @@ from primgraph.ir.frontend.gradient_names import Line
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.rebuild import full_value
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.control import Flow, flow_of
 from primgraph.primitives.elementwise import add, as_function_of, mul
 from primgraph.transforms.batch import batch
 from primgraph.transforms.dataflow.activity import dependence_bits
 from primgraph.transforms.edits import bind
 from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.optimize.drop_identity import without_identity
+from primgraph.transforms.optimize.drop_identity import drop_identity_products
 
 
 @uncollected
@@ -130,7 +130,7 @@ def _complete(
     whole = _whole(request.builder, path.reached, request.outputs, seeds)
     with recording(request.builder):
         found = [
-            filled(0, x.type) if v is None and x in path.wrt else v
+            filled_constant(0, x.type) if v is None and x in path.wrt else v
             for x, v in zip(request.inputs, results, strict=True)
         ]
         if whole is None:
@@ -148,7 +148,7 @@ def _refuse_independent(request: Request, path: Path) -> None:
     value, *others = request.outputs
     among = f", and none of {len(others)} others does" if others else ""
     raise NotDifferentiable(
-        f"{called('output', value)}, {value.type}, does not depend on the inputs{among}",
+        f"{value_name('output', value)}, {value.type}, does not depend on the inputs{among}",
         hint="pg.explain(y, x) tells why; ask for zeros with materialize_grads",
     )
 
@@ -175,7 +175,10 @@ def forward(request: Request, seeds: Sequence[Value | None]) -> list[Value | Non
         for value, seed in zip(request.sources, seeds, strict=True):
             if value in total:
                 total[value] = add(
-                    *(filled(1, value.type) if s is None else s for s in (total[value], seed))
+                    *(
+                        filled_constant(1, value.type) if s is None else s
+                        for s in (total[value], seed)
+                    )
                 )
             else:
                 total[value] = seed
@@ -208,7 +211,7 @@ def _further(
     bases = replace(request, outputs=[line.base for line in known])
     jets = provider("Taylor mode")
     most = _equations(path.linear("tangent")[0], seeds)
-    results: list[Value | None] | None = jets.along_short_line(
+    results: list[Value | None] | None = jets.short_line_derivatives(
         bases, seeds, order, lambda graph: _equations(graph, seeds) < most
     )
     if results is None:
@@ -255,13 +258,15 @@ def way_of(request: Request) -> tuple[str, int | None]:
         order = known[0].order + 1
         fewest = most
 
-        def looked(graph: Graph) -> bool:
+        def count_equations(graph: Graph) -> bool:
             nonlocal fewest
             fewest = min(_equations(graph, [None]), most)
             return False
 
         jets = provider("Taylor mode")
-        jets.along_short_line(replace(request, outputs=[known[0].base]), [None], order, looked)
+        jets.short_line_derivatives(
+            replace(request, outputs=[known[0].base]), [None], order, count_equations
+        )
         if fewest < most:
             return f"Taylor mode, as derivative {order} along one line", fewest
     return words, most
@@ -338,7 +343,7 @@ def record(
     graph = clean_up(bind(derivative, {i: 1.0 for i in range(len(given)) if i not in present}))
     if count is not None:
         graph = clean_up(batch(graph, count, [0 if i >= first else None for i in present]))
-    plain = without_identity(graph, len(present) - 1) if identity else graph
+    plain = drop_identity_products(graph, len(present) - 1) if identity else graph
     results = builder.inline(plain, list(present.values()), shared=True)
     complete = _depending_on_all(path, graph, present)
     if all(complete):

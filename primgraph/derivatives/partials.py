@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.derivatives.differential_operators import asked, extent_of, lead_of, zeros_of
+from primgraph.derivatives.differential_operators import extent_of, lead_of, make_request, zeros_of
 from primgraph.derivatives.directions import Directions, Index, directions_for
-from primgraph.derivatives.independence import require_apart
+from primgraph.derivatives.independence import require_independent_samples
 from primgraph.derivatives.jets import jet_graph
 from primgraph.derivatives.modes import record
 from primgraph.derivatives.request import Request, located, require_scalar
@@ -24,7 +24,7 @@ from primgraph.ir.primitive import recording
 from primgraph.ir.types import Shape
 from primgraph.ir.views import WHOLE, Slice
 from primgraph.operators.call import hands_out
-from primgraph.operators.promotion import broadcasted, lift
+from primgraph.operators.promotion import broadcast_to_shape, lift
 from primgraph.operators.shape.shaping import reshape
 from primgraph.operators.variable import Variable
 from primgraph.transforms.dataflow.locality import view_of
@@ -32,7 +32,7 @@ from primgraph.transforms.dataflow.sparsity import pattern_rows
 from primgraph.transforms.jacobians.batch_sum import batch_sum
 from primgraph.transforms.jacobians.strong_zeros import strong_zeros
 from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.taylor_mode import expanded
+from primgraph.transforms.taylor_mode import expand_series
 
 
 @hands_out
@@ -52,7 +52,7 @@ def partials(
     weights, computed by Taylor mode in one vectorised pass. A few of low order are computed by
     nested Taylor mode along one axis after the other.
     """
-    request = asked("partials", u, x)
+    request = make_request("partials", u, x)
     with located(request.origin):
         lead = lead_of(request, is_batched)
         if x.ndim != len(lead) + 1:
@@ -61,7 +61,7 @@ def partials(
         indices = checked_indices(orders, x.shape[-1])
         path = request.path
         if is_batched and check:
-            require_apart(path)
+            require_independent_samples(path)
         used = elements_used(path)
         asked_for = [a for a in indices if used.issuperset(np.flatnonzero(a).tolist())]
         plan = directions_for(asked_for)
@@ -97,14 +97,14 @@ def _nest_jets(request: Request, path: Path, u: Variable, x: Variable, a: Index)
         return u
     graph, inner, (moving,) = path.graph, path.inner, path.moved
     for i in axes:
-        graph, moved = expanded(graph, a[i], [moving], seeds=[[1]], given=path.ranges)
+        graph, moved = expand_series(graph, a[i], [moving], seeds=[[1]], given=path.ranges)
         graph = graph.with_outputs(graph.outputs[-1:])
         inner = [moved[v] for v in inner]
     graph = path.from_inside(graph, inner)
     for n in range(len(axes)):
         graph = strong_zeros(clean_up(graph), len(path.free) + n, path.ranges_inside())
     units = np.eye(x.shape[-1], dtype=x.dtype)[axes]
-    seeds = [broadcasted(lift(unit), x.shape).value for unit in units]
+    seeds = [broadcast_to_shape(lift(unit), x.shape).value for unit in units]
     (found,) = record(path, graph, seeds)
     return Variable(request.builder, found)
 
@@ -221,7 +221,7 @@ def _broadcast_directions(vectors: np.ndarray[Any, Any], x: Variable, lead: Shap
     """Return directions of a sample of `x`, for all samples: shape `(count, *x.shape)`."""
     count = len(vectors)
     shape = (count, *(1 for _ in lead), *x.shape[len(lead) :])
-    return broadcasted(lift(vectors.reshape(shape).astype(x.dtype)), (count, *x.shape))
+    return broadcast_to_shape(lift(vectors.reshape(shape).astype(x.dtype)), (count, *x.shape))
 
 
 @hands_out
@@ -235,12 +235,12 @@ def biharmonic(
     and the result have shape `(B,)` or `(B, 1)`; for `check` see `hessian_diagonal`. It is a sum of
     fourth derivatives along directions: 3 for two elements, 6 for three, n * n for n.
     """
-    request = asked("biharmonic", y, x)
+    request = make_request("biharmonic", y, x)
     with located(request.origin):
         require_scalar("biharmonic", y, int(is_batched))
         path, lead = request.path, lead_of(request, is_batched)
         if is_batched and check:
-            require_apart(path)
+            require_independent_samples(path)
         has_vector = x.ndim == len(lead) + 1 and type(x.shape[-1]) is int
         used = sorted(elements_used(path)) if has_vector else None
         if not path.wrt or used == []:

@@ -26,11 +26,11 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.types import TensorType
-from primgraph.operators.call import brought_together, common_recorder
+from primgraph.operators.call import common_program, common_recorder
 from primgraph.operators.handle import ArrayLike, Handle
 from primgraph.operators.promotion import array_of, lift
 from primgraph.operators.variable import Variable, handle_of, handles
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 
 Seeds = ArrayLike | Sequence[ArrayLike | None] | None
 Variables = Variable | Sequence[Variable]
@@ -56,7 +56,7 @@ class Request:
     call: Call | None = None
 
     @staticmethod
-    def of(
+    def from_variables(
         name: str, outputs: Any, inputs: Any, no_grad_vars: Collection[Variable] | None = None
     ) -> Request:
         """Return the request. Raises `ArgumentError` for objects other than variables,
@@ -74,16 +74,16 @@ class Request:
         return request
 
     @staticmethod
-    def of_call(name: str, function: Any, inputs: Sequence[Variable]) -> Request:
-        """Call `function` once; see `Call.of`."""
-        call = Call.of(name, function, inputs)
+    def from_call(name: str, function: Any, inputs: Sequence[Variable]) -> Request:
+        """Call `function` once; see `Call.trace_function`."""
+        call = Call.trace_function(name, function, inputs)
         return Request(name, call.builder, call.outputs, call.inputs, call.constants, call=call)
 
     def first(self, count: int) -> Request:
         """Return the request for the first outputs only."""
-        return self.selected(slice(count)) if count < len(self.outputs) else self
+        return self.select_outputs(slice(count)) if count < len(self.outputs) else self
 
-    def selected(self, which: slice) -> Request:
+    def select_outputs(self, which: slice) -> Request:
         """Return the request for some outputs only."""
         call = self.call and replace(self.call, results=self.call.results[which])
         return replace(self, outputs=self.outputs[which], call=call)
@@ -99,7 +99,7 @@ class Request:
         if self.call is not None:
             return self.call.path()
         ends = self.inputs, self.outputs, self.constants
-        return Path.between(self.builder, *ends, apart=self.apart)
+        return Path.from_builder(self.builder, *ends, apart=self.apart)
 
     def origin(self) -> list[str]:
         """Return the lines for an error: the user's line, and the lines that computed the
@@ -113,7 +113,8 @@ class Request:
             for value in values:
                 if not value.type.is_inexact:
                     raise NotDifferentiable(
-                        f"{self.name}: {called(role, value)} is {value.type}, and only floats have "
+                        f"{self.name}: {value_name(role, value)} is {value.type}, and only "
+                        "floats have "
                         "derivatives",
                         origin=self.origin(),
                     )
@@ -138,7 +139,7 @@ class Request:
         for value, seed in zip(self.outputs, seeds, strict=True):
             if seed is None and value.type.size != 1:
                 raise ShapeError(
-                    f"{self.name}: {called('output', value)} is {value.type}, and only one of "
+                    f"{self.name}: {value_name('output', value)} is {value.type}, and only one of "
                     "one element needs no seed",
                     hint="pass grad_outputs, or leave out strict_scalar",
                 )
@@ -162,7 +163,8 @@ class Request:
         for value, found in zip(self.inputs, results, strict=True):
             if found is None:
                 raise NotDifferentiable(
-                    f"{self.name}: {called('input', value)}, {value.type}, is used by no output",
+                    f"{self.name}: {value_name('input', value)}, {value.type}, is used by no "
+                    "output",
                     origin=self.builder.origin(caller(), [value]),
                     hint="pg.explain(y, x) tells why; pass allow_unused=True for None, or "
                     "materialize_grads=True for zeros",
@@ -175,7 +177,7 @@ class Request:
         lead = () if count is None else (count,)
         with recording(self.builder):
             return [
-                filled(0, v.type.with_shape((*lead, *v.shape))) if found is None else found
+                filled_constant(0, v.type.with_shape((*lead, *v.shape))) if found is None else found
                 for v, found in zip(like, results, strict=True)
             ]
 
@@ -248,14 +250,15 @@ def _in_one_body(
     Raises `BuildError` if an output depends on an outer input through another outer value, which
     the body captures as it is.
     """
-    builder, found = brought_together([*ends, *starts, *constant])
+    builder, found = common_program([*ends, *starts, *constant])
     assert isinstance(builder, Builder)
     first, last = len(ends), len(ends) + len(starts)
     outputs = [v.value for v in found[:first]]
     for given in starts:
         if given.recorder is not builder and _reaches_around(builder, outputs, given.value):
             raise BuildError(
-                f"{name}: outputs depend on {called('input', given.value)} {given.type} through "
+                f"{name}: outputs depend on {value_name('input', given.value)} {given.type} "
+                "through "
                 "what was computed from it outside the body",
                 origin=builder.origin(caller(), outputs),
                 hint="compute that in the body as well, or differentiate a function: pg.grad(f)(x)",
@@ -384,7 +387,7 @@ def require_scalar(name: str, value: Handle, rank: int) -> None:
         )
 
 
-def called(role: str, value: Value) -> str:
+def value_name(role: str, value: Value) -> str:
     """Return the name of a value for an error message."""
     return f"{role} {value.hint!r}" if value.hint else f"an {role}"
 

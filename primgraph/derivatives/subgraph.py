@@ -11,9 +11,9 @@ from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.primitives.elementwise import as_another
-from primgraph.transforms.dataflow.activity import Relevance, depending, is_diagonal
+from primgraph.transforms.dataflow.activity import Relevance, dependent_values, is_diagonal
 from primgraph.transforms.dataflow.value_bounds import ranges_near, ranges_of
-from primgraph.transforms.linearize import linearized
+from primgraph.transforms.linearize import linearize_with_map
 from primgraph.transforms.lower import lower
 from primgraph.transforms.transpose import transpose
 
@@ -44,7 +44,7 @@ class Path:
     definition: Callable[[Value], Equation | None]
 
     @staticmethod
-    def between(
+    def from_builder(
         builder: Builder,
         inputs: Sequence[Value],
         outputs: Sequence[Value],
@@ -59,10 +59,10 @@ class Path:
             for eqn in builder.between(inputs, outputs, constants, apart=apart)
             if not is_held_constant(builder, eqn)
         ]
-        return Path.of(builder, needed, inputs, outputs, constants)
+        return Path.from_equations(builder, needed, inputs, outputs, constants)
 
     @staticmethod
-    def of(
+    def from_equations(
         builder: Builder,
         equations: Sequence[Equation],
         inputs: Sequence[Value],
@@ -79,7 +79,7 @@ class Path:
         cut, ends, stands_for = _cut_constants(equations, outputs, constants)
         needed = backward_slice(cut, ends)
         distinct = [v for v in dict.fromkeys(inputs) if v not in constants]
-        active = depending(Graph((), needed, ()), distinct)
+        active = dependent_values(Graph((), needed, ()), distinct)
         relevant = Relevance().values(needed, ends)
         wrt = [v for v in distinct if v in relevant]
         body = _dependent_equations(needed, distinct) if placed is None else needed
@@ -132,19 +132,19 @@ class Path:
         `outside` free values.
         """
         if not whole:
-            return transpose(self.to_be_turned(), self.seeds())
+            return transpose(self.jvp_to_transpose(), self.seeds())
         vjp = transpose(self.linear("cotangent")[0], self.seeds())
         inputs = [*vjp.inputs[: self.outside], *vjp.inputs[len(self.free) :]]
         return Graph(inputs, vjp.body, vjp.outputs, vjp.name)
 
-    def to_be_turned(self) -> Graph:
+    def jvp_to_transpose(self) -> Graph:
         """Like `jvp`, but ready to be transposed."""
         return self.from_inside(*self.linear("cotangent"))
 
     def linear(self, role: str) -> tuple[Graph, list[Value]]:
         """Return a `jvp` that recomputes intermediate values of the path, and these values in
         it."""
-        jvp, moved = linearized(self.graph, self.moved, role=role, given=self.ranges)
+        jvp, moved = linearize_with_map(self.graph, self.moved, role=role, given=self.ranges)
         tangents = jvp.outputs[len(self.graph.outputs) :]
         return jvp.with_outputs(tangents), [moved[v] for v in self.inner]
 
@@ -193,7 +193,7 @@ def reached_by(
     sources = set(inputs)
     cut = set(constants) - sources
     needed, ends, _ = _cut_constants(builder.between(list(sources), outputs, cut), outputs, cut)
-    active = depending(Graph((), needed, ()), list(sources))
+    active = dependent_values(Graph((), needed, ()), list(sources))
     return [v in active for v in ends]
 
 

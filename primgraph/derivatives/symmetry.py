@@ -35,7 +35,7 @@ from primgraph.primitives.elementwise import (
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast, permute, reshape
-from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.activity import dependent_values
 
 # Ops that use every element of their operands, for all values.
 _WHOLE: frozenset[Op] = frozenset((
@@ -107,7 +107,7 @@ def _is_whole(graph: Graph, wrt: Sequence[Value]) -> bool:
 
     Such zeros would be multiplied by derivatives, which may be infinite.
     """
-    active = depending(graph, wrt)
+    active = dependent_values(graph, wrt)
     return all(
         eqn.op in _WHOLE or eqn.op.formal
         for eqn in graph.body

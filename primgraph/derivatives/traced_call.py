@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from primgraph.base.grad_mode import tracked
+from primgraph.base.grad_mode import enable_tracking
 from primgraph.derivatives.subgraph import Path, is_held_constant
 from primgraph.errors import ArgumentError, BuildError
 from primgraph.ir.builder import Builder
-from primgraph.ir.frontend.signature import applied
+from primgraph.ir.frontend.signature import call_user_function
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import recording
-from primgraph.operators.call import brought_together
+from primgraph.operators.call import common_program
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable, handle_of
 from primgraph.program.program import program_of
@@ -40,7 +40,7 @@ class Call:
     single: bool
 
     @staticmethod
-    def of(name: str, function: Any, inputs: Sequence[Variable]) -> Call:
+    def trace_function(name: str, function: Any, inputs: Sequence[Variable]) -> Call:
         """Call `function` once, and record its equations on `inputs` in the program.
 
         Handles that the function stores elsewhere do not belong to the program. Raises
@@ -49,15 +49,15 @@ class Call:
         """
         if not callable(function):
             raise ArgumentError(f"{name} takes a function, not {type(function).__name__}")
-        builder, inputs = brought_together(inputs)
+        builder, inputs = common_program(inputs)
         assert isinstance(builder, Builder)
         values = [v.value for v in inputs]
         with builder.scratch() as equations:
             arguments = [builder.argument(v) for v in values]
             flagged = (a for a, v in zip(arguments, values, strict=True) if v in builder.stopped)
             builder.stopped.update(list(flagged))
-            with recording(builder), tracked():
-                result = applied(function, *(handle_of(builder, a) for a in arguments))
+            with recording(builder), enable_tracking():
+                result = call_user_function(function, *(handle_of(builder, a) for a in arguments))
                 listed = result if isinstance(result, list | tuple) else (result,)
                 if not listed or any(r is None for r in listed):
                     raise ArgumentError(
@@ -89,7 +89,9 @@ class Call:
         known = [e for v in used if (e := self.builder.definition(v)) is not None]
         constants = [e for e in known if not e.inputs and not is_held_constant(self.builder, e)]
         equations, ends = [*constants, *self.equations], (self.arguments, self.results)
-        return Path.of(self.builder, equations, *ends, self.constants, placed=self.moved)
+        return Path.from_equations(
+            self.builder, equations, *ends, self.constants, placed=self.moved
+        )
 
 
 def _record_equations(

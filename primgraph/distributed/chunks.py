@@ -72,7 +72,7 @@ def chunks(
     return _chunks_of_arrays(data, rows)
 
 
-def fed(
+def split_feed(
     program: Program, data: Any, engine: Engine
 ) -> tuple[Chunks, dict[str, TensorType], dict[str, Any]]:
     """Return the chunks fed to a program, its columns by name, and the arrays fed to all chunks.
@@ -84,7 +84,7 @@ def fed(
         inputs = program.inputs
         feed = {n: a for n, a in data.items() if n in inputs and not inputs[n].type.names}
         data = {n: a for n, a in data.items() if n not in feed}
-    chunked = chunks(data).looked_at(engine)
+    chunked = chunks(data).load_unknown_rows(engine)
     structure = chunked.structure
     if structure.kind is not dict:
         raise ArgumentError("data of a program are a dict by the names of its inputs")
@@ -117,14 +117,14 @@ class Chunks:
         known = f", {self.total:,} rows" if self.is_known else ""
         return f"<{len(self)} chunks{known}>"
 
-    def looked_at(self, engine: Engine) -> Chunks:
+    def load_unknown_rows(self, engine: Engine) -> Chunks:
         """Load chunks if their rows are unknown, and return self with known rows and columns.
 
         Raises `ShapeError` if a chunk has other columns than the first one.
         """
         if self.is_known:
             return self
-        found = engine.gathered(
+        found = engine.gather_results(
             "look",
             lambda: [(look, self.plain(i), self.items[i]) for i in range(len(self))],
             self.sources,
@@ -191,7 +191,7 @@ class Chunks:
     def bytes_of(self, number: int) -> int:
         return sum(t.nbytes for t in self.types(number))
 
-    def used(self) -> list[int]:
+    def nonempty_chunks(self) -> list[int]:
         """Return the numbers of the nonempty chunks."""
         return [i for i, n in enumerate(self.rows) if n]
 

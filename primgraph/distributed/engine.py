@@ -90,7 +90,7 @@ def new_name(what: str) -> str:
 
 @final
 @dataclass
-class _Sent:
+class _SentKernels:
     """Kernels and constants sent to a client's workers, newest last, and the measured bandwidth."""
 
     kernels: dict[str, None] = field(default_factory=dict)
@@ -98,13 +98,13 @@ class _Sent:
     speed: tuple[float, float] | None = None
 
 
-def _sent_by(client: Any) -> _Sent:
+def _sent_by(client: Any) -> _SentKernels:
     """Return the record of sent data, which is stored on `client` itself.
 
     Futures refer to their client: a table in this module, even with weak references, would keep it
     alive forever.
     """
-    found: _Sent = vars(client).setdefault("_primgraph_sent", _Sent())
+    found: _SentKernels = vars(client).setdefault("_primgraph_sent", _SentKernels())
     return found
 
 
@@ -200,7 +200,7 @@ class Engine:
             del known[next(iter(known))]
         return future
 
-    def given(self, given: Given) -> Any:
+    def prepare_arguments(self, given: Given) -> Any:
         """Return the common arguments of a step: inline in the graph, or scattered if that is
         faster.
 
@@ -238,7 +238,7 @@ class Engine:
         `draft` creates the tasks, and is called again if common arguments were lost with workers.
         """
 
-        def drafted(name: str) -> _Layer:
+        def draft_layer(name: str) -> _Layer:
             tasks = draft()
             layer: dict[Any, Any] = {(name, 0, i): task for i, task in enumerate(tasks)}
             keys, level = list(layer), 0
@@ -249,20 +249,20 @@ class Engine:
                 layer.update((k, (add_up, g)) for k, g in zip(keys, groups, strict=True))
             return layer, keys[0]
 
-        found: list[Array] = self._compute_graph(what, drafted, sources)
+        found: list[Array] = self._compute_graph(what, draft_layer, sources)
         return found
 
-    def gathered(
+    def gather_results(
         self, what: str, draft: Callable[[], Sequence[tuple[Any, ...]]], sources: Sequence[Any]
     ) -> list[Any]:
         """Return the results of the tasks, in order; see `total`."""
 
-        def drafted(name: str) -> _Layer:
+        def draft_layer(name: str) -> _Layer:
             layer: dict[Any, Any] = {(name, 0, i): task for i, task in enumerate(draft())}
             layer[name, 1, 0] = (list, [*layer])
             return layer, (name, 1, 0)
 
-        found: list[Any] = self._compute_graph(what, drafted, sources)
+        found: list[Any] = self._compute_graph(what, draft_layer, sources)
         return found
 
     def _compute_graph(

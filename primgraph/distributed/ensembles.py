@@ -19,8 +19,8 @@ from primgraph.base.frames import is_interruption
 from primgraph.codegen.plan.storage.limits import default_limits
 from primgraph.codegen.run import blas
 from primgraph.distributed.engine import dask_module, engine_of, new_name
-from primgraph.distributed.parcels import Named, Parcel, opened, pack
-from primgraph.distributed.tasks import UNREADABLE, elsewhere, write_atomically
+from primgraph.distributed.parcels import Named, Parcel, open_parcel, pack
+from primgraph.distributed.tasks import UNREADABLE, drop_dask_lines, write_atomically
 from primgraph.errors import (
     ArgumentError,
     LoadError,
@@ -29,15 +29,15 @@ from primgraph.errors import (
     RunError,
     ShapeError,
 )
-from primgraph.ir.frontend.containers import put_together
-from primgraph.ir.slices import without_formal
+from primgraph.ir.frontend.containers import unflatten_value
+from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import INT64, TensorType
 from primgraph.operators.promotion import array_of
-from primgraph.program.archives import archived
+from primgraph.program.archives import pack_arrays
 from primgraph.program.compile import style_for
 from primgraph.program.trace import trace
 from primgraph.transforms.hoist import input_free
-from primgraph.transforms.pipeline import optimized
+from primgraph.transforms.pipeline import optimize_graph
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -90,7 +90,7 @@ def vmap(
         constants = engine.large(parcel, large) if parcel is not None else []
         return [(run_block, work, constants, b) for b in waiting]
 
-    found: list[dict[str, Array]] = engine.gathered("vmap", draft, []) if waiting else []
+    found: list[dict[str, Array]] = engine.gather_results("vmap", draft, []) if waiting else []
     for other, done in zip(waiting, found, strict=True):
         _require_same(other.start, _kinds(done), _kinds(found[0]), waiting[0].start)
     return _assembled(blocks, found, folder is not None, form)
@@ -135,7 +135,7 @@ def _assembled(
         names = list(found[0])
         columns = [np.concatenate([saved[name] for saved in found]) for name in names]
     if form is not None:
-        return put_together(form, iter(columns))
+        return unflatten_value(form, iter(columns))
     return columns[0] if names == [_ALONE] else dict(zip(names, columns, strict=True))
 
 
@@ -183,7 +183,7 @@ def _require_same(number: int, found: Kinds, wanted: Kinds, first: int) -> None:
 def run_block(work: Any, large: Sequence[Array], block: Block) -> dict[str, Array]:
     """Compute the results of a block by name; without rows if they are written to a file."""
     members: list[dict[str, Array]] = []
-    kernel = opened(work, large) if isinstance(work, Parcel | Named) else None
+    kernel = open_parcel(work, large) if isinstance(work, Parcel | Named) else None
     for i in range(len(block)):
         number = block.start + i
         keys = [] if block.key is None else [member_key(block.key, number)]
@@ -197,23 +197,23 @@ def run_block(work: Any, large: Sequence[Array], block: Block) -> dict[str, Arra
                 members.append(_result_arrays(work(*given, *keys)))
         except PrimgraphError as error:
             error.origin = (f"in member {number}", *error.origin)
-            raise elsewhere(error) from error.__cause__
+            raise drop_dask_lines(error) from error.__cause__
         except Exception as error:
             if is_interruption(error):
                 raise
             text = f"member {number} failed: {type(error).__name__}: {error}"
-            raise elsewhere(RunError(text)) from error
+            raise drop_dask_lines(RunError(text)) from error
     kinds = [{name: (a.shape, a.dtype) for name, a in m.items()} for m in members]
     try:
         for i, kind in enumerate(kinds):
             _require_same(block.start + i, kind, kinds[0], block.start)
     except ShapeError as error:
-        raise elsewhere(error) from None
+        raise drop_dask_lines(error) from None
     stacked = {name: np.stack([m[name] for m in members]) for name in members[0]}
     if block.file is None:
         return stacked
     # `np.savez` has parameters whose names may clash with names of results.
-    content = archived(stacked)
+    content = pack_arrays(stacked)
     write_atomically(Path(block.file), lambda file: file.write(content))
     return {name: array[:0] for name, array in stacked.items()}
 
@@ -265,7 +265,7 @@ def _packed(
     graph = trace(f, *given, *([TensorType((), INT64)] if keyed else []))
     form = graph.form
     assert form is not None
-    plain = without_formal(optimized(graph.in_form(None)))
+    plain = drop_formal(optimize_graph(graph.in_form(None)))
     limits = replace(default_limits(), processors=1)
     parts: tuple[Any, ...] = plain, style_for("planned", None), {}, limits, input_free(plain), ()
     parcel, large = pack(parts)
@@ -338,7 +338,7 @@ def read_result(file: str, name: str) -> Array:
     try:
         return _read_results(file, [name])[name]
     except LoadError as error:
-        raise elsewhere(error) from None
+        raise drop_dask_lines(error) from None
 
 
 def _read_results(file: str, names: Sequence[str] | None = None) -> dict[str, Array]:

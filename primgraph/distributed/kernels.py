@@ -13,19 +13,19 @@ from primgraph.codegen.plan.storage.limits import default_limits
 from primgraph.distributed.chunks import Chunks, require_sendable
 from primgraph.distributed.engine import Engine
 from primgraph.distributed.parcels import Parcel, pack
-from primgraph.distributed.summands import Drawn, Summand
+from primgraph.distributed.summands import SplitGraph, Summand
 from primgraph.distributed.tasks import Given, run_chunk
 from primgraph.errors import UnknownSizeError
 from primgraph.ir.graph import Graph
-from primgraph.ir.sizes import at_sizes
-from primgraph.ir.slices import without_formal
-from primgraph.program.compile import simplified_early, style_for
+from primgraph.ir.sizes import specialize_graph
+from primgraph.ir.slices import drop_formal
+from primgraph.program.compile import simplify_symbolic, style_for
 from primgraph.transforms.hoist import input_free
 from primgraph.transforms.lower import lower
-from primgraph.transforms.pipeline import optimized
+from primgraph.transforms.pipeline import optimize_graph
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
-Maker: TypeAlias = Callable[[Drawn, Graph, int], Graph]
+Maker: TypeAlias = Callable[[SplitGraph, Graph, int], Graph]
 
 # Maximum number of row counts with specialised kernels.
 _OWN = 4
@@ -60,19 +60,19 @@ class Kernels:
         summand = self.summand
         if not summand.is_sized:
             assert rows is not None
-            drawn = summand.drawn(rows)
+            drawn = summand.graph_for_rows(rows)
             return self._make(drawn, drawn.parts.each, len(summand.params))
-        drawn, count = summand.drawn(1), len(summand.params)
+        drawn, count = summand.graph_for_rows(1), len(summand.params)
         if rows is None:
-            return simplified_early(self._make(drawn, drawn.parts.each, count))
+            return simplify_symbolic(self._make(drawn, drawn.parts.each, count))
         sizes = {summand.size: rows}
         try:
             whole = self.graph(None)
         except UnknownSizeError:
-            return self._make(drawn, at_sizes(drawn.parts.each, sizes), count)
-        return at_sizes(whole, sizes)
+            return self._make(drawn, specialize_graph(drawn.parts.each, sizes), count)
+        return specialize_graph(whole, sizes)
 
-    def packed(self, rows: int, debug: bool = False) -> tuple[Parcel, list[Array]]:
+    def pack_parcel(self, rows: int, debug: bool = False) -> tuple[Parcel, list[Array]]:
         """Return the parcel for a chunk of this many rows, and its large constants."""
         parts = self.parts(rows, debug)
         found = self._packed.get(id(parts))
@@ -100,11 +100,11 @@ class Kernels:
         """Return a task for each nonempty chunk, or for those with these numbers."""
         if engine.client is not None:
             require_sendable(self.chunks)
-        shared = engine.given(given)
+        shared = engine.prepare_arguments(given)
         sent: dict[str, tuple[Any, list[Any]]] = {}
         found = []
-        for i in self.chunks.used() if numbers is None else numbers:
-            parcel, large = self.packed(self.chunks.rows[i], given.debug)
+        for i in self.chunks.nonempty_chunks() if numbers is None else numbers:
+            parcel, large = self.pack_parcel(self.chunks.rows[i], given.debug)
             if parcel.digest not in sent:
                 sent[parcel.digest] = engine.parcel(parcel), engine.large(parcel, large)
             kernel, constants = sent[parcel.digest]
@@ -116,9 +116,9 @@ class Kernels:
         """Return the arrays of total sample counts that kernels use."""
         rows = next((n for n in self.chunks.rows if n), 1)
         sizes = {self.summand.size: self.chunks.total if total is None else total}
-        return self.summand.drawn(rows).numbers(sizes)
+        return self.summand.graph_for_rows(rows).numbers(sizes)
 
-    def given(
+    def common_arguments(
         self,
         params: Sequence[Array],
         vectors: Sequence[Array] = (),
@@ -135,7 +135,7 @@ def _parts_of(graph: Graph, debug: bool) -> tuple[Any, ...]:
     bits."""
     if debug:
         return lower(graph), "readable", {}, None, (), ()
-    plain = without_formal(optimized(graph))
+    plain = drop_formal(optimize_graph(graph))
     once = () if plain.sizes else input_free(plain)
     style = "readable" if plain.sizes else style_for("planned", None)
     limits = replace(default_limits(), processors=1)

@@ -13,14 +13,14 @@ from primgraph.distributed.engine import dask_module, engine_of, new_name
 from primgraph.distributed.kernels import Kernels
 from primgraph.distributed.parcels import Parcel
 from primgraph.distributed.summands import (
+    function_summand,
     jacobian_rows,
-    of_function,
     require_rows,
     rows_of,
 )
 from primgraph.distributed.tasks import item_of, run_rows, same
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.frontend.containers import put_together
+from primgraph.ir.frontend.containers import unflatten_value
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -37,18 +37,18 @@ def map(f: Callable[..., Any], data: Any, params: Any = None, client: Any = None
     `ShapeError` for a result without rows.
     """
     engine = engine_of(client)
-    chunked = chunks(data).looked_at(engine)
-    summand = of_function(f, params, chunked.structure, chunked.columns)
+    chunked = chunks(data).load_unknown_rows(engine)
+    summand = function_summand(f, params, chunked.structure, chunked.columns)
     kernels = Kernels(summand, chunked, rows_of)
     rows = next((n for n in chunked.rows if n), 1)
-    drawn = summand.drawn(rows)
+    drawn = summand.graph_for_rows(rows)
     require_rows(drawn)
     columns = [t.shape[1:] for t in drawn.parts.each.output_types]
     types = [t.dtype for t in drawn.parts.each.output_types]
     found = _lazy(kernels, getattr(f, "__name__", "map"), [*zip(columns, types, strict=True)])
     form = drawn.raw.form
     assert form is not None
-    return put_together(form.results, iter(found))
+    return unflatten_value(form.results, iter(found))
 
 
 def jacobian(f: Callable[..., Any], params: Any, data: Any, client: Any = None) -> Any:
@@ -58,13 +58,13 @@ def jacobian(f: Callable[..., Any], params: Any, data: Any, client: Any = None) 
     chunked by rows. Arguments and errors are those of `pg.distributed.map`; `f` returns one array.
     """
     engine = engine_of(client)
-    chunked = chunks(data).looked_at(engine)
-    summand = of_function(f, params, chunked.structure, chunked.columns)
+    chunked = chunks(data).load_unknown_rows(engine)
+    summand = function_summand(f, params, chunked.structure, chunked.columns)
     if not summand.params:
         raise ArgumentError("there are no parameters: params has no arrays")
     kernels = Kernels(summand, chunked, jacobian_rows)
     rows = next((n for n in chunked.rows if n), 1)
-    drawn = summand.drawn(rows)
+    drawn = summand.graph_for_rows(rows)
     require_rows(drawn)
     if len(drawn.parts.each.outputs) != 1:
         raise ShapeError(f"a function with one result is needed: {summand.name} has several")
@@ -83,11 +83,11 @@ def _lazy(kernels: Kernels, title: str, kinds: Sequence[tuple[tuple[int, ...], A
     graphs = dask_module("dask.highlevelgraph").HighLevelGraph
     chunked, summand = kernels.chunks, kernels.summand
     name = new_name(title)
-    given = kernels.given(summand.params)
+    given = kernels.common_arguments(summand.params)
     layer: dict[Any, Any] = {(name, "given"): (same, given)}
     sent: dict[str, list[Any]] = {}
-    for i in chunked.used():
-        parcel, large = kernels.packed(chunked.rows[i])
+    for i in chunked.nonempty_chunks():
+        parcel, large = kernels.pack_parcel(chunked.rows[i])
         if parcel.digest not in sent:
             sent[parcel.digest] = _add_kernel_tasks(layer, name, parcel, large)
         kernel, *constants = sent[parcel.digest]

@@ -8,22 +8,22 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph import tree
-from primgraph.distributed.chunks import Chunks, chunks, fed
+from primgraph.distributed.chunks import Chunks, chunks, split_feed
 from primgraph.distributed.engine import Engine, engine_of
 from primgraph.distributed.kernels import Kernels, Maker
 from primgraph.distributed.plans import Plan, plan_of, warn_early
 from primgraph.distributed.summands import (
     Summand,
+    function_summand,
     gauss_newton_times,
     hessian_times,
-    of_function,
-    of_program,
+    program_summand,
     with_gradient,
 )
 from primgraph.errors import ArgumentError, OptionError, ShapeError
 from primgraph.ir.types import TensorType
 from primgraph.operators.promotion import array_of
-from primgraph.program.compile import compiled
+from primgraph.program.compile import compile_kernel
 from primgraph.program.program import Program
 from primgraph.training.flat import FlatObjective, flat
 
@@ -144,7 +144,7 @@ class ChunkedObjective(FlatObjective):
         if make not in self._warned:
             self._warned.add(make)
             warn_early(kernels, self._engine)
-        given = kernels.given(params, vectors, self._debug)
+        given = kernels.common_arguments(params, vectors, self._debug)
         found = self._engine.total(
             make.__name__, lambda: kernels.tasks(self._engine, given), self._data.sources
         )
@@ -157,12 +157,12 @@ class ChunkedObjective(FlatObjective):
         """Return the kernel of the terms that depend on no sample, or None."""
         if make not in self._rests:
             rows = next(n for n in self._data.rows if n)
-            drawn = self._summand.drawn(rows)
+            drawn = self._summand.graph_for_rows(rows)
             made = None
             if drawn.parts.rest is not None:
                 graph = make(drawn, drawn.parts.rest, len(self._summand.params))
                 first = graph.inputs[: len(graph.inputs) - drawn.data]
-                made = compiled(type(graph)(first, graph.body, graph.outputs, graph.name))
+                made = compile_kernel(type(graph)(first, graph.body, graph.outputs, graph.name))
             self._rests[make] = made
         return self._rests[make]
 
@@ -211,8 +211,8 @@ def objective(
         return _objective_of_program(engine, f_or_program, params, data, loss, debug is not None)
     if loss is not None:
         raise ArgumentError("a function gives its loss itself: loss is for programs")
-    chunked = chunks(data).looked_at(engine)
-    summand = of_function(f_or_program, params, chunked.structure, chunked.columns)
+    chunked = chunks(data).load_unknown_rows(engine)
+    summand = function_summand(f_or_program, params, chunked.structure, chunked.columns)
     if not summand.params:
         raise ArgumentError("there are no parameters: params has no arrays")
     return ChunkedObjective(
@@ -225,8 +225,8 @@ def _objective_of_program(
 ) -> ChunkedObjective:
     if loss is None:
         raise ArgumentError("the loss of the program is needed", hint="loss=variable")
-    chunked, columns, feed = fed(program, data, engine)
-    summand = of_program(program, loss, params, columns, feed)
+    chunked, columns, feed = split_feed(program, data, engine)
+    summand = program_summand(program, loss, params, columns, feed)
     form = tree.structure(dict.fromkeys(summand.names, 0.0))
     return ChunkedObjective(engine, chunked, summand, form, program, debug)
 

@@ -111,7 +111,7 @@ _lock = make_lock()
 
 
 def keep(parcel: Parcel) -> None:
-    """Register a kernel by name in this process. Raises `LoadError` like `opened`."""
+    """Register a kernel by name in this process. Raises `LoadError` like `open_parcel`."""
     _require_version(parcel)
     _parcels[parcel.digest] = parcel
 
@@ -128,7 +128,7 @@ def _require_version(parcel: Parcel) -> None:
         )
 
 
-def opened(named: Parcel | Named, large: Sequence[Array] = ()) -> Kernel:
+def open_parcel(named: Parcel | Named, large: Sequence[Array] = ()) -> Kernel:
     """Return the kernel of a parcel, compiled once per process and cached.
 
     Raises `LoadError` if another version of primgraph packed it, and `MissingKernel` for an unknown

@@ -17,7 +17,7 @@ from primgraph.distributed.engine import FAN_IN, Engine
 from primgraph.distributed.kernels import Kernels
 from primgraph.inspect.cost import works
 from primgraph.ir.graph import Graph
-from primgraph.ir.sizes import at_sizes
+from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.types import TensorType
 from primgraph.tables import quantity
 
@@ -94,7 +94,7 @@ def _parcel_bytes(kernels: Kernels, used: Iterable[int]) -> int:
     """Return the bytes of the different parcels of code and constants for these chunks."""
     parcels = {}
     for i in used:
-        parcel, large = kernels.packed(kernels.chunks.rows[i])
+        parcel, large = kernels.pack_parcel(kernels.chunks.rows[i])
         parcels[parcel.digest] = parcel.nbytes + sum(a.nbytes for a in large)
     return sum(parcels.values())
 
@@ -113,7 +113,7 @@ def plan_of(what: str, kernels: Kernels, engine: Engine, exact: bool = True) -> 
     Unless `exact`, memory is that of all values in equation order; planned code may need less.
     """
     chunks = kernels.chunks
-    used = chunks.used()
+    used = chunks.nonempty_chunks()
     workers = engine.workers()
     threads = max((n for n, _ in workers), default=1)
     limit = min((memory for _, memory in workers if memory), default=0)
@@ -122,7 +122,7 @@ def plan_of(what: str, kernels: Kernels, engine: Engine, exact: bool = True) -> 
     graph, style, _, limits, *_ = kernels.parts(largest)
     sent = sum(t.nbytes for t in _common_types(graph, len(chunks.types(number))))
     if graph.sizes:
-        graph = at_sizes(graph, {kernels.summand.size: largest})
+        graph = specialize_graph(graph, {kernels.summand.size: largest})
     returned = sum(t.nbytes for t in graph.output_types)
     if exact and style != "readable":
         plan = plan_with_bodies(graph, Options(), limits)

@@ -23,7 +23,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.dims import extent_at, names_in
 from primgraph.ir.graph import ARRAY, Graph, Value
 from primgraph.ir.primitive import recording
-from primgraph.ir.sizes import at_sizes
+from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.types import TensorType, declared_shape
 from primgraph.operators import reshape, zeros_like
 from primgraph.operators import sum as sum_
@@ -34,7 +34,7 @@ from primgraph.program.inputs import check_names, input_values, state_values
 from primgraph.program.program import Program, program_of
 from primgraph.program.trace import trace, with_flags
 from primgraph.transforms.dataflow.batch_independence import Mixing
-from primgraph.transforms.dataflow.sum_separability import Parts, cut_at_sums, taken_apart
+from primgraph.transforms.dataflow.sum_separability import Parts, cut_at_sums, split_samples
 from primgraph.transforms.lower import lower
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -45,7 +45,7 @@ ROWS = "rows"
 
 @final
 @dataclass(frozen=True)
-class Drawn:
+class SplitGraph:
     """Graph over samples, split: its inputs are parameters, constants, numbers, then data.
 
     The numbers are the values of the symbolic sizes `extents` in the total number of samples;
@@ -79,12 +79,12 @@ class Summand:
         constants: Sequence[Array],
         size: str,
         draw: Callable[[int | None], Graph],
-        apart: Callable[[Graph, Sequence[Value]], Parts | Mixing] = taken_apart,
+        apart: Callable[[Graph, Sequence[Value]], Parts | Mixing] = split_samples,
     ) -> None:
         self.name, self.names, self.size = name, tuple(names), size
         self.params, self.constants = list(params), list(constants)
         self._draw, self._apart = draw, apart
-        self._drawn: dict[int | None, Drawn] = {}
+        self._drawn: dict[int | None, SplitGraph] = {}
 
     @cached_property
     def is_sized(self) -> bool:
@@ -95,7 +95,7 @@ class Summand:
             return False
         return True
 
-    def drawn(self, rows: int) -> Drawn:
+    def graph_for_rows(self, rows: int) -> SplitGraph:
         """Return the graph for this many samples; a generic one if possible."""
         key = None if self.is_sized else rows
         found = self._drawn.get(key)
@@ -110,7 +110,7 @@ class Summand:
                 )
         return found
 
-    def _draw_parts(self, rows: int | None) -> Drawn:
+    def _draw_parts(self, rows: int | None) -> SplitGraph:
         raw = self._draw(rows)
         plain, extents = _add_size_inputs(
             lower(raw), len(self.params) + len(self.constants), self.size
@@ -118,11 +118,11 @@ class Summand:
         first = len(self.params) + len(self.constants) + len(extents)
         found = self._apart(plain, plain.inputs[first:])
         if isinstance(found, Mixing):
-            raise mixed(found)
-        return Drawn(raw, found, tuple(extents), len(plain.inputs) - first)
+            raise mixing_error(found)
+        return SplitGraph(raw, found, tuple(extents), len(plain.inputs) - first)
 
 
-def mixed(fault: Mixing) -> MixedSamplesError:
+def mixing_error(fault: Mixing) -> MixedSamplesError:
     """Return the error for results of chunks that cannot be combined."""
     source = fault.equation.source
     origin = [] if source is None else [f"written here:  {source}   {source.text}"]
@@ -134,7 +134,7 @@ def mixed(fault: Mixing) -> MixedSamplesError:
     )
 
 
-def _is_like(one: Drawn, other: Drawn) -> bool:
+def _is_like(one: SplitGraph, other: SplitGraph) -> bool:
     """Return whether graphs for different numbers of samples contain the same constants."""
     rests = str(one.parts.rest), str(other.parts.rest)
     return rests[0] == rests[1] and _numbers_in(one.raw) == _numbers_in(other.raw)
@@ -163,7 +163,9 @@ def _add_size_inputs(
             if key not in numbers:
                 numbers[key] = builder.input(TensorType((), key[1]))
         elif any(_has_extent(body, size) for body in eqn.bodies):
-            raise mixed(Mixing(eqn, "computes with the number of samples in a branch or a loop"))
+            raise mixing_error(
+                Mixing(eqn, "computes with the number of samples in a branch or a loop")
+            )
     for value in graph.inputs[count:]:
         builder.share_input(value)
     moved: dict[Value, Value] = {}
@@ -196,7 +198,7 @@ def _has_extent(graph: Graph, size: str) -> bool:
 # Construction of summands.
 
 
-def of_function(
+def function_summand(
     function: Callable[..., Any],
     params: Any,
     structure: tree.Structure,
@@ -228,7 +230,7 @@ def _with_rows(rows: int | str, column: TensorType) -> TensorType:
     return TensorType(declared_shape((rows, *column.shape)), column.dtype)
 
 
-def of_program(
+def program_summand(
     program: Program,
     loss: Any,
     params: Mapping[str, Any] | Sequence[Variable] | None,
@@ -269,7 +271,7 @@ def of_program(
         graph = with_flags(graph, builder)
 
     def draw(rows: int | None) -> Graph:
-        return graph if rows is None else at_sizes(graph, {size: rows})
+        return graph if rows is None else specialize_graph(graph, {size: rows})
 
     return Summand(program.name, [v.hint for v in chosen], arrays, constants, size, draw)
 
@@ -300,18 +302,18 @@ def step_of_program(
         graph = with_flags(graph, builder)
 
     def draw(rows: int | None) -> Graph:
-        return graph if rows is None else at_sizes(graph, {size: rows})
+        return graph if rows is None else specialize_graph(graph, {size: rows})
 
-    def apart(graph: Graph, wrt: Sequence[Value]) -> Parts | Mixing:
+    def split_graph(graph: Graph, wrt: Sequence[Value]) -> Parts | Mixing:
         found = cut_at_sums(graph, wrt)
         return found if isinstance(found, Mixing) else Parts(found.each, found.rest, frozenset())
 
     names = [v.hint for v in states]
     changed = [v.hint for v in updates]
-    return Summand(program.name, names, arrays, constants, size, draw, apart), changed
+    return Summand(program.name, names, arrays, constants, size, draw, split_graph), changed
 
 
-def sums_of(drawn: Drawn, graph: Graph, count: int) -> Graph:
+def sums_of(drawn: SplitGraph, graph: Graph, count: int) -> Graph:
     """Return the split graph."""
     return graph
 
@@ -360,20 +362,20 @@ def _size_of(program: Program, data: Mapping[str, TensorType]) -> str:
 # Graphs evaluated for a chunk. Their inputs are parameters, constants, numbers, vectors, then data.
 
 
-def value_alone(drawn: Drawn, graph: Graph, count: int) -> Graph:
+def value_alone(drawn: SplitGraph, graph: Graph, count: int) -> Graph:
     """Return the graph of the sum."""
     with _Draft(drawn, graph) as draft:
         return draft.graph([], [draft.loss])
 
 
-def with_gradient(drawn: Drawn, graph: Graph, count: int) -> Graph:
+def with_gradient(drawn: SplitGraph, graph: Graph, count: int) -> Graph:
     """Return the graph of the sum and its gradients by the first `count` inputs."""
     with _Draft(drawn, graph) as draft:
         params = draft.variables[:count]
         return draft.graph([], [draft.loss, *_gradients([draft.loss], params)])
 
 
-def hessian_times(drawn: Drawn, graph: Graph, count: int) -> Graph:
+def hessian_times(drawn: SplitGraph, graph: Graph, count: int) -> Graph:
     """Return the graph of Hessian products with a vector, one array for each of `count` inputs."""
     with _Draft(drawn, graph) as draft:
         params = draft.variables[:count]
@@ -382,7 +384,7 @@ def hessian_times(drawn: Drawn, graph: Graph, count: int) -> Graph:
         return draft.graph(vectors, found)
 
 
-def gauss_newton_times(drawn: Drawn, graph: Graph, count: int) -> Graph:
+def gauss_newton_times(drawn: SplitGraph, graph: Graph, count: int) -> Graph:
     """Return the graph of products of `J.T @ J` with a vector, for the Jacobian J of all
     outputs."""
     require_rows(drawn)
@@ -393,14 +395,14 @@ def gauss_newton_times(drawn: Drawn, graph: Graph, count: int) -> Graph:
         return draft.graph(vectors, _gradients(draft.outputs, params, along))
 
 
-def rows_of(drawn: Drawn, graph: Graph, count: int) -> Graph:
+def rows_of(drawn: SplitGraph, graph: Graph, count: int) -> Graph:
     """Return the graph of the outputs."""
     require_rows(drawn)
     with _Draft(drawn, graph) as draft:
         return draft.graph([], draft.outputs)
 
 
-def jacobian_rows(drawn: Drawn, graph: Graph, count: int) -> Graph:
+def jacobian_rows(drawn: SplitGraph, graph: Graph, count: int) -> Graph:
     """Return the graph of the derivatives of each output by the first `count` inputs."""
     require_rows(drawn)
     with _Draft(drawn, graph) as draft:
@@ -408,7 +410,7 @@ def jacobian_rows(drawn: Drawn, graph: Graph, count: int) -> Graph:
         return draft.graph([], [block for row in found for block in row])
 
 
-def require_rows(drawn: Drawn) -> None:
+def require_rows(drawn: SplitGraph) -> None:
     """Raise `ShapeError` unless all outputs have one row per sample."""
     for i, type in enumerate(drawn.parts.each.output_types):
         if i not in drawn.parts.rows:
@@ -422,7 +424,7 @@ def require_rows(drawn: Drawn) -> None:
 class _Draft:
     """Builder of a graph on which derivatives are recorded."""
 
-    def __init__(self, drawn: Drawn, graph: Graph) -> None:
+    def __init__(self, drawn: SplitGraph, graph: Graph) -> None:
         self.builder = Builder(graph.name)
         self.inputs = [self.builder.input(v.type, v.hint) for v in graph.inputs]
         self.values = self.builder.inline(graph, self.inputs)

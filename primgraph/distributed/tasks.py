@@ -18,7 +18,7 @@ from primgraph.base.files import open_regular
 from primgraph.base.frames import is_interruption
 from primgraph.base.locks import make_lock
 from primgraph.codegen.run import blas
-from primgraph.distributed.parcels import Named, Parcel, opened
+from primgraph.distributed.parcels import Named, Parcel, open_parcel
 from primgraph.errors import NumericalError, PrimgraphError, RunError, ShapeError
 from primgraph.ir.graph import Graph
 from primgraph.ir.text import typed_equation
@@ -96,7 +96,7 @@ class Given:
 
 @final
 @dataclass
-class Spent:
+class ProcessStatistics:
     """Statistics of this process: number of tasks, seconds for loading and for kernels, and
     processor seconds of kernels."""
 
@@ -107,10 +107,10 @@ class Spent:
     lock: Any = field(default_factory=make_lock, repr=False)
 
 
-spent = Spent()
+spent = ProcessStatistics()
 
 
-def spent_here() -> dict[str, float]:
+def process_statistics() -> dict[str, float]:
     """Return the statistics of this process and its total processor time, for benchmarks."""
     found = {n: getattr(spent, n) for n in ("tasks", "loading", "kernels", "computing")}
     return {**found, "process": time.process_time()}
@@ -131,9 +131,9 @@ def run_chunk(
     start = ready = time.perf_counter()
     begun = time.thread_time()
     try:
-        arrays = loaded(chunk, items)
+        arrays = load_chunk(chunk, items)
         ready, begun = time.perf_counter(), time.thread_time()
-        kernel = opened(parcel, large)
+        kernel = open_parcel(parcel, large)
         if given.debug:
             return _evaluate_checked(kernel.graph, given.arrays, arrays, chunk)
         # Tasks run in parallel: BLAS threads would compete with them.
@@ -141,7 +141,7 @@ def run_chunk(
         return found
     except PrimgraphError as error:
         error.origin = (f"in {chunk.label}", *error.origin)
-        raise elsewhere(error) from error.__cause__
+        raise drop_dask_lines(error) from error.__cause__
     finally:
         end = time.perf_counter()
         with spent.lock:
@@ -151,7 +151,7 @@ def run_chunk(
             spent.computing += time.thread_time() - begun
 
 
-def elsewhere(error: PrimgraphError) -> PrimgraphError:
+def drop_dask_lines(error: PrimgraphError) -> PrimgraphError:
     """Remove the executing line from `error`: it is dask's; the client knows the user's line."""
     error.place = None
     return error
@@ -168,11 +168,11 @@ def item_of(found: Sequence[Any], number: int) -> Any:
     return found[number]
 
 
-def loaded(chunk: Chunk, items: Sequence[Any]) -> list[Array]:
+def load_chunk(chunk: Chunk, items: Sequence[Any]) -> list[Array]:
     """Load the arrays of a chunk, and check their types."""
     found = _load_items(chunk, items)
     if chunk.whole:
-        found = opened_whole(found[0])
+        found = concatenate_parts(found[0])
     arrays = [array_of(a) for a in found]
     if chunk.types is not None:
         require_types(chunk, [TensorType(a.shape, a.dtype) for a in arrays])
@@ -191,7 +191,7 @@ def _load_items(chunk: Chunk, items: Sequence[Any]) -> list[Any]:
         ) from error
 
 
-def opened_whole(item: Any) -> list[Any]:
+def concatenate_parts(item: Any) -> list[Any]:
     """Return the arrays of one chunk; those of a bag partition are concatenated."""
     if isinstance(item, Parts):
         listed = [[array_of(a) for a in tree.leaves(part)] for part in item.parts]
@@ -249,15 +249,15 @@ def look(
         if isinstance(item, Parts) and not item.parts:
             return None
         first = item.parts[0] if isinstance(item, Parts) else item
-        found = [np.asarray(a) for a in opened_whole(item)]
+        found = [np.asarray(a) for a in concatenate_parts(item)]
         if any(a.dtype.kind not in "biufc" for a in found):
             kind = type(first).__name__
             raise RunError(f"{chunk.label} has {kind} {first!r:.60}, not an array")
-        found = [array_of(a) for a in opened_whole(item)]
+        found = [array_of(a) for a in concatenate_parts(item)]
     except PrimgraphError as error:
         if chunk.label not in error.message:
             error.origin = (f"in {chunk.label}", *error.origin)
-        raise elsewhere(error) from error.__cause__
+        raise drop_dask_lines(error) from error.__cause__
     return tree.structure(first), [(a.shape, a.dtype.str) for a in found]
 
 

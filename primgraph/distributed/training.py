@@ -15,17 +15,17 @@ from typing import Any, TypeAlias, TypeVar, final
 import numpy as np
 
 from primgraph.base.files import open_regular
-from primgraph.distributed.chunks import fed
+from primgraph.distributed.chunks import split_feed
 from primgraph.distributed.engine import Engine, engine_of
 from primgraph.distributed.kernels import Kernels
 from primgraph.distributed.plans import warn_early
 from primgraph.distributed.summands import step_of_program, sums_of
 from primgraph.distributed.tasks import write_atomically
 from primgraph.errors import ArgumentError, BuildError, LoadError, OptionError, ShapeError
-from primgraph.ir.frontend.signature import applied
+from primgraph.ir.frontend.signature import call_user_function
 from primgraph.operators.variable import Variable
-from primgraph.program.archives import DAMAGE, Members, archived, parsed
-from primgraph.program.compile import compiled
+from primgraph.program.archives import DAMAGE, Members, pack_arrays, parse_json
+from primgraph.program.compile import compile_kernel
 from primgraph.program.program import Program
 from primgraph.training.progress import progress as shown
 
@@ -70,7 +70,7 @@ def fit(
         raise ArgumentError(f"shuffle is an integer from 0 on, not {shuffle!r:.60}")
     trainer = _Trainer(engine_of(client), program, target, data, chunks_per_step, shuffle)
     path = None if checkpoint is None else Path(checkpoint)
-    place = _Place() if path is None else trainer.restored(path)
+    place = _Place() if path is None else trainer.restore_progress(path)
     with shown(progress, epochs, program.name) as advance:
         for loss_before in place.history[:epochs]:
             advance(loss_before)
@@ -78,7 +78,10 @@ def fit(
             trainer.finish_epoch(place, path, every)
             advance(place.history[-1])
             epoch = len(place.history) - 1
-            if callback is not None and applied(callback, epoch, place.history[-1]) is True:
+            if (
+                callback is not None
+                and call_user_function(callback, epoch, place.history[-1]) is True
+            ):
                 break
     return place.history
 
@@ -114,20 +117,20 @@ class _Trainer:
         shuffle: int | None,
     ) -> None:
         self.program, self.engine = program, engine
-        self.data, columns, feed = fed(program, data, engine)
+        self.data, columns, feed = split_feed(program, data, engine)
         if not self.data.total:
             raise ShapeError("there are no rows in the data")
         summand, self.changed = step_of_program(program, loss, columns, feed)
         self.kernels = Kernels(summand, self.data, sums_of)
-        self.used = self.data.used()
+        self.used = self.data.nonempty_chunks()
         self.per_step = chunks_per_step or len(self.used)
         self.shuffle = shuffle
         self.count = 0
         self._order = [summand.names.index(name) for name in self.changed]
         rows = self.data.rows[self.used[0]]
-        drawn = summand.drawn(rows)
+        drawn = summand.graph_for_rows(rows)
         assert drawn.parts.rest is not None
-        self._rest = compiled(drawn.parts.rest)
+        self._rest = compile_kernel(drawn.parts.rest)
         warn_early(self.kernels, engine)
 
     def steps(self, epoch: int) -> list[list[int]]:
@@ -155,7 +158,7 @@ class _Trainer:
         """Take one optimizer step on these chunks; return the loss before it."""
         states = self.states()
         total = sum(self.data.rows[i] for i in numbers)
-        given = self.kernels.given(states, total=total)
+        given = self.kernels.common_arguments(states, total=total)
         sums = self.engine.total(
             "fit",
             lambda: self.kernels.tasks(self.engine, given, numbers),
@@ -189,10 +192,10 @@ class _Trainer:
         }
         arrays = {f"{_STATE}{name}": a for name, a in self.program.state_dict().items()}
         text = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        content = archived({"about": text, **arrays})
+        content = pack_arrays({"about": text, **arrays})
         write_atomically(path, lambda file: file.write(content))
 
-    def restored(self, path: Path) -> _Place:
+    def restore_progress(self, path: Path) -> _Place:
         """Return the progress from the checkpoint, if it exists, and restore the states."""
         if not path.exists():
             if not path.parent.is_dir():
@@ -201,7 +204,7 @@ class _Trainer:
         try:
             with open_regular(path) as file, zipfile.ZipFile(file) as archive:
                 members = Members(archive, _MEMBER, (zipfile.ZIP_STORED,))
-                about = parsed(members.raw("about.npy"))
+                about = parse_json(members.raw("about.npy"))
                 if _require_entry(about, "digest", str) == self.digest:
                     place = self._place(about)
                     self._restore(members)

@@ -14,10 +14,10 @@ from primgraph.eager.derivatives.recording import is_tracked
 from primgraph.eager.inplace.adoption import adopting
 from primgraph.eager.inplace.indexing import with_numbers
 from primgraph.eager.inplace.views import makes_views, share_as_numpy, share_step
-from primgraph.eager.mixed import in_program_of, in_trace_of
-from primgraph.eager.node import Node, given
+from primgraph.eager.mixed import apply_tracing, in_program_of
+from primgraph.eager.node import Node, array_node
 from primgraph.eager.run import compute, debugging, postpone, source_of
-from primgraph.eager.steps import Call, Step, key_of, together, traced
+from primgraph.eager.steps import Call, Step, assemble_result, key_of, trace_call
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import WRITTEN, PrimgraphError
 from primgraph.ir.types import TensorType
@@ -59,7 +59,7 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     """Apply `function`, of variables, to arguments that contain tensors."""
     adoption = adopting.get()
     if adoption is not None:
-        return in_trace_of(adoption, function, args, kwargs)
+        return apply_tracing(adoption, function, args, kwargs)
     if function in _by_masks:
         args = [args[0], *map(with_numbers, args[1:2]), *args[2:]]
         if "index" in kwargs:
@@ -119,7 +119,7 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
             postpone(result)
     if family.writes_through and makes_views(function, family):
         _share_views(results, function, args, kwargs, call)
-    return together(call, results)
+    return assemble_result(call, results)
 
 
 def _share_views(
@@ -229,7 +229,7 @@ def _key_entry(
     if isinstance(argument, Variable):
         return Variable
     if _is_data(function, argument):
-        node = given(np.array(array_of(argument)))
+        node = array_node(np.array(array_of(argument)))
         inputs.append(node)
         return node.type
     return key_of(argument)
@@ -279,14 +279,14 @@ def _is_data(function: Callable[..., Any], argument: Any) -> bool:
 def _trace_call(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], inputs: list[Node]
 ) -> Call:
-    def arranged(variables: Iterator[Variable]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def arrange_arguments(variables: Iterator[Variable]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (
             tuple([_fill_variables(function, a, args, variables) for a in args]),
             {n: _fill_variables(function, a, (), variables) for n, a in kwargs.items()},
         )
 
     try:
-        return traced(function, [n.type for n in inputs], arranged)
+        return trace_call(function, [n.type for n in inputs], arrange_arguments)
     except PrimgraphError as error:
         error.origin = ()
         raise error.located(_origin(inputs)) from None

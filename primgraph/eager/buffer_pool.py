@@ -27,7 +27,7 @@ _TIMES = 64
 
 
 @final
-class Shelf:
+class BufferPool:
     """Pool of arrays that are lent, and reused when nothing else refers to them.
 
     A view of an array holds a reference to it. A lent array belongs to the caller until it drops
@@ -102,4 +102,4 @@ def _counter() -> Callable[[Sequence[Array], int], bool]:
 
 
 _are_alone = _counter()
-shelf = Shelf()
+shelf = BufferPool()

@@ -6,10 +6,10 @@ from typing import Any
 
 from primgraph.eager.tensor import Tensor, tensor
 from primgraph.ir.frontend.dlpack import from_protocol
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 
 
-@checked
+@check_arguments
 def from_dlpack(x: Any, /) -> Tensor:
     """Return a tensor of the elements of an array of another library.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from primgraph.eager.derivatives.reverse import holder_of, recorded
+from primgraph.eager.derivatives.reverse import collect_tape, holder_of
 from primgraph.eager.inplace.adoption import Adoption, adopting
-from primgraph.eager.inplace.shared_storage import label_of, made_state, state_of
+from primgraph.eager.inplace.shared_storage import create_shared_state, label_of, state_of
 from primgraph.eager.node import Node
 from primgraph.eager.run import compute, source_of
 from primgraph.eager.tensor import Tensor
@@ -15,7 +15,7 @@ from primgraph.errors import BuildError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
-from primgraph.operators.call import called, on_handles
+from primgraph.operators.call import called, handle_operator
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable, handles
 from primgraph.program.program import Program, belongs_to_program, program_guard, program_of
@@ -29,12 +29,12 @@ def in_program_of(function: Callable[..., Any], args: Sequence[Any], kwargs: dic
     in traced functions, which have no parameters.
     """
     variable = next(v for v in handles((*args, *kwargs.values())) if isinstance(v, Variable))
-    arguments = [brought(variable, a) for a in args]
-    options = {n: brought(variable, a) for n, a in kwargs.items()}
+    arguments = [replace_tensors(variable, a) for a in args]
+    options = {n: replace_tensors(variable, a) for n, a in kwargs.items()}
     return _handle_operator(function)(*arguments, **options)
 
 
-def in_trace_of(
+def apply_tracing(
     adoption: Adoption[Tensor],
     function: Callable[..., Any],
     args: Sequence[Any],
@@ -56,14 +56,14 @@ def _in_trace(adoption: Adoption[Tensor], argument: Any) -> Any:
 
 def _handle_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the public operator of `function`, or the user's function applied to handles."""
-    return called.get(function) or on_handles(function, users=True)
+    return called.get(function) or handle_operator(function, users=True)
 
 
-def brought(variable: Variable, argument: Any) -> Any:
+def replace_tensors(variable: Variable, argument: Any) -> Any:
     """Replace tensors in `argument` by their variables in the program of `variable`."""
     kind = type(argument)
     if kind is list or kind is tuple:
-        return kind([brought(variable, a) for a in argument])
+        return kind([replace_tensors(variable, a) for a in argument])
     if not isinstance(argument, Tensor):
         return argument
     recorder = variable.recorder
@@ -85,7 +85,7 @@ def adopt_around(outer: Builder, adoption: Adoption[Tensor]) -> None:
         if around is not None and around.builder is outer:
             variable: Any = around.variable(tensor)
         else:
-            variable = lift(brought(Variable(outer, value), tensor))
+            variable = lift(replace_tensors(Variable(outer, value), tensor))
         adoption.builder.captured[variable.value] = value
 
 
@@ -94,7 +94,7 @@ def parameter_of(program: Program, tensor: Tensor) -> Variable:
     known = state_of(tensor, program)
     if known is not None:
         return known
-    return made_state(tensor, program, program.free_name(label_of(tensor) or "weight"))
+    return create_shared_state(tensor, program, program.free_name(label_of(tensor) or "weight"))
 
 
 def _record_tape(program: Program, end: Node) -> Value:
@@ -111,7 +111,7 @@ def _record_tape(program: Program, end: Node) -> Value:
 
     before = builder.source
     try:
-        for node in sorted(recorded([end]), key=lambda n: n.number):
+        for node in sorted(collect_tape([end]), key=lambda n: n.number):
             builder.source = source_of(node)
             if not node.is_leaf and node.step is not None:
                 operands = [value_of(n) for n in node.inputs]

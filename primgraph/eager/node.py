@@ -51,7 +51,7 @@ class Holder(Protocol):
     def showing(self, node: Node) -> list[Call]: ...
 
 
-class Passed(ABC):
+class CustomRuleCall(ABC):
     """A call of a function that has rules of its own for its gradients.
 
     The nodes of its results stand on what it computed, and on its arguments, along which alone
@@ -120,7 +120,7 @@ class Node:
         self.array = array
         self.holder: ref[Holder] | None = None
         self.base: ref[Holder] | None = None
-        self.passed: Passed | None = None
+        self.passed: CustomRuleCall | None = None
         self.number = next(numbers)
 
     @property
@@ -136,7 +136,7 @@ class Node:
         return self.holder is not None and self.holder() is not None
 
 
-def given(array: np.ndarray[Any, Any], tracked: bool = False) -> Node:
+def array_node(array: np.ndarray[Any, Any], tracked: bool = False) -> Node:
     """Return the node of an array that is not modified elsewhere."""
     return Node(TensorType(array.shape, array.dtype), None, (), tracked, None, array)
 
@@ -149,7 +149,7 @@ def forget(node: Node) -> None:
         node.step, node.inputs, node.passed = None, (), None
 
 
-def unknown(roots: Iterable[Node]) -> list[Node]:
+def nodes_to_compute(roots: Iterable[Node]) -> list[Node]:
     """Return the nodes to compute for `roots`, in order: nodes without arrays that they depend on.
 
     A derivative step needs its whole tape, including nodes with known arrays.

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from primgraph.base.user_lines import instruction
 from primgraph.eager.derivatives.recording import is_tracked
-from primgraph.eager.node import Node, given
+from primgraph.eager.node import Node, array_node
 from primgraph.eager.run import compute, debugging
 from primgraph.eager.steps import Step, Traced
 from primgraph.ir.builder import Builder
@@ -17,7 +17,7 @@ from primgraph.ir.params import bits
 _SMALL = 4096
 
 
-def replayed(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
+def replay_graph(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
     """Apply `graph` to `inputs`, and return lazy nodes of its results.
 
     Small constants become inputs, so that graphs that differ in them share a structure.
@@ -28,7 +28,7 @@ def replayed(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
         operands = tuple([known[v] for v in eqn.inputs])
         if not operands and eqn.outputs[0].type.size <= _SMALL:
             found = eqn.op.evaluate((), eqn.kwargs)
-            known.update((v, given(a)) for v, a in zip(eqn.outputs, found, strict=True))
+            known.update((v, array_node(a)) for v, a in zip(eqn.outputs, found, strict=True))
             continue
         for value, step in zip(eqn.outputs, _steps(eqn), strict=True):
             tracked = is_tracked(step, operands)

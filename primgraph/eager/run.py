@@ -13,11 +13,11 @@ from weakref import ref
 import numpy as np
 
 from primgraph.base.user_lines import Source, source_at
-from primgraph.codegen.kernel import Kernel, taken
+from primgraph.codegen.kernel import Kernel, convert_feeds
 from primgraph.eager.buffer_pool import LEAST, shelf
 from primgraph.eager.compilation_log import Compilation, Part, log
-from primgraph.eager.node import MANY, Holder, Node, forget, lock, numbers, unknown
-from primgraph.eager.steps import NOWHERE, Step, evaluated
+from primgraph.eager.node import MANY, Holder, Node, forget, lock, nodes_to_compute, numbers
+from primgraph.eager.steps import NOWHERE, Step, evaluate_graph
 from primgraph.eager.structure_cache import Pattern
 from primgraph.errors import WRITTEN, BoundsError, RunError, run_error
 from primgraph.ir.builder import Builder
@@ -26,7 +26,7 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.primitives.elementwise import stop_gradient
 from primgraph.program.compile import compile_last
 from primgraph.program.finite import check_finite
-from primgraph.transforms.pipeline import optimized
+from primgraph.transforms.pipeline import optimize_graph
 
 Array: TypeAlias = np.ndarray[Any, Any]
 K = TypeVar("K")
@@ -63,10 +63,10 @@ _latest: dict[Step | None, Known] = {}
 
 
 @final
-class _Along(local):
+class _PendingTensors(local):
     """Tensors of this thread to be computed with the next evaluation (`tensors`) or the one after
-    it (`later`), held weakly. `mark` is the node number at the last evaluation, and `looks` counts
-    evaluations."""
+    it (`later`), held weakly. `mark` is the node number at the last evaluation, and
+    `evaluation_count` counts evaluations."""
 
     def __init__(self) -> None:
         self.tensors: dict[int, ref[Holder]] = {}
@@ -75,10 +75,10 @@ class _Along(local):
         self.looks = 0
 
 
-_along = _Along()
+_along = _PendingTensors()
 
 
-def along(tensor: Holder) -> None:
+def add_to_evaluation(tensor: Holder) -> None:
     """Let `tensor` be computed with the next evaluation of this thread.
 
     Tensors changed in place, and gradient sums, live on. Computed later, they would need values
@@ -107,7 +107,7 @@ def postpone(tensor: Holder) -> None:
         _along.later[id(tensor)] = ref(tensor)
 
 
-def looks() -> int:
+def evaluation_count() -> int:
     """Return how many evaluations this thread has run."""
     return _along.looks
 
@@ -140,7 +140,7 @@ def compute(roots: Sequence[Node]) -> None:
 def _compute(roots: Sequence[Node]) -> None:
     with lock:
         begun = _match_last_kernel(roots)
-        nodes = unknown(roots) if begun is None else []
+        nodes = nodes_to_compute(roots) if begun is None else []
         if begun is not None or nodes:
             _along.looks += 1
         if len(nodes) > _LONG and not _are_whole(nodes):
@@ -158,7 +158,7 @@ def _match_last_kernel(roots: Sequence[Node]) -> Begun | None:
     if known is None or debugging.get():
         return None
     kernel, pattern = known
-    found = None if pattern is None else pattern.found(roots)
+    found = None if pattern is None else pattern.match_roots(roots)
     if found is None:
         return None
     leaves, wanted = found
@@ -184,7 +184,7 @@ def _finish(begun: Begun | None) -> None:
 def _run_kernel(kernel: Kernel, arrays: Sequence[Any]) -> list[Array]:
     """Run a kernel; large results are written into arrays from the buffer pool."""
     types = kernel.graph.output_types
-    return kernel.fill(taken(kernel, arrays), shelf.take([types[k] for k in kernel.handed]))
+    return kernel.fill(convert_feeds(kernel, arrays), shelf.take([types[k] for k in kernel.handed]))
 
 
 def _pieces(nodes: list[Node], roots: Sequence[Node]) -> list[tuple[list[Node], list[Node]]]:
@@ -205,7 +205,7 @@ def _blame(wanted: Sequence[Node]) -> None:
     A kernel knows the lines of the structure that it was compiled for; these may differ.
     """
     with lock:
-        nodes = unknown(wanted)
+        nodes = nodes_to_compute(wanted)
     known: dict[Node, Array] = {}
     with np.errstate(all="ignore"):
         for node in nodes:
@@ -240,9 +240,9 @@ def _prepare_kernel(nodes: list[Node], roots: Sequence[Node]) -> Begun | None:
         if digest not in _seen:
             _add(_seen, digest, None, _MOST_SEEN)
             if _are_whole(nodes):
-                graph = optimized(graph_of(nodes, leaves, wanted))
+                graph = optimize_graph(graph_of(nodes, leaves, wanted))
                 try:
-                    found = evaluated(graph, arrays)  # type: ignore[arg-type]
+                    found = evaluate_graph(graph, arrays)  # type: ignore[arg-type]
                 except (IndexError, RunError):
                     _blame(wanted)
                     raise

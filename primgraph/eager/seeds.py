@@ -12,14 +12,14 @@ import numpy as np
 
 from primgraph.base.locks import make_lock
 from primgraph.eager.inplace.adoption import adopting
-from primgraph.eager.node import Node, given
+from primgraph.eager.node import Node, array_node
 from primgraph.eager.tensor import Tensor
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.types import INT64, TensorType
 
 
 @final
-class _Seeded:
+class _SeedStreams:
     """Streams from one seed: a sequence of keys, and a generator for each parameter."""
 
     def __init__(self, seed: int) -> None:
@@ -42,16 +42,16 @@ class _Seeded:
         first = self._generator(zlib.crc32(b"random_counter")).uniform(0.0, 2.0**62)
         return count(int(first) + 1)
 
-    def reserved(self) -> Callable[[], np.random.Generator]:
+    def reserve_generator(self) -> Callable[[], np.random.Generator]:
         return partial(self._generator, next(self._parameters))
 
 
 _KEY = TensorType((), INT64)
 _LOCK = make_lock()
-_seeded: list[_Seeded] = [_Seeded(0)]
+_seeded: list[_SeedStreams] = [_SeedStreams(0)]
 
 
-@checked
+@check_arguments
 def seed(seed: int) -> None:
     """Set the seed of eager random numbers: initial values of layers, and dropout masks.
 
@@ -62,7 +62,7 @@ def seed(seed: int) -> None:
     >>> pg.seed(0)
     >>> layer = pg.nn.Linear(2, 1)
     """
-    _seeded[0] = _Seeded(int(seed))
+    _seeded[0] = _SeedStreams(int(seed))
 
 
 def next_key() -> Tensor:
@@ -72,7 +72,7 @@ def next_key() -> Tensor:
     """
     if adopting.get() is not None:
         return _Keys()
-    return Tensor(given(np.array(_seeded[0].next_key(), np.int64)))
+    return Tensor(array_node(np.array(_seeded[0].next_key(), np.int64)))
 
 
 @final
@@ -84,7 +84,7 @@ class _Keys(Tensor):
     family = Tensor
 
     def __init__(self) -> None:
-        super().__init__(given(np.zeros((), np.int64)))
+        super().__init__(array_node(np.zeros((), np.int64)))
 
     @property
     def type(self) -> TensorType:
@@ -92,13 +92,13 @@ class _Keys(Tensor):
 
     @property
     def node(self) -> Node:
-        return given(np.array(_seeded[0].next_key(), np.int64))
+        return array_node(np.array(_seeded[0].next_key(), np.int64))
 
     @node.setter
     def node(self, node: Node) -> None:
         """Ignore the first key, which is never read."""
 
 
-def reserved() -> Callable[[], np.random.Generator]:
+def reserve_generator() -> Callable[[], np.random.Generator]:
     """Return a function that returns the generator of the next parameter's initial value."""
-    return _seeded[0].reserved()
+    return _seeded[0].reserve_generator()

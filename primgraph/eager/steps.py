@@ -15,14 +15,14 @@ from primgraph.codegen.cards.table import CARDS
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_open
-from primgraph.ir.frontend.containers import Tree, put_together, taken_apart
+from primgraph.ir.frontend.containers import Tree, flatten_value, unflatten_value
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import bits, freeze
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import TensorType
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import compiled
+from primgraph.program.compile import compile_kernel
 from primgraph.transforms.loops.stacks import fills
 
 Arrays: TypeAlias = Sequence[np.ndarray[Any, Any]]
@@ -77,7 +77,7 @@ class Traced(Step):
 
     def __init__(self, graph: Graph) -> None:
         (output,) = graph.outputs
-        super().__init__(output.type, reaching(graph)[0], self, 0)
+        super().__init__(output.type, differentiable_inputs(graph)[0], self, 0)
         self.graph = graph
         slots = {v: i for i, v in enumerate(graph.inputs)}
         self._operations = []
@@ -171,14 +171,14 @@ def _step_function(eqn: Equation) -> Callable[..., Any]:
 def _kernel(eqn: Equation) -> Callable[..., Any]:
     builder = Builder(eqn.op.name, source=eqn.source or NOWHERE)
     operands = tuple([builder.input(v.type) for v in eqn.inputs])
-    kernel = compiled(builder.graph(builder.copy(eqn, operands)))
+    kernel = compile_kernel(builder.graph(builder.copy(eqn, operands)))
     return kernel if eqn.op.multiple else lambda *arrays: kernel(*arrays)[0]
 
 
-def evaluated(graph: Graph, arrays: Arrays) -> list[np.ndarray[Any, Any]]:
+def evaluate_graph(graph: Graph, arrays: Arrays) -> list[np.ndarray[Any, Any]]:
     """Evaluate a graph equation by equation; with growing stacks, by one kernel."""
     if any(fills(eqn) for eqn in graph.body):
-        return [np.array(found) for found in compiled(graph)(*arrays)]
+        return [np.array(found) for found in compile_kernel(graph)(*arrays)]
     known = dict(zip(graph.inputs, arrays, strict=True))
     with np.errstate(all="ignore"):
         for eqn in graph.body:
@@ -190,7 +190,7 @@ def evaluated(graph: Graph, arrays: Arrays) -> list[np.ndarray[Any, Any]]:
     return [np.array(known[v]) for v in graph.outputs]
 
 
-def reaching(graph: Graph) -> list[tuple[int, ...]]:
+def differentiable_inputs(graph: Graph) -> list[tuple[int, ...]]:
     """Return, for each output, the inputs that it depends on differentiably."""
     known: dict[Value, int] = {v: 1 << i for i, v in enumerate(graph.inputs) if v.type.is_inexact}
     for eqn in graph.body:
@@ -236,16 +236,16 @@ def as_argument(type: TensorType) -> Step:
 @lru_cache(maxsize=4096)
 def constant(type: TensorType) -> Step:
     """Return the identity step that stops derivatives."""
-    return traced(functions["stop_gradient"], [type], lambda one: (tuple(one), {})).steps[0]
+    return trace_call(functions["stop_gradient"], [type], lambda one: (tuple(one), {})).steps[0]
 
 
 @lru_cache(maxsize=4096)
 def sum_of_two(type: TensorType) -> Step:
     """Return the step that adds two arrays of a type."""
-    return traced(functions["add"], [type, type], lambda both: (tuple(both), {})).steps[0]
+    return trace_call(functions["add"], [type, type], lambda both: (tuple(both), {})).steps[0]
 
 
-def traced(
+def trace_call(
     function: Callable[..., Any],
     types: Sequence[TensorType],
     call: Callable[[Iterator[Variable]], tuple[tuple[Any, ...], dict[str, Any]]],
@@ -258,13 +258,13 @@ def traced(
         result = function(*args, **kwargs)
     if isinstance(result, Variable):
         return Call([Traced(builder.part(inputs, [result.value]))], None)
-    tree, leaves = taken_apart(result, lambda item: isinstance(item, Variable))
+    tree, leaves = flatten_value(result, lambda item: isinstance(item, Variable))
     return Call([Traced(builder.part(inputs, [v.value])) for v in leaves], tree)
 
 
-def together(call: Call, results: list[Any]) -> Any:
+def assemble_result(call: Call, results: list[Any]) -> Any:
     """Return the result of the call with these leaves."""
-    return results[0] if call.tree is None else put_together(call.tree, iter(results))
+    return results[0] if call.tree is None else unflatten_value(call.tree, iter(results))
 
 
 def key_of(value: Any) -> Hashable:

@@ -69,7 +69,7 @@ class Pattern:
         self._leaves = [places[n] for n in leaves]
         self._wanted = [places[n] for n in wanted]
 
-    def found(self, roots: Sequence[Node]) -> tuple[list[Node], list[Node]] | None:
+    def match_roots(self, roots: Sequence[Node]) -> tuple[list[Node], list[Node]] | None:
         """Return the nodes for leaves and wanted results if `roots` match this structure, else
         None.
 

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from primgraph.eager.array_elements import elements_of
 from primgraph.eager.derivatives import recording
-from primgraph.eager.derivatives.backward import backward, listed
+from primgraph.eager.derivatives.backward import backward, list_tensors
 from primgraph.eager.derivatives.differentiable import Differentiable
 from primgraph.eager.inplace.in_place import change, set_elements
 from primgraph.eager.inplace.indexing import elements_at
 from primgraph.eager.inplace.views import View, share_all, share_part
-from primgraph.eager.node import given
+from primgraph.eager.node import array_node
 from primgraph.eager.run import compute, source_of
 from primgraph.errors import ArgumentError, BuildError, DTypeError
 from primgraph.ir.frontend.html_tables import facts
@@ -176,7 +176,7 @@ class Tensor(Differentiable["Tensor"]):
 
     def fill_(self, number: float) -> Self:
         """Set all elements to `number`."""
-        return change(self, Tensor(given(np.full(self.shape, number, self.dtype))))
+        return change(self, Tensor(array_node(np.full(self.shape, number, self.dtype))))
 
     def fill(self, value: Any) -> None:
         """Set all elements to `value`, like `numpy.ndarray.fill`."""
@@ -217,7 +217,7 @@ class Tensor(Differentiable["Tensor"]):
         if self.size != 1:
             raise ArgumentError(
                 f"the truth of {self.type} is ambiguous: it has {self.size} elements",
-                hint=f"{advice.on_truth()}; pg.any(x) and pg.all(x) have one element",
+                hint=f"{advice.hint_truth_value()}; pg.any(x) and pg.all(x) have one element",
             )
         return bool(self._array().item())
 
@@ -228,7 +228,7 @@ class Tensor(Differentiable["Tensor"]):
         if self.size != 1:
             raise ArgumentError(
                 f"a tensor of one element can become a number, and this is {self.type}",
-                hint=advice.on_number(array_functions(), "x.numpy() has all elements"),
+                hint=advice.hint_number(array_functions(), "x.numpy() has all elements"),
             )
         return float(self.item())
 
@@ -363,7 +363,7 @@ def _elements(argument: Any) -> Any:
 
 
 def _rebuild_tensor(kind: type[Tensor], array: npt.NDArray[Any], tracked: bool) -> Tensor:
-    return kind(given(np.array(array), tracked))
+    return kind(array_node(np.array(array), tracked))
 
 
 Tensor.family = Tensor.plain = Tensor
@@ -376,7 +376,7 @@ def tensors_in(given: Any) -> list[Tensor]:
 
     Raises `ArgumentError` for all else.
     """
-    found: list[Any] = listed(given)
+    found: list[Any] = list_tensors(given)
     return found
 
 
@@ -411,11 +411,11 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     if not isinstance(requires_grad, bool):
         raise ArgumentError(f"requires_grad is True or False, not {requires_grad!r:.60}")
     if type(data) is np.ndarray and dtype is None and not requires_grad and data.dtype in _PLAIN:
-        return Tensor(given(data.copy()))
+        return Tensor(array_node(data.copy()))
     array = elements_of(data._array() if isinstance(data, Tensor) else data, dtype)
     if requires_grad and array.dtype.kind not in "fc":
         raise DTypeError(
             f"only floats have derivatives, and this tensor is of {array.dtype}",
             hint="give dtype='float64', or leave out requires_grad",
         )
-    return Tensor(given(np.array(array), requires_grad))
+    return Tensor(array_node(np.array(array), requires_grad))

@@ -18,15 +18,15 @@ from primgraph.eager.derivatives.other_modes import argument, graph_between
 from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, CheckError, FeedError, InternalError, OptionError
-from primgraph.inspect.complex_step import STEP, evaluate, knows, widened
+from primgraph.inspect.complex_step import STEP, evaluate, knows, widen_floats
 from primgraph.ir.builder import Builder
-from primgraph.ir.frontend.signature import applied, checked_late
+from primgraph.ir.frontend.signature import call_user_function, checked_late
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE
-from primgraph.ir.sizes import fitted
-from primgraph.ir.slices import without_formal
+from primgraph.ir.sizes import fit_to_arrays
+from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import FLOAT64, Shape
 from primgraph.primitives.parts import complex_, imag, real
 from primgraph.program.program import Program
@@ -86,11 +86,11 @@ def check_grads(
     graph, arrays = _graph_of(function, inputs)
     # A seed unlikely to be used for the inputs: directions equal to them detect less.
     rng = np.random.default_rng(_SEED)
-    levels = [Level.of(graph, arrays)]
+    levels = [Level.from_graph(graph, arrays)]
     for number in range(1, order + 1):
         following: list[Level] = []
         for level in levels:
-            following += level.checked(number, chosen, rng)
+            following += level.check_derivatives(number, chosen, rng)
         levels = following
 
 
@@ -107,11 +107,11 @@ def _graph_of(
         if missing:
             raise FeedError(f"check_grads: missing {', '.join(map(repr, missing))}")
         arrays = [np.asarray(known[v.hint]) for v in graph.inputs]
-        return fitted(graph, arrays), arrays
+        return fit_to_arrays(graph, arrays), arrays
     listed = inputs if isinstance(inputs, list | tuple) else [inputs]
     if isinstance(function, Graph):
         arrays = [np.asarray(a) for a in function.in_order(listed, {})]
-        return fitted(function, arrays), arrays
+        return fit_to_arrays(function, arrays), arrays
     if not callable(function):
         raise ArgumentError(
             f"check_grads takes a function, graph or program, not {type(function).__name__}"
@@ -134,7 +134,7 @@ def _record_function(
     nodes = [argument(t.node) if t.type.is_inexact else t.node for t in given]
     called = [t.family(n) for t, n in zip(given, nodes, strict=True)]
     with recording.enable_grad():
-        result = applied(function, *tree.unflatten(structure, called))
+        result = call_user_function(function, *tree.unflatten(structure, called))
     outputs = [as_tensor(leaf).node for leaf in tree.leaves(result)]
     graph, used = graph_between(nodes, outputs)
     names = parameter_names(function, len(inputs))
@@ -159,12 +159,12 @@ class Level:
     modes: tuple[str, ...] = ()
 
     @staticmethod
-    def of(graph: Graph, arrays: Sequence[Array]) -> Level:
+    def from_graph(graph: Graph, arrays: Sequence[Array]) -> Level:
         lowered = lower(graph)
         kept = dead_code(lowered.with_outputs(v for v in lowered.outputs if v.type.is_inexact))
         if len(arrays) != len(kept.inputs):
             raise FeedError(f"{graph.name} takes {len(kept.inputs)} arrays, {len(arrays)} given")
-        wide = in_parts(widened(kept))
+        wide = split_complex(widen_floats(kept))
         # A real array fed for a complex input has no imaginary part.
         types = [v.type for v in kept.inputs]
         given = [np.asarray(a, t.dtype if t.is_complex else None)
@@ -176,7 +176,9 @@ class Level:
             )
         return Level(wide, parts_of(given), wrt)
 
-    def checked(self, order: int, modes: tuple[str, ...], rng: np.random.Generator) -> list[Level]:
+    def check_derivatives(
+        self, order: int, modes: tuple[str, ...], rng: np.random.Generator
+    ) -> list[Level]:
         """Check the derivatives of this level; return the next levels to differentiate."""
         jvp = self._linear("tangent") if "forward" in modes else None
         linear = jvp
@@ -184,7 +186,7 @@ class Level:
             linear = self._linear("cotangent")
         count = len(self.graph.inputs)
         vjp = transpose(linear, range(count, count + len(self.wrt)))
-        values, known, source, limits = self.expected()
+        values, known, source, limits = self.expected_jacobian()
         v = [rng.standard_normal(self.graph.inputs[i].shape) for i in self.wrt]
         u = [rng.standard_normal(o.shape) for o in self.graph.outputs]
         if jvp is not None:
@@ -205,7 +207,7 @@ class Level:
         jvp = linearize(self.graph, self.wrt, role=role)
         return dead_code(jvp.with_outputs(jvp.outputs[len(self.graph.outputs) :]))
 
-    def expected(self) -> tuple[float, list[Array], str, list[Array]]:
+    def expected_jacobian(self) -> tuple[float, list[Array], str, list[Array]]:
         """Return the largest value, the Jacobian by each input, the method that found these, and
         their tolerances."""
         values, known, source, slack = self._independent()
@@ -250,16 +252,16 @@ class Level:
         """Return the differences by one element, of what `_stops_as_inputs` returns."""
         array = np.asarray(self.arrays[place], np.float64)
 
-        def at(shift: float) -> list[Array]:
+        def evaluate_at(shift: float) -> list[Array]:
             moved = array.copy()
             moved.reshape(-1)[element] += shift
             return interpret(graph, *(moved if i == place else a for i, a in enumerate(arrays)))
 
-        return richardson(at, float(array.reshape(-1)[element]))
+        return richardson(evaluate_at, float(array.reshape(-1)[element]))
 
     def _stops_as_inputs(self) -> tuple[Graph, list[Array]]:
         """Return the graph with results of `stop_gradient` as inputs, and arrays for all inputs."""
-        plain = without_formal(self.graph)
+        plain = drop_formal(self.graph)
         # A constant that stands where a primitive has no derivative is part of its formula, such as
         # the sum of squares of `root_of_squares`, and not a user's constant.
         formulas = {
@@ -286,7 +288,7 @@ class Level:
                 results = interpret(jvp, *self.arrays, *tangents)
                 found = np.concatenate([a.reshape(-1) for a in results])
                 expected = known[number][:, element]
-                bad = differing(found, expected, limits[number][:, element])
+                bad = first_difference(found, expected, limits[number][:, element])
                 if bad is not None:
                     pair = float(found[bad]), float(expected[bad])
                     self._fail(order, "forward", place, element, pair, source, bad)
@@ -306,7 +308,7 @@ class Level:
             found = results[number].reshape(-1)
             with np.errstate(all="ignore"):
                 expected = weights @ known[number]
-                bad = differing(found, expected, np.abs(weights) @ limits[number])
+                bad = first_difference(found, expected, np.abs(weights) @ limits[number])
             if bad is not None:
                 pair = float(found[bad]), float(expected[bad])
                 self._fail(order, "reverse", place, bad, pair, source)
@@ -335,7 +337,7 @@ class Level:
             limit = _BY_ROUNDING * (np.sum(np.abs(left)) + np.sum(np.abs(right)))
             limit += _BY_COMPLEX_STEP[1] * sizes
             pair = float(np.sum(left)), float(np.sum(right))
-        if differing(np.array(pair[:1]), np.array(pair[1:]), np.array([limit])) is not None:
+        if first_difference(np.array(pair[:1]), np.array(pair[1:]), np.array([limit])) is not None:
             raise CheckError(
                 f"{self._title(order)}: forward and reverse mode are not each other's transposes: "
                 f"<u, J v> is {pair[0]!r}, <J' u, v> is {pair[1]!r}"
@@ -383,7 +385,7 @@ def richardson(at: Callable[[float], list[Array]], place: float) -> list[Array]:
         ]
 
 
-def in_parts(graph: Graph, seeds: int | None = None) -> Graph:
+def split_complex(graph: Graph, seeds: int | None = None) -> Graph:
     """Return `graph` as a function between real and imaginary parts.
 
     Inputs from number `seeds` on are cotangents, and so are the outputs: paired with tangents by
@@ -436,7 +438,7 @@ def _limit(columns: Array, values: float, slack: tuple[float, float]) -> Array:
     return np.full(columns.shape, slack[0] * largest + slack[1] * values)
 
 
-def differing(found: Array, expected: Array, limit: Array) -> int | None:
+def first_difference(found: Array, expected: Array, limit: Array) -> int | None:
     """Return the first index where the numbers differ by more than `limit`; NaN equals NaN."""
     with np.errstate(all="ignore"):
         same = (found == expected) | (np.isnan(found) & np.isnan(expected))

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.base.user_lines import declared
+from primgraph.base.user_lines import definition_line
 from primgraph.custom.function import Function
 from primgraph.custom.static import is_operand
 from primgraph.custom.traced import TracedCall, TracedSlope
 from primgraph.eager.derivatives.backward import grad
-from primgraph.eager.node import given
+from primgraph.eager.node import array_node
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import WRITTEN, ArgumentError, CheckError
-from primgraph.inspect.check import Array, Level, differing, in_parts, richardson
-from primgraph.inspect.complex_step import widened
+from primgraph.inspect.check import Array, Level, first_difference, richardson, split_complex
+from primgraph.inspect.complex_step import widen_floats
 from primgraph.ir.builder import Builder
-from primgraph.ir.frontend.containers import taken_apart
+from primgraph.ir.frontend.containers import flatten_value
 from primgraph.ir.frontend.signature import UNFIT, checked_late
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
@@ -89,7 +89,7 @@ def _check_on_tensors(call: Callable[..., Any], args: Sequence[Any], error: Exce
     """
     rng = np.random.default_rng(_SEED)
     wide = [np.asarray(a, _widest(a)) if _is_float(a) else a for a in args]
-    tensors: list[Any] = [Tensor(given(a, tracked=True)) if _is_float(a) else a for a in wide]
+    tensors: list[Any] = [Tensor(array_node(a, tracked=True)) if _is_float(a) else a for a in wide]
     try:
         results = _floats(call(*tensors))
     except UNFIT:
@@ -102,14 +102,14 @@ def _check_on_tensors(call: Callable[..., Any], args: Sequence[Any], error: Exce
     found = grad(
         [results[i] for i in ends],
         [tensors[i] for i in places],
-        [Tensor(given(u[i])) for i in ends],
+        [Tensor(array_node(u[i])) for i in ends],
         materialize_grads=True,
     )
     for place, gradient in zip(places, found, strict=True):
         assert gradient is not None
         mine, expected = gradient.numpy().reshape(-1), _slopes(call, wide, u, place)
         largest = float(np.max(np.abs(expected), initial=1.0))
-        bad = differing(mine, expected, np.full(mine.size, _BY_DIFFERENCES * largest))
+        bad = first_difference(mine, expected, np.full(mine.size, _BY_DIFFERENCES * largest))
         if bad is not None:
             raise CheckError(
                 f"the derivative by argument {place} at element {bad} is {mine[bad].item()!r} on "
@@ -123,18 +123,20 @@ def _slopes(call: Callable[..., Any], args: Sequence[Any], u: Sequence[Array], p
     For complex elements: the derivative by the real part, minus i times that by the imaginary part.
     """
 
-    def at(element: int, shift: float, along: complex = 1.0) -> list[Array]:
+    def evaluate_at(element: int, shift: float, along: complex = 1.0) -> list[Array]:
         moved = [np.array(a) if _is_float(a) else a for a in args]
         moved[place].reshape(-1)[element] += shift * along
-        values = _floats(call(*[Tensor(given(a)) if _is_float(a) else a for a in moved]))
+        values = _floats(call(*[Tensor(array_node(a)) if _is_float(a) else a for a in moved]))
         products = [np.real(v.numpy() * a).sum() for v, a in zip(values, u, strict=True)]
         return [np.array(products).sum()]
 
     flat = args[place].reshape(-1)
-    found = [richardson(partial(at, k), float(x.real))[0] for k, x in enumerate(flat)]
+    found = [richardson(partial(evaluate_at, k), float(x.real))[0] for k, x in enumerate(flat)]
     if flat.dtype.kind != "c":
         return np.array(found)
-    turned = [richardson(partial(at, k, along=1j), float(x.imag))[0] for k, x in enumerate(flat)]
+    turned = [
+        richardson(partial(evaluate_at, k, along=1j), float(x.imag))[0] for k, x in enumerate(flat)
+    ]
     return np.array(found) - 1j * np.array(turned)
 
 
@@ -154,7 +156,7 @@ def _draw_array(rng: np.random.Generator, shape: Any, dtype: np.dtype[Any]) -> A
 
 def _floats(found: Any) -> list[Tensor]:
     """Return the float tensors in the result of a function."""
-    _, leaves = taken_apart(found, lambda item: isinstance(item, Tensor))
+    _, leaves = flatten_value(found, lambda item: isinstance(item, Tensor))
     return [t for t in leaves if isinstance(t, Tensor) and t.dtype.kind in "fc"]
 
 
@@ -170,15 +172,17 @@ def _check(call: TracedCall, arrays: Sequence[Array]) -> None:
     closure, arrays = arrays[count:], arrays[:count]
     body = _bind_constants(lower(call.body()), count, closure)
     plain = dead_code(body.with_outputs(body.outputs[i] for i in call.floats))
-    level = Level.of(plain, arrays)
-    values, known, source, limits = level.expected()
+    level = Level.from_graph(plain, arrays)
+    values, known, source, limits = level.expected_jacobian()
     rng = np.random.default_rng(_SEED)
     u = [rng.standard_normal(v.shape) for v in level.graph.outputs]
     v = [rng.standard_normal(level.graph.inputs[i].shape) for i in level.wrt]
     push, pull = (
         None
         if graph is None
-        else in_parts(widened(_with_results(plain, _bind_constants(graph, count, closure))), seeds)
+        else split_complex(
+            widen_floats(_with_results(plain, _bind_constants(graph, count, closure))), seeds
+        )
         for graph, seeds in zip(TracedSlope(call).rules(), (None, count), strict=True)
     )
     if push is not None:
@@ -191,7 +195,7 @@ def _check(call: TracedCall, arrays: Sequence[Array]) -> None:
     if push is not None and pull is not None:
         with _Naming(call, definition.pulls):
             level.check_adjoint(1, push, pull, u, v, values)
-    for rule, graph in call.noted():
+    for rule, graph in call.returned_graphs():
         with _Naming(call, rule):
             _check_value(body, _bind_constants(lower(graph), count, closure), arrays)
 
@@ -223,7 +227,7 @@ def _check_value(body: Graph, claimed: Graph, arrays: Sequence[Array]) -> None:
     for number, (found, expected) in enumerate(pairs):
         slack = 64 * np.finfo(found.dtype).eps if found.dtype.kind in "fc" else 0.0
         limit = np.full(expected.size, slack * float(np.max(np.abs(expected), initial=0.0)))
-        place = differing(found.reshape(-1), expected.reshape(-1), limit)
+        place = first_difference(found.reshape(-1), expected.reshape(-1), limit)
         if place is not None:
             pair = found.reshape(-1)[place].item(), expected.reshape(-1)[place].item()
             raise CheckError(
@@ -242,7 +246,7 @@ class _Naming:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, CheckError):
-            source = None if self._rule is None else declared(self._rule)
+            source = None if self._rule is None else definition_line(self._rule)
             origin = [] if source is None else [f"{WRITTEN}  {source}   {source.text}"]
             hint = (
                 "at a kink differences need not agree: choose arrays off it" if error.hint else ""

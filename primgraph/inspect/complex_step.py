@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.cards.special_functions.gamma import stepped
+from primgraph.codegen.cards.special_functions.gamma import jvp_complex_step
 from primgraph.codegen.cards.spelling.complex_step import ANALYTIC, ComplexStep
 from primgraph.codegen.cards.table import CARDS
-from primgraph.inspect.trips import is_walked, walked
+from primgraph.inspect.trips import is_walked, run_bodies
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
@@ -32,7 +32,7 @@ STEP = 1e-30
 STEEPEST = 1e4
 
 # A primitive without generated code whose own derivative belongs to no computed value.
-_IMPLICIT: dict[Op, ComplexStep] = {as_gamma_of: stepped(as_gamma_of)}
+_IMPLICIT: dict[Op, ComplexStep] = {as_gamma_of: jvp_complex_step(as_gamma_of)}
 
 
 def is_known(op: Op) -> bool:
@@ -55,7 +55,7 @@ def wide_type(type: TensorType) -> TensorType:
 
 def wide_params(eqn: Equation) -> dict[str, Any]:
     """Return the parameters of `eqn` with all float dtypes as float64, in bodies too."""
-    params = map_bodies(eqn, widened).kwargs
+    params = map_bodies(eqn, widen_floats).kwargs
     if "dtype" in params and params["dtype"].kind == "f":
         params["dtype"] = FLOAT64
     elif "dtype" in params and params["dtype"].kind == "c":
@@ -68,7 +68,7 @@ def wide_params(eqn: Equation) -> dict[str, Any]:
     return params
 
 
-def widened(graph: Graph) -> Graph:
+def widen_floats(graph: Graph) -> Graph:
     """Return the graph with all floats as float64."""
     builder = Builder(graph.name)
     moved = {v: builder.input(wide_type(v.type), v.hint) for v in graph.inputs}
@@ -112,7 +112,9 @@ def apply(
     """Evaluate one equation, and return whether it is differentiable at `inputs`."""
     with np.errstate(all="ignore"):
         if isinstance(eqn.op, Operator):
-            builder, result = eqn.op.traced(tuple(v.type for v in eqn.inputs), eqn.kwargs)
+            builder, result = eqn.op.trace_decomposition(
+                tuple(v.type for v in eqn.inputs), eqn.kwargs
+            )
             inner = builder.graph([result.value])
             tangents = [np.imag(x) / STEP for x in inputs]
             known, smooth = evaluate(inner, [np.real(x) for x in inputs], tangents)
@@ -145,7 +147,7 @@ def _evaluate_bodies(
         all_smooth = all_smooth and smooth
         return [known[v] for v in body.outputs]
 
-    return walked(eqn, inputs, run), all_smooth
+    return run_bodies(eqn, inputs, run), all_smooth
 
 
 def _results(

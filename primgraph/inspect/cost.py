@@ -15,7 +15,7 @@ from primgraph.codegen.plan.storage.memory_use import call_bytes, kept_bytes, li
 from primgraph.codegen.run.threads import get_num_threads
 from primgraph.errors import ArgumentError
 from primgraph.inspect.residuals import residual_bytes
-from primgraph.ir.dims import extent_at, names_in, of_one_trip
+from primgraph.ir.dims import extent_at, names_in, single_row_size
 from primgraph.ir.frontend.html_tables import ROWS, Row, Sheet, Tabled
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph
@@ -313,7 +313,7 @@ def line_of(eqn: Equation) -> Source | None:
     source = eqn.source
     if source is None or source.file == NOWHERE.file:
         return None
-    return source.written
+    return source.drop_marks
 
 
 def works(graph: Graph) -> tuple[Work, ...]:
@@ -333,7 +333,7 @@ def _works(graph: Graph, plan: Schedule) -> tuple[Work, ...]:
         read = dict.fromkeys(step.inputs, 0)
         for value in read:
             read[value] = elements[value] * plan.types[value].dtype.itemsize
-        written = sum(of_one_trip(t.nbytes) for t in step.results)
+        written = sum(single_row_size(t.nbytes) for t in step.results)
         for i, value in enumerate(step.inputs):
             shown = step.eqn.dependence(0, i)
             if isinstance(shown, IndexMap) and any(isinstance(p, Lookup) for p in shown.operand):
@@ -344,10 +344,10 @@ def _works(graph: Graph, plan: Schedule) -> tuple[Work, ...]:
 
 def _different_elements(plan: Schedule) -> list[int]:
     """Return the number of distinct elements of each value in memory."""
-    count = [of_one_trip(t.size) for t in plan.types]
+    count = [single_row_size(t.size) for t in plan.types]
     for step in plan.steps:
         if step.op.literal:
-            count[step.outputs[0]] = of_one_trip(prod(stored_shape(step)))
+            count[step.outputs[0]] = single_row_size(prod(stored_shape(step)))
         else:
             for value in step.outputs:
                 if plan.is_view(value):

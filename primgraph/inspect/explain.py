@@ -21,7 +21,7 @@ from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import full_value
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.operators.variable import Variable
-from primgraph.program.finite import Walk, spread
+from primgraph.program.finite import Walk, format_range
 from primgraph.program.inputs import check_names, input_values
 from primgraph.program.program import Program, program_of
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
@@ -119,10 +119,10 @@ def explain(y: Variable, x: Variable, feed: Mapping[str, Any] | None = None) -> 
     for name, given in (("y", y), ("x", x)):
         if not isinstance(given, Variable):
             raise ArgumentError(f"explain: {name} is a variable, not {given!r:.80}")
-    request = Request.of("explain", [y], [x])
+    request = Request.from_variables("explain", [y], [x])
     search = _Search(request)
     kind, title, reasons = search.verdict()
-    at_feed = () if feed is None else tuple(search.at(feed))
+    at_feed = () if feed is None else tuple(search.describe_gradient(feed))
     paths, equations = search.ways() if kind in ("present", "zero") else (0, 0)
     if kind == "present":
         ways = "1 way leads" if paths == 1 else f"{paths:,} ways lead"
@@ -249,7 +249,7 @@ class _Search:
         ]
         return self.active.get(self.end, 0), len(through)
 
-    def at(self, feed: Mapping[str, Any]) -> list[str]:
+    def describe_gradient(self, feed: Mapping[str, Any]) -> list[str]:
         """Describe the gradient at `feed`, and the equation that made it NaN or zero."""
         path = self.request.path
         if not path.wrt:
@@ -264,7 +264,7 @@ class _Search:
         zeros = gradient.size - int(np.count_nonzero(gradient))
         if zeros < gradient.size or not zeros:
             some = f", {zeros} of {gradient.size} elements are zero" if zeros else ""
-            return [f"at the feed: it is {spread(gradient)}{some}"]
+            return [f"at the feed: it is {format_range(gradient)}{some}"]
         return ["at the feed: all of it is zero", *_describe_vanishing(walk, vjp.inputs[-1])]
 
     def _values(self, values: Sequence[Value], feed: Mapping[str, Any]) -> list[Array]:

@@ -16,14 +16,14 @@ import numpy as np
 from primgraph.base.user_lines import Source
 from primgraph.codegen import Kernel
 from primgraph.codegen.run.feeds import as_feed
-from primgraph.codegen.run.threads import alone
+from primgraph.codegen.run.threads import single_threaded
 from primgraph.errors import ArgumentError
 from primgraph.inspect.cost import Work, kernel_of, line_of, refuse_fetches, works
 from primgraph.ir.frontend.html_tables import ROWS, Row, Sheet, Tabled
 from primgraph.ir.frontend.signature import checked_late, checked_methods
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.sizes import fitted
-from primgraph.program.compile import compiled
+from primgraph.ir.sizes import fit_to_arrays
+from primgraph.program.compile import compile_kernel
 from primgraph.program.program import Program
 from primgraph.program.run import Executor, Fetch
 from primgraph.program.scope import Scope
@@ -31,7 +31,7 @@ from primgraph.tables import percent, place_of, quantity, table
 from primgraph.view.formats.page import page
 from primgraph.view.formats.svg import to_svg
 from primgraph.view.picture import picture_of
-from primgraph.view.steps import as_built
+from primgraph.view.steps import single_step
 
 _SHOWN = 15
 _HEAD = ("time", "share", "calls", "moved", "flops", "GB/s", "Gflop/s")
@@ -51,7 +51,7 @@ class Spent(NamedTuple):
     seconds: float
     work: Work
 
-    def joined(self, other: Spent) -> Spent:
+    def add_spent(self, other: Spent) -> Spent:
         return Spent(self.calls + other.calls, self.seconds + other.seconds, self.work + other.work)
 
     def data(self, total: float) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class Profile(Tabled):
 
         Its cards show the time of each equation, and its range if requested.
         """
-        return page([as_built(self.graph, self.times, self.ranges)])
+        return page([single_step(self.graph, self.times, self.ranges)])
 
     def to_svg(self, *, limit: int = 60) -> str:
         """Return an SVG picture of the graph with the fraction of the time in each box.
@@ -280,7 +280,7 @@ def _kernel_and_feed(
     if isinstance(target, Graph):
         refuse_fetches(target, fetch_list)
         given = target.in_order((), feed) if isinstance(feed, Mapping) else feed
-        return compiled(fitted(target, given) if target.sizes else target), feed
+        return compile_kernel(fit_to_arrays(target, given) if target.sizes else target), feed
     if isinstance(target, Program):
         executor, named = _executor(target), _require_mapping(feed)
         kernel = kernel_of(target, fetch_list, executor.sizes(target, named, fetch_list))
@@ -319,7 +319,7 @@ def profile(
     flat = kernel.flat
     watched, clocks, places = flat.with_clocks()
     run = _runner(flat, arrays)
-    with alone():
+    with single_threaded():
         rounds = [*_iter_measurements(run, flat, watched, clocks, repeats)]
         allocated = _peak_memory(run, flat)
     *means, around = _mean_faster_half([seconds for _, seconds, _ in rounds])
@@ -458,7 +458,7 @@ def range_of(array: np.ndarray[Any, Any]) -> Range:
 def _sum_by_key(pairs: Iterable[tuple[Any, Spent]]) -> dict[Any, Spent]:
     total: dict[Any, Spent] = {}
     for key, spent in pairs:
-        total[key] = total.get(key, _NOTHING).joined(spent)
+        total[key] = total.get(key, _NOTHING).add_spent(spent)
     return total
 
 

@@ -17,11 +17,11 @@ Run: TypeAlias = Callable[[Graph, Sequence[Array]], list[Array]]
 
 
 def is_walked(eqn: Equation) -> bool:
-    """Return whether `eqn` has bodies that `walked` can run."""
+    """Return whether `eqn` has bodies that `run_bodies` can run."""
     return eqn.op.name in _WALKS
 
 
-def walked(eqn: Equation, arrays: Sequence[Array], run: Run) -> list[Array]:
+def run_bodies(eqn: Equation, arrays: Sequence[Array], run: Run) -> list[Array]:
     """Run an equation with bodies, each of which `run` evaluates once per step.
 
     Dtypes are those of the results of `run`. Raises `MissingRuleError` for an unknown op.

@@ -57,7 +57,7 @@ _noted: ContextVar[dict[Condition, None] | None] = ContextVar("assumptions", def
 
 
 @contextmanager
-def noting() -> Iterator[dict[Condition, None]]:
+def record_assumptions() -> Iterator[dict[Condition, None]]:
     """Yield the conditions assumed inside the context, in order, without duplicates."""
     found: dict[Condition, None] = {}
     before = _noted.get()
@@ -112,7 +112,7 @@ def equal(x: int, y: int) -> bool:
     return _note_assumption(difference, lower=False)
 
 
-def at_least(x: int, y: int) -> bool:
+def assume_at_least(x: int, y: int) -> bool:
     """Return whether `x >= y`; assume so if it depends on symbolic sizes."""
     if type(x) is int and type(y) is int:
         return x >= y

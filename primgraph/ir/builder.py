@@ -299,12 +299,12 @@ class Builder:
 
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """Return the equations that `outputs` depend on, in order, stopping at values in `cut`."""
-        return self._slices.before(outputs, cut)
+        return self._slices.equations_before(outputs, cut)
 
     def computing(self, outputs: Sequence[Value]) -> tuple[list[Equation], list[Value]]:
         """Return the equations that compute `outputs`, in order and without formal ones, and the
         values of `outputs` there."""
-        return self._slices.computing(outputs)
+        return self._slices.computing_equations(outputs)
 
     def part(
         self,
@@ -327,9 +327,10 @@ class Builder:
     ) -> list[Equation]:
         """Return the equations on paths from `inputs` to `outputs` that avoid `cut`, in order.
 
-        They include the constants, conditions and indices that these use. See `Slices.between`.
+        They include the constants, conditions and indices that these use. See
+        `Slices.equations_between`.
         """
-        return self._slices.between(inputs, outputs, cut, apart=apart)
+        return self._slices.equations_between(inputs, outputs, cut, apart=apart)
 
     @uncollected
     def inline(self, graph: Graph, inputs: Sequence[Value], *, shared: bool = False) -> list[Value]:
@@ -352,7 +353,7 @@ class Builder:
         or `DTypeError`, and `BuildError` for a value of another builder.
         """
         if self.ended:
-            raise provider("origins").leaked(self, inputs[0] if inputs else None)
+            raise provider("origins").leaked_error(self, inputs[0] if inputs else None)
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
         self._require_own(op.name, operands)
         frozen = self._frozen(params) if params else ()

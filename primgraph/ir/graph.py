@@ -12,10 +12,10 @@ from primgraph.base.interpreter_limits import require_nesting
 from primgraph.base.user_lines import Source
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.dims import names_in
-from primgraph.ir.frontend.containers import Form, bound, leaves_of
+from primgraph.ir.frontend.containers import Form, bind_arguments, leaves_of
 from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.frontend.result_names import Title
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.index_maps import Dependence, Index, IndexMap, Opaque
 from primgraph.ir.params import Nested, Params, bits
 from primgraph.ir.primitive import Fact, Op, Primitive, lookup
@@ -282,7 +282,7 @@ class Graph(Fixed, Drawn, Nested):
                 found.update(dict.fromkeys(sorted(names_in(tuple(v for _, v in eqn.params)))))
         return tuple(found)
 
-    @checked
+    @check_arguments
     def with_outputs(self, outputs: Iterable[Value]) -> Graph:
         """Return the graph with other outputs, which must be values of this graph."""
         kept = tuple(outputs)
@@ -316,7 +316,7 @@ class Graph(Fixed, Drawn, Nested):
         Raises `FeedError` for a missing, unknown or repeated parameter, and for containers that
         differ from those of the form.
         """
-        found = bound(self.name, self.parameters, given, named)
+        found = bind_arguments(self.name, self.parameters, given, named)
         if self.form is None:
             return found
         pairs = zip(self.form.arguments, found, strict=True)

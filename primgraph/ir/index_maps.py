@@ -78,7 +78,7 @@ class IndexMap:
     hole: Strided | None = None
     exact: bool = True
 
-    def unresolved(self, result: Shape, operand: Shape) -> IndexMap:
+    def drop_lookups(self, result: Shape, operand: Shape) -> IndexMap:
         """The map with any place along the axis in place of each that is looked up."""
         extents, sides = list(self.extents), []
         for places, shape in ((self.result, result), (self.operand, operand)):
@@ -102,7 +102,7 @@ class IndexMap:
         """The operands that places are read from."""
         return {p.operand for p in (*self.result, *self.operand) if isinstance(p, Lookup)}
 
-    def shared(self) -> set[int]:
+    def shared_variables(self) -> set[int]:
         """The variables that both the result and the operand use."""
         return variables_of(self.result) & variables_of(self.operand)
 
@@ -157,7 +157,7 @@ class RowMajor:
     result: Shape
     operand: Shape
 
-    def refined(self) -> IndexMap | None:
+    def refine_axes(self) -> IndexMap | None:
         """The map over axes that both shapes are products of; None if there are none such."""
         extents: list[int] = []
         sides: list[list[tuple[int, ...]]] = [[], []]
@@ -262,7 +262,7 @@ def axes_at(variables: Iterable[int]) -> tuple[Index, ...]:
     return tuple([Index(0, ((v, 1),)) for v in variables])
 
 
-def tied(
+def tied_map(
     operand: Shape, result: Shape, axes: Sequence[int | None], *, exact: bool = True
 ) -> IndexMap:
     """Elements at the same place along tied axes, whatever their places along the others.
@@ -278,27 +278,29 @@ def tied(
     return IndexMap(tuple(extents), axes_at(range(len(result))), axes_at(places), exact=exact)
 
 
-def reduced(operand: Shape, result: Shape, axes: Sequence[int], *, exact: bool = True) -> IndexMap:
+def reduction_map(
+    operand: Shape, result: Shape, axes: Sequence[int], *, exact: bool = True
+) -> IndexMap:
     """Elements of the result with all operand elements along `axes`, which the result lacks."""
     kept = iter(range(len(result)))
     ties = [None if a in axes else next(kept) for a in range(len(operand))]
-    return tied(operand, result, ties, exact=exact)
+    return tied_map(operand, result, ties, exact=exact)
 
 
 def mixed_along(operand: Shape, result: Shape, axes: Sequence[int]) -> IndexMap:
     """Elements with all operand elements along `axes`, which the result has as well."""
     ties = [None if a in axes else a for a in range(len(operand))]
-    return tied(operand, result, ties, exact=False)
+    return tied_map(operand, result, ties, exact=False)
 
 
-def running(shape: Shape, axis: int, *, reverse: bool = False, exact: bool = True) -> IndexMap:
+def running_map(shape: Shape, axis: int, *, reverse: bool = False, exact: bool = True) -> IndexMap:
     """Elements with those before them along one axis and themselves; behind them if `reverse`."""
     whole = mixed_along(shape, shape, (axis,))
     own = len(shape)
     return replace(whole, order=(axis, own) if reverse else (own, axis), exact=exact)
 
 
-def embedded(operand: Shape, starts: Shape, steps: Shape | None = None) -> IndexMap:
+def embedding_map(operand: Shape, starts: Shape, steps: Shape | None = None) -> IndexMap:
     """The operand at `starts` in the result, its elements `steps` apart."""
     apart = steps or (1,) * len(operand)
     places = [
@@ -308,7 +310,7 @@ def embedded(operand: Shape, starts: Shape, steps: Shape | None = None) -> Index
     return IndexMap(operand, tuple(places), axes_at(range(len(operand))))
 
 
-def of_view(view: View | None, operand: Shape, result: Shape) -> IndexMap | RowMajor:
+def view_map(view: View | None, operand: Shape, result: Shape) -> IndexMap | RowMajor:
     """The map of a result that is the operand, seen in another way."""
     rank = len(result)
     match view:

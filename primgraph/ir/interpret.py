@@ -8,13 +8,13 @@ import numpy as np
 
 from primgraph.errors import FeedError, InternalError
 from primgraph.ir.dims import is_open
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.sizes import fitted
+from primgraph.ir.sizes import fit_to_arrays
 from primgraph.ir.types import Shape
 
 
-@checked
+@check_arguments
 def interpret(graph: Graph, *arrays: Any) -> list[np.ndarray[Any, Any]]:
     """Evaluate `graph` equation by equation with the plain NumPy implementation of each op.
 
@@ -27,7 +27,7 @@ def interpret(graph: Graph, *arrays: Any) -> list[np.ndarray[Any, Any]]:
     """
     if len(arrays) != len(graph.inputs):
         raise FeedError(f"{graph.name} takes {len(graph.inputs)} arrays, {len(arrays)} given")
-    graph = fitted(graph, arrays)
+    graph = fit_to_arrays(graph, arrays)
     known: dict[Value, np.ndarray[Any, Any]] = {}
     for value, array in zip(graph.inputs, arrays, strict=True):
         try:

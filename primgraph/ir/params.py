@@ -120,7 +120,7 @@ class Named:
         return f"<{type(self).__name__} {self.name}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return named, (self.name,)
+        return find_named, (self.name,)
 
     def __copy__(self) -> Named:
         return self
@@ -133,7 +133,7 @@ _numbers = count(2)
 _named: WeakValueDictionary[str, Named] = WeakValueDictionary()
 
 
-def named(name: str) -> Named:
+def find_named(name: str) -> Named:
     """Return the object of that name, or a placeholder."""
     found = _named.get(name)
     return Named(name) if found is None else found

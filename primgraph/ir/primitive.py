@@ -18,22 +18,22 @@ from primgraph.ir.facts.ops import (
     homes,
     innermost,
     later,
-    loaded,
+    loaded_ops,
     lookup,
     record_by_default_into,
     recording,
     registered,
 )
-from primgraph.ir.frontend.signature import checked, misfit
-from primgraph.ir.index_maps import Dependence, Opaque, identity, of_view
+from primgraph.ir.frontend.signature import check_arguments, signature_error
+from primgraph.ir.index_maps import Dependence, Opaque, identity, view_map
 from primgraph.ir.types import DType, Shape, TensorType
 from primgraph.ir.value import Value
 from primgraph.ir.views import View
 
 __all__ = [
     "Fact", "Linear", "Op", "Primitive", "Recorder", "Rule", "Types", "active_recorder", "homes",
-    "innermost", "later", "loaded", "lookup", "primitive", "record_by_default_into", "recording",
-    "registered",
+    "innermost", "later", "loaded_ops", "lookup", "primitive", "record_by_default_into",
+    "recording", "registered",
 ]  # fmt: skip
 
 # The result of calling a primitive: a value, or a tuple of values.
@@ -335,7 +335,7 @@ class Primitive(Op, Generic[R]):
         if self.elementwise or (self.formal and i == 0):
             return identity(results[k].shape)
         if self._view is not None:
-            return of_view(self.seen(k, operands[i], params), operands[i].shape, results[k].shape)
+            return view_map(self.seen(k, operands[i], params), operands[i].shape, results[k].shape)
         if self._index_map is None:
             return Opaque("its graphs say it" if self.has_bodies else "it is not declared")
         found: Dependence = self._index_map(k, i, operands, results, **params)
@@ -411,7 +411,7 @@ def _misfit_error(
 ) -> ArgumentError | None:
     """Return the error for arguments that the type rule does not take, if that is the fault."""
     is_own = isinstance(error, PrimgraphError)
-    found = None if is_own else misfit(op.type_rule, types, params)
+    found = None if is_own else signature_error(op.type_rule, types, params)
     if found is None:
         return None
     return ArgumentError(f"{op.name}:{found.message.partition(':')[2]}", hint=found.hint)
@@ -429,7 +429,7 @@ def primitive(
 ) -> Callable[[Rule], Primitive[tuple[Value, ...]]]: ...
 
 
-@checked
+@check_arguments
 def primitive(
     *, name: str | None = None, impl: Rule, **properties: Any
 ) -> Callable[[Rule], Primitive[Any]]:

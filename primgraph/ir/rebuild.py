@@ -84,12 +84,12 @@ def input_positions(graph: Graph, given: Sequence[Any]) -> list[int]:
 
 def derived_source(eqn: Equation, role: str) -> Source:
     """Return the source line for a tangent or cotangent derived from `eqn`."""
-    return (eqn.source or NOWHERE).derived(role)
+    return (eqn.source or NOWHERE).mark_derivative(role)
 
 
-def turned_source(eqn: Equation) -> Source:
+def transposed_source(eqn: Equation) -> Source:
     """Return the source line for the transposition of `eqn`."""
-    return (eqn.source or NOWHERE).turned()
+    return (eqn.source or NOWHERE).mark_cotangent()
 
 
 def require_primitive(eqn: Equation) -> Primitive[Any]:
@@ -99,12 +99,12 @@ def require_primitive(eqn: Equation) -> Primitive[Any]:
         return eqn.op
     raise MissingRuleError(
         f"{eqn.op.name} is an operator, and has no rules of its own",
-        origin=written(eqn),
+        origin=origin_lines(eqn),
         hint="lower the graph first",
     )
 
 
-def written(eqn: Equation) -> list[str]:
+def origin_lines(eqn: Equation) -> list[str]:
     """Return the line of an error message that says where `eqn` was written."""
     return [f"written here:  {eqn.source}   {eqn.source.text}"] if eqn.source else []
 

@@ -9,17 +9,17 @@ import numpy as np
 
 from primgraph.base.user_lines import Source
 from primgraph.errors import ArgumentError, BuildError, FeedError, PrimgraphError
-from primgraph.ir.assumptions import Condition, noting
+from primgraph.ir.assumptions import Condition, record_assumptions
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim, extent_at, is_open, names_in
 from primgraph.ir.graph import SIZE, Equation, Graph, Value
 from primgraph.ir.params import Params
 from primgraph.ir.primitive import lookup
-from primgraph.ir.rebuild import NOWHERE, written
+from primgraph.ir.rebuild import NOWHERE, origin_lines
 from primgraph.ir.types import Shape, TensorType, scalar_of
 
 
-def at_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+def specialize_graph(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     """Specialise `graph` at these sizes; other sizes stay symbolic.
 
     Equations keep their source lines. Raises `ShapeError`, with the user's line, if the sizes
@@ -28,14 +28,14 @@ def at_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     builder = Builder(graph.name, source=NOWHERE)
     types: dict[TensorType, TensorType] = {}
 
-    def known(type: TensorType) -> TensorType:
+    def specialize_type(type: TensorType) -> TensorType:
         if type not in types:
             types[type] = type.with_shape(tuple([extent_at(n, sizes) for n in type.shape]))
         return types[type]
 
     moved: dict[Value, Value] = {}
     for value in graph.inputs:
-        moved[value] = Value(known(value.type), value.hint)
+        moved[value] = Value(specialize_type(value.type), value.hint)
         builder.share_input(moved[value])
     params: dict[int, dict[str, Any]] = {}
     for eqn in graph.body:
@@ -49,10 +49,11 @@ def at_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:
             results = _record_equation(builder, eqn, inputs, params[id(eqn.params)])
         moved.update(zip(eqn.outputs, results, strict=True))
         for old, new in zip(eqn.outputs, results, strict=True):
-            if new.type is not known(old.type):
+            if new.type is not specialize_type(old.type):
                 raise BuildError(
-                    f"{eqn.op.name} gives {new.type} where {old.type} is {known(old.type)}",
-                    origin=written(eqn),
+                    f"{eqn.op.name} gives {new.type} where {old.type} is "
+                    f"{specialize_type(old.type)}",
+                    origin=origin_lines(eqn),
                 )
     builder.source = None
     return builder.graph([moved[v] for v in graph.outputs]).in_form(graph.form).titled(graph.titles)
@@ -94,7 +95,7 @@ def _substitute_sizes(value: Any, sizes: Mapping[str, int]) -> Any:
     if type(value) is Dim:
         return value.at(sizes)
     if type(value) is Graph:
-        return at_sizes(value, sizes)
+        return specialize_graph(value, sizes)
     return tuple([_substitute_sizes(v, sizes) for v in value]) if type(value) is tuple else value
 
 
@@ -124,7 +125,7 @@ def assumptions(graph: Graph) -> list[tuple[Condition, Source | None]]:
         if key in asked or not (names_in_params(eqn.params) or any(t.names for t in types)):
             continue
         asked.add(key)
-        with noting() as noted:
+        with record_assumptions() as noted:
             eqn.op.infer(types, dict(eqn.params))
         for condition in noted:
             found.setdefault(condition, eqn.source)
@@ -136,7 +137,7 @@ def names_in_params(params: Params) -> frozenset[str]:
     return names_in(tuple([value for _, value in params]))
 
 
-def fitted(graph: Graph, arrays: Sequence[Any]) -> Graph:
+def fit_to_arrays(graph: Graph, arrays: Sequence[Any]) -> Graph:
     """Specialise `graph` at the sizes of the arrays for its inputs, and check its assumptions.
 
     Raises `FeedError` if no sizes fit.
@@ -149,7 +150,7 @@ def fitted(graph: Graph, arrays: Sequence[Any]) -> Graph:
     fitting.key(shapes)
     sizes = fitting.sizes(shapes)
     fitting.require(assumptions(graph), sizes)
-    return at_sizes(graph, sizes)
+    return specialize_graph(graph, sizes)
 
 
 def output_types_for(graph: Graph, arrays: Sequence[Any]) -> Sequence[TensorType]:
@@ -250,15 +251,17 @@ class Fitting:
                 raise self._contradiction(i, axis, found, shapes)
         return found
 
-    def teller(self, name: str) -> str:
+    def determining_input(self, name: str) -> str:
         """Return the input that determines a size."""
         if name in self.bare:
             return self.inputs[self.bare[name][0]][0]
         return next(self.inputs[i][0] for i, _, _, solved in self.solved if solved == name)
 
-    def told(self, names: Sequence[str], sizes: Mapping[str, int]) -> str:
+    def format_sizes(self, names: Sequence[str], sizes: Mapping[str, int]) -> str:
         """Format sizes for a message: `N = 7 of input 'x'`."""
-        return " and ".join(f"{n} = {sizes[n]} of input {self.teller(n)!r}" for n in names)
+        return " and ".join(
+            f"{n} = {sizes[n]} of input {self.determining_input(n)!r}" for n in names
+        )
 
     def require(
         self, conditions: Sequence[tuple[Condition, Source | None]], sizes: Mapping[str, int]
@@ -272,7 +275,7 @@ class Fitting:
             if not holds:
                 where = f", assumed by {source}   {source.text}".rstrip() if source else ""
                 raise FeedError(
-                    f"size {self.told(sorted(condition.names), sizes)} does not satisfy "
+                    f"size {self.format_sizes(sorted(condition.names), sizes)} does not satisfy "
                     f'"{condition}"{where}'
                 )
 
@@ -307,7 +310,9 @@ class Fitting:
             where = self.bare[str(extent)]
             other = f"axis {where[1]} of input {self.inputs[where[0]][0]!r} has {sizes[names[0]]}"
             return FeedError(f"size {extent} is not the same in all inputs: {given}, {other}")
-        return FeedError(f"{given}, and {extent} is {extent.at(sizes)}: {self.told(names, sizes)}")
+        return FeedError(
+            f"{given}, and {extent} is {extent.at(sizes)}: {self.format_sizes(names, sizes)}"
+        )
 
 
 def _order(others: list[tuple[int, int, Dim]], known: set[str]) -> list[tuple[int, int, Dim, str]]:

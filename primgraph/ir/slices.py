@@ -31,7 +31,7 @@ def forward_slice(body: Iterable[Equation], inputs: Iterable[Value]) -> set[Valu
     return found
 
 
-def without_formal(graph: Graph) -> Graph:
+def drop_formal(graph: Graph) -> Graph:
     """Return `graph` without formal equations, which compute nothing.
 
     A formal op with its own derivative is replaced by its source, which is no longer constant.
@@ -44,7 +44,7 @@ def without_formal(graph: Graph) -> Graph:
     for eqn in graph.body:
         inputs, plain = (
             tuple([moved.get(v, v) for v in eqn.inputs]),
-            map_bodies(eqn, without_formal),
+            map_bodies(eqn, drop_formal),
         )
         if eqn.op.stops:
             held[eqn.output] = inputs[0]
@@ -74,7 +74,9 @@ class Slices:
         self._places: dict[Equation, int] = {}
         self._users: dict[Value, list[Equation]] = {}
 
-    def before(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
+    def equations_before(
+        self, outputs: Sequence[Value], cut: Collection[Value] = ()
+    ) -> list[Equation]:
         """Return the equations that `outputs` depend on, in order, stopping at values in `cut`."""
         found: set[Equation] = set()
         waiting = list(outputs)
@@ -86,7 +88,7 @@ class Slices:
                 waiting.extend(eqn.inputs)
         return self._sort_equations(found)
 
-    def computing(self, outputs: Sequence[Value]) -> tuple[list[Equation], list[Value]]:
+    def computing_equations(self, outputs: Sequence[Value]) -> tuple[list[Equation], list[Value]]:
         """Return the equations that compute `outputs`, in order, and the values of `outputs` there.
 
         This is the backward slice without formal equations, except for those with their own
@@ -114,7 +116,7 @@ class Slices:
             eqn = self._defined_by.get(value)
         return value
 
-    def between(
+    def equations_between(
         self,
         inputs: Sequence[Value],
         outputs: Sequence[Value],

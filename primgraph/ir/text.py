@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.base.user_lines import Source
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Equation, Graph, Value, beside, printer
 from primgraph.ir.params import HASHED, Array, Named
 from primgraph.ir.types import NAME_OF_DTYPE, TensorType
@@ -189,7 +189,7 @@ def read_type(text: str) -> TensorType:
     return found
 
 
-@checked
+@check_arguments
 def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
     """Return the graph that `text` describes.
 

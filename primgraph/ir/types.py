@@ -12,7 +12,7 @@ import numpy as np
 
 from primgraph.base.immutable import Fixed
 from primgraph.errors import ArgumentError, AxisError, DTypeError, PrimgraphError, ShapeError
-from primgraph.ir.assumptions import at_least, equal
+from primgraph.ir.assumptions import assume_at_least, equal
 from primgraph.ir.dims import Dim, names_in, parse_extent, size
 
 Shape: TypeAlias = tuple[int, ...]
@@ -126,7 +126,7 @@ def _added_type(shape: Shape, dtype: DType) -> TensorType:
 
 
 def _not_negative(extents: Shape) -> bool:
-    return all(n >= 0 if type(n) is int else at_least(n, 0) for n in extents)
+    return all(n >= 0 if type(n) is int else assume_at_least(n, 0) for n in extents)
 
 
 def as_dtype(dtype: Any) -> DType:
@@ -191,7 +191,7 @@ def as_shape(shape: Any) -> Shape:
     """Return a shape from an integer or a sequence of integers, none of which is negative."""
     entries = (shape,) if isinstance(shape, int | np.integer | Dim) else shape
     try:
-        extents = tuple(integer(n) for n in listed(entries))
+        extents = tuple(integer(n) for n in require_sequence(entries))
     except TypeError:
         raise ArgumentError(
             f"a shape is an integer or a sequence of integers, not {shape!r:.80}",
@@ -231,7 +231,7 @@ def declared_shape(shape: Any, owner: str = "", taken: Container[str] = ()) -> S
     if owner and entries == -1:
         entries = (-1,)
     try:
-        listed(entries)
+        require_sequence(entries)
     except TypeError:
         return as_shape(shape)
     extents = list(entries)
@@ -269,7 +269,7 @@ def integer(number: Any) -> int:
     return number if type(number) is Dim else operator.index(number)
 
 
-def listed(entries: Any) -> Sequence[Any] | np.ndarray[Any, Any]:
+def require_sequence(entries: Any) -> Sequence[Any] | np.ndarray[Any, Any]:
     """Return `entries` if it is a sequence other than text. Raises TypeError for anything else."""
     if not isinstance(entries, Sequence | np.ndarray) or isinstance(entries, str | bytes):
         raise TypeError("no sequence")
@@ -341,12 +341,12 @@ def drop_axes(shape: Shape, axes: Sequence[int]) -> Shape:
     return tuple(n for i, n in enumerate(shape) if i not in dropped)
 
 
-def leading(extent: int, type: TensorType) -> TensorType:
+def add_leading_axis(extent: int, type: TensorType) -> TensorType:
     """Return `type` with a leading axis of that size."""
     return TensorType((extent, *type.shape), type.dtype)
 
 
-def without_leading(name: str, extent: int, type: TensorType) -> TensorType:
+def drop_leading_axis(name: str, extent: int, type: TensorType) -> TensorType:
     """Return `type` without its leading axis of that size. Raises `ShapeError` for another one."""
     if not type.shape or type.shape[0] != extent:
         raise ShapeError(f"{name}: {type} has no leading axis of extent {extent}")
@@ -396,12 +396,12 @@ def resolve_reshape(shape: Any, size: int) -> Shape:
     Conditions on symbolic sizes are assumed: divisibility, and divisors other than zero.
     """
     entries = (shape,) if isinstance(shape, int | np.integer | Dim) else shape
-    extents = [integer(n) for n in listed(entries)]
+    extents = [integer(n) for n in require_sequence(entries)]
     if extents.count(-1) > 1:
         raise ShapeError(f"cannot reshape to {tuple(extents)}: only one extent may be -1")
     if -1 in extents:
         known = math.prod(n for n in extents if n != -1)
-        if not at_least(abs(known) if type(known) is int else known, 1) or not equal(
+        if not assume_at_least(abs(known) if type(known) is int else known, 1) or not equal(
             size % known, 0
         ):
             raise ShapeError(f"cannot reshape {size} elements to {tuple(extents)}")

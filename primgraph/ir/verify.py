@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from primgraph.errors import InternalError, PrimgraphError
 from primgraph.ir.dims import is_open
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.text import lines_around
 from primgraph.ir.types import TensorType
 
 
-@checked
+@check_arguments
 def verify(graph: Graph) -> Graph:
     """Check that each value is bound once and before use, and that types are as inferred.
 

@@ -61,7 +61,7 @@ class Slice:
 View: TypeAlias = Reshape | Permute | Expand | Slice
 
 
-def sliced(slices: Sequence[slice], shape: Shape) -> Slice | None:
+def slice_view(slices: Sequence[slice], shape: Shape) -> Slice | None:
     """Return the view of basic slices; None if they select everything."""
     ranges: list[Range] = []
     for s, n in zip(slices, shape, strict=True):
@@ -93,17 +93,17 @@ def part_of(shape: Shape, axis: int, start: int, stop: int) -> Slice | None:
     """Return the slice from `start` to `stop` along one axis."""
     slices = [slice(0, n) for n in shape]
     slices[axis] = slice(start, stop)
-    return sliced(slices, shape)
+    return slice_view(slices, shape)
 
 
-def flipped(axes: Sequence[int]) -> Slice | None:
+def flip_view(axes: Sequence[int]) -> Slice | None:
     """Return the slice that reverses the elements along `axes`."""
     last = max(axes, default=-1)
     ranges = [(None, None, -1) if i in axes else WHOLE for i in range(last + 1)]
     return Slice(tuple(ranges)) if ranges else None
 
 
-def expanded(how: Expand, shape: Shape) -> Shape:
+def expanded_shape(how: Expand, shape: Shape) -> Shape:
     """Return the shape of a view with new axes."""
     extents = iter(shape)
     return (*(1 if new else next(extents) for new in how.new), *extents)

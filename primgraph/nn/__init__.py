@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NoReturn
 
-from primgraph.base.array_functions import written_instead
+from primgraph.base.array_functions import replacement_hint
 from primgraph.errors import unknown_name
 from primgraph.nn.activations import GELU, ReLU, Sigmoid, SiLU, Softmax, Softplus, Tanh
 from primgraph.nn.attention import Embedding, MultiheadAttention
@@ -46,7 +46,7 @@ from primgraph.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> NoReturn:
-        raise unknown_name("primgraph.nn", name, __all__, written_instead(name))
+        raise unknown_name("primgraph.nn", name, __all__, replacement_hint(name))
 
     def __dir__() -> list[str]:
         return sorted(__all__)

@@ -22,15 +22,15 @@ from primgraph.errors import (
     unknown_name,
 )
 from primgraph.initializers import Assign, Initializer
-from primgraph.ir.frontend.signature import applied, checked_methods
+from primgraph.ir.frontend.signature import call_user_function, checked_methods
 from primgraph.ir.primitive import innermost
 from primgraph.ir.types import TensorType, as_dtype
 from primgraph.nn.parameter import Parameter, as_parameter, parameter_of
 from primgraph.nn.parts import contents
 from primgraph.nn.scopes import (
     EAGERLY,
-    calling,
     computes_eagerly,
+    layer_scope,
     outermost,
     program_of_call,
     world,
@@ -245,7 +245,9 @@ class Layer:
 
     def zero_grad(self) -> None:
         """Let no parameter have a gradient."""
-        clear_grad([p.made for _, p in _named_states(self) if p.made is not None])
+        clear_grad(
+            [p.existing_tensor for _, p in _named_states(self) if p.existing_tensor is not None]
+        )
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
         """Return copies of the values of parameters and buffers, by dotted name.
@@ -284,7 +286,7 @@ class Layer:
     def apply(self: L, function: Callable[[Layer], Any]) -> L:
         """Call `function` on every layer within, inner ones first, and on this one."""
         for layer in reversed(self.sublayers(include_self=True)):
-            applied(function, layer)
+            call_user_function(function, layer)
         return self
 
     def __repr__(self) -> str:
@@ -336,12 +338,12 @@ def _scope(layer: Layer, program: Program | None) -> AbstractContextManager[None
     """Mark recorded lines with the path of a layer, the prefix of its parameters' names."""
     call, own = outermost(), type(layer).__name__.lower()
     if call is not None:
-        return calling(f"{call.path}.{call.names.get(id(layer), own)}")
+        return layer_scope(f"{call.path}.{call.names.get(id(layer), own)}")
     if program is not None:
         name, parameter = next(_named_states(layer))
         path = _variable(layer, parameter, program).name
         own = path.removesuffix(f".{name}") if path.endswith(f".{name}") else own
-    return calling(own, {id(inner): path for path, inner in _tree(layer)})
+    return layer_scope(own, {id(inner): path for path, inner in _tree(layer)})
 
 
 def _enter(layer: Layer, program: Program) -> None:

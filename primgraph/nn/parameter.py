@@ -9,10 +9,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from primgraph.base.atomic import Call
-from primgraph.eager.inplace.shared_storage import made_state, state_of, tensor_of, tensor_there
-from primgraph.eager.node import given
-from primgraph.eager.run import along, compute
-from primgraph.eager.seeds import reserved
+from primgraph.eager.inplace.shared_storage import (
+    create_shared_state,
+    find_shared_tensor,
+    state_of,
+    tensor_of,
+)
+from primgraph.eager.node import array_node
+from primgraph.eager.run import add_to_evaluation, compute
+from primgraph.eager.seeds import reserve_generator
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, BuildError, ShapeError
 from primgraph.initializers import Constant, Initializer, first_array
@@ -48,7 +53,7 @@ class Parameter:
         self.initializer = initializer
         self.trainable = trainable
         self._changes = 0
-        self._generator = reserved()
+        self._generator = reserve_generator()
         self._home: Program | None = None
         self._states: WeakKeyDictionary[Program, Variable] = WeakKeyDictionary()
         self._tensor: Tensor | None = None
@@ -56,7 +61,11 @@ class Parameter:
     @property
     def home(self) -> Variable | None:
         """The state that alone has the elements, if there is one."""
-        return None if self.made is not None or self._home is None else self._states[self._home]
+        return (
+            None
+            if self.existing_tensor is not None or self._home is None
+            else self._states[self._home]
+        )
 
     @property
     def latest(self) -> Program | None:
@@ -69,10 +78,10 @@ class Parameter:
         return self._tensor is not None or self._home is not None
 
     @property
-    def made(self) -> Tensor | None:
+    def existing_tensor(self) -> Tensor | None:
         """The tensor, if somebody has asked for it."""
         if self._tensor is None and self._home is not None:
-            there = tensor_there(self._states[self._home])
+            there = find_shared_tensor(self._states[self._home])
             if there is not None:
                 self._own(there)
         return self._tensor
@@ -82,7 +91,7 @@ class Parameter:
         """The tensor, which is made now if it was not there."""
         if self._tensor is None:
             if self._home is None:
-                self._own(Tensor(given(self._first(), self.trainable)))
+                self._own(Tensor(array_node(self._first(), self.trainable)))
             else:
                 self._own(tensor_of(self._states[self._home]))
         assert self._tensor is not None
@@ -91,7 +100,7 @@ class Parameter:
     @property
     def identity(self) -> object:
         """Identity: equal for two objects that are the same parameter."""
-        made = self.made
+        made = self.existing_tensor
         if made is not None:
             return id(made)
         return id(self) if self._home is None else self._states[self._home].value
@@ -101,8 +110,8 @@ class Parameter:
         found = self._states.get(program)
         if found is not None:
             return found
-        if self.made is not None:
-            found = state_of(self.made, program)
+        if self.existing_tensor is not None:
+            found = state_of(self.existing_tensor, program)
         elif self._home is not None and self._home.scope is program.scope:
             found = program.variable(self._states[self._home].name)
         if found is not None:
@@ -115,14 +124,14 @@ class Parameter:
             state = program.state(name, self.type, self.initializer, self.trainable)
             self._home = program
         else:
-            state = made_state(self.tensor, program, name)
+            state = create_shared_state(self.tensor, program, name)
         self._states[program] = state
 
-    def holding(self, array: np.ndarray[Any, Any]) -> list[Call]:
+    def hold_calls(self, array: np.ndarray[Any, Any]) -> list[Call]:
         """The calls that let it hold `array`, which nobody else changes, for `call_all`."""
-        if self.made is None and self._home is None:
-            return [(setattr, self, "_tensor", Tensor(given(array, self.trainable)))]
-        return self.tensor.showing(given(array, self.tensor.requires_grad))
+        if self.existing_tensor is None and self._home is None:
+            return [(setattr, self, "_tensor", Tensor(array_node(array, self.trainable)))]
+        return self.tensor.showing(array_node(array, self.tensor.requires_grad))
 
     def assign(self, name: str, value: Tensor) -> None:
         """Let a buffer hold the value of a tensor, computed when it is first read."""
@@ -144,7 +153,7 @@ class Parameter:
             compute([tensor.node])
             self._changes = 0
         tensor.show(value.node)
-        along(tensor)
+        add_to_evaluation(tensor)
 
     def __deepcopy__(self, memo: Any) -> Parameter:
         """Another one of the same declaration, and with a copy of its tensor if it has one.
@@ -153,8 +162,8 @@ class Parameter:
         """
         other = Parameter(self.type, self.initializer, self.trainable)
         other._generator = self._generator
-        if self.made is not None:
-            other._own(deepcopy(self.made, memo))
+        if self.existing_tensor is not None:
+            other._own(deepcopy(self.existing_tensor, memo))
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -163,7 +172,7 @@ class Parameter:
         if home is None:
             return _rebuild_parameter, (self.tensor, self.trainable)
         array = program_of(home).state_dict()[home.name]
-        return _rebuild_parameter, (Tensor(given(array, self.trainable)), self.trainable)
+        return _rebuild_parameter, (Tensor(array_node(array, self.trainable)), self.trainable)
 
     def _own(self, tensor: Tensor) -> None:
         self._tensor, self._home = tensor, None

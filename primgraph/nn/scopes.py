@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, final
 from weakref import WeakKeyDictionary
 
-from primgraph.base.user_lines import marked
+from primgraph.base.user_lines import mark_lines
 from primgraph.ir.primitive import active_recorder, innermost
 from primgraph.program.program import Program, current_program
 
@@ -34,7 +34,7 @@ def outermost() -> Call | None:
 
 
 @contextmanager
-def calling(path: str, names: Mapping[int, str] | None = None) -> Iterator[None]:
+def layer_scope(path: str, names: Mapping[int, str] | None = None) -> Iterator[None]:
     """A context in which the user's lines are those of the layer at `path`.
 
     `names` are given for an outermost layer. Of a layer that is called again in one program, the
@@ -47,7 +47,7 @@ def calling(path: str, names: Mapping[int, str] | None = None) -> Iterator[None]
     before = _outermost.get()
     try:
         _outermost.set(call)
-        with marked(numbered):
+        with mark_lines(numbered):
             yield
     finally:
         _outermost.set(before)

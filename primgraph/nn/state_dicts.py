@@ -12,7 +12,7 @@ from primgraph.errors import BuildError, FeedError
 from primgraph.ir.frontend.html_tables import Row, Sheet
 from primgraph.nn.parameter import Parameter
 from primgraph.program.program import Program, program_of
-from primgraph.program.scope import Scope, copied, put_all, require_known
+from primgraph.program.scope import Scope, copy_for_scope, put_all, require_known
 
 # Dotted names and states of a layer and of all within.
 States: TypeAlias = list[tuple[str, Parameter]]
@@ -49,7 +49,7 @@ def store_values(
             program, inner = _names_in_program(owner, listed)
             program.set_state_dict({inner[n]: v for n, v in values.items()}, scope)
         return
-    arrays = {n: copied(n, value, known[n].type) for n, value in values.items()}
+    arrays = {n: copy_for_scope(n, value, known[n].type) for n, value in values.items()}
     homes: dict[Scope, dict[str, np.ndarray[Any, Any]]] = {}
     calls: list[Call] = []
     # A parameter that has several names is changed once.
@@ -57,7 +57,7 @@ def store_values(
     for parameter, array in changed.values():
         home = parameter.home
         if home is None:
-            calls += parameter.holding(array)
+            calls += parameter.hold_calls(array)
         else:
             homes.setdefault(program_of(home).scope, {})[home.name] = array
     put_all(homes, calls)

@@ -21,8 +21,8 @@ from primgraph.numpy.arrays import (
     asfortranarray,
     ndarray,
 )
-from primgraph.numpy.changing import FILLED, filling
-from primgraph.numpy.door import door
+from primgraph.numpy.changing import FILLED, return_changing
+from primgraph.numpy.door import recording_wrapper
 from primgraph.numpy.joined import c_, r_
 from primgraph.numpy.vectors import vectorize
 
@@ -51,8 +51,8 @@ __version__ = numpy.__version__
 def __getattr__(name: str) -> Any:
     if name.startswith("__") or not hasattr(numpy, name):
         raise unknown_name("primgraph.numpy", name, dir(numpy))
-    found = door(getattr(numpy, name))
-    return globals().setdefault(name, filling(found) if name in FILLED else found)
+    found = recording_wrapper(getattr(numpy, name))
+    return globals().setdefault(name, return_changing(found) if name in FILLED else found)
 
 
 def __dir__() -> list[str]:

@@ -140,7 +140,7 @@ class Link:
     def graph(self) -> ViewGraph | None:
         """The view as a graph; None if it is not made of equations that show elements."""
         function = called[self.function]
-        return ViewGraph.traced(function, self._fill_hole, self.base.type, self.number or 0)
+        return ViewGraph.trace_view(function, self._fill_hole, self.base.type, self.number or 0)
 
     def part(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
         """Return the same view of an array of NumPy's; None if that is not known."""
@@ -212,8 +212,8 @@ def view_of(
     base = None if hole is None else args[hole] if isinstance(hole, int) else options[hole]
     if hole is None or not isinstance(base, arrays):
         return None
-    others = [None if i == hole else frozen(a) for i, a in enumerate(args)]
-    named = {n: None if n == hole else frozen(a) for n, a in options.items()}
+    others = [None if i == hole else freeze_arrays(a) for i, a in enumerate(args)]
+    named = {n: None if n == hole else freeze_arrays(a) for n, a in options.items()}
     link = Link(base, function, tuple(others), named, hole, number)
     return link if _gives_view(link) else None
 
@@ -303,7 +303,7 @@ def _is_number(entry: Any) -> bool:
     return isinstance(entry, int | np.integer | Dim)
 
 
-def frozen(given: Any) -> Any:
+def freeze_arrays(given: Any) -> Any:
     """Return an argument in which arrays that may be assigned to have the values of now."""
     return _map_variables(given, lambda v: Variable(v.recorder, v.value))
 

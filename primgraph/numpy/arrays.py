@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.numpy.changing import changing
+from primgraph.numpy.changing import as_changing
 from primgraph.operators.handle import Handle
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import handles
@@ -43,7 +43,7 @@ def array(object: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> 
         return np.array(object, dtype, ndmin=ndmin, **options)
     if not options.get("copy", True) and _is_array(object, dtype):
         return object if object.ndim >= ndmin else object[(None,) * (ndmin - object.ndim)]
-    found = changing(functions["array"](object, dtype))
+    found = as_changing(functions["array"](object, dtype))
     if hasattr(found, "clone"):
         # It may be a view of a tensor, which NumPy's would not be.
         found = found.clone()
@@ -61,7 +61,7 @@ def _as_array(original: Callable[..., Any]) -> Callable[..., Any]:
     """One of NumPy's functions that make arrays of what may have variables in it."""
 
     @wraps(original)
-    def made(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
+    def make_array(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
         if not handles((a,)):
             return original(a, dtype, *args, **options)
         order = args[0] if args else options.get("order")
@@ -74,7 +74,7 @@ def _as_array(original: Callable[..., Any]) -> Callable[..., Any]:
             return a if order is None or laid_out is None else laid_out(a, order)
         return functions["array"](a, dtype)
 
-    return made
+    return make_array
 
 
 # The memory layouts that functions promise, beside those of their arguments.

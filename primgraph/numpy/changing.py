@@ -23,14 +23,14 @@ from primgraph.numpy.aliasing import (
     ARRAYS_WITHOUT_AXES,
     Family,
     Link,
-    frozen,
+    freeze_arrays,
     is_new_in_order,
     is_same_place,
     view_of,
 )
 from primgraph.operators.call import body_being_built
 from primgraph.operators.handle import Handle
-from primgraph.operators.index.scatter import is_computed, placed, put
+from primgraph.operators.index.scatter import assign_elements, assign_flat, is_computed
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import Variable, handles, in_manner
 
@@ -136,7 +136,7 @@ class ChangingArray(Variable):
     def __setitem__(self, index: Any, value: Any) -> None:
         link = value.link if isinstance(value, ChangingArray) else None
         is_part = link is not None and link.base is self and link.name == "getitem"
-        if is_part and link is not None and is_same_place(frozen(index), link.index):
+        if is_part and link is not None and is_same_place(freeze_arrays(index), link.index):
             # The elements are there already, as Python runs `y[1:-1] += x`.
             return
         self.change_to(_assign_element(Variable(self.recorder, self.value), index, value))
@@ -190,7 +190,7 @@ class ChangingArray(Variable):
         """Set elements of the array as it is in one row."""
         if not isinstance(indices, Handle):
             indices = functions["asarray"](np.asarray(indices, np.int64).reshape(-1))
-        self.change_to(put(Variable(self.recorder, self.value), indices, values))
+        self.change_to(assign_flat(Variable(self.recorder, self.value), indices, values))
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
         """Arrays keep their shape."""
@@ -348,7 +348,7 @@ def _assign_element(x: Variable, index: Any, value: Any) -> Variable:
             row = functions["take"](x, place, 0)
             part = functions["set_slice"](row, entries[1:], value)
         return _cast_like(functions["where"](rows, part, x), x)
-    set_at = placed if is_computed(index) else functions["set_slice"]
+    set_at = assign_elements if is_computed(index) else functions["set_slice"]
     found: Variable = set_at(x, index, value)
     return found
 
@@ -374,7 +374,7 @@ _made_into: ContextVar[Callable[[Any], Any] | None] = ContextVar("primgraph_made
 
 
 @contextmanager
-def making(kind: Callable[[Any], Any]) -> Iterator[None]:
+def use_array_kind(kind: Callable[[Any], Any]) -> Iterator[None]:
     """Let what functions make of numbers, to be filled, be of that kind where there is no program.
 
     It is still NumPy's in functions that change nothing in place.
@@ -402,7 +402,7 @@ def with_fixed_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def filling(function: Callable[..., Any]) -> Callable[..., Any]:
+def return_changing(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of the drop-in whose new array may be assigned variables to."""
 
     @wraps(function)
@@ -410,7 +410,7 @@ def filling(function: Callable[..., Any]) -> Callable[..., Any]:
         found = function(*args, **kwargs)
         if function.__name__.startswith("empty") and isinstance(found, np.ndarray):
             found = np.zeros_like(found)
-        made = changing(found)
+        made = as_changing(found)
         if isinstance(made, ChangingArray):
             given = (*args, *kwargs.values())
             is_turned = any(isinstance(v, str) and v in ("A", "F") for v in given)
@@ -421,7 +421,7 @@ def filling(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def changing(found: Any) -> Any:
+def as_changing(found: Any) -> Any:
     """An array that was just made, as one that may be assigned to where a program is being built.
 
     Arrays of integers, booleans and others than floats stay NumPy's: they are indices and masks.

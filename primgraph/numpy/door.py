@@ -72,7 +72,7 @@ def _join_list(given: Any) -> Any:
     return given
 
 
-def door(found: Any) -> Any:
+def recording_wrapper(found: Any) -> Any:
     """A function of NumPy's that records where it meets variables or tensors.
 
     What is no function is given back as it is.

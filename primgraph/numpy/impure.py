@@ -25,7 +25,7 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.base.atomic import Setting
-from primgraph.base.user_lines import caller, declared, is_own_name
+from primgraph.base.user_lines import caller, definition_line, is_own_name
 from primgraph.operators.variable import Variable
 
 _RANDOM = "draw with pg.random.normal(key, shape) and its kind, or pass the numbers as an argument"
@@ -68,7 +68,7 @@ def _warn(what: str, hint: str, file: str, line: int) -> None:
 
 
 @contextmanager
-def watching(
+def warn_of_randomness(
     name: str, mentioned: Callable[[], Mapping[str, Any]], function: Any
 ) -> Iterator[None]:
     """Warn of what a function draws and keeps in the context, other than its result.
@@ -84,12 +84,12 @@ def watching(
         yield
     for key, generator in generators.items():
         if pickle.dumps(generator) != before[key]:
-            place = declared(function) or caller()
+            place = definition_line(function) or caller()
             what = f"{key!r}, a {type(generator).__name__}, draws while {name!r} is traced"
             _warn(what, _RANDOM, place.file, place.line)
     paths = [path for path, variable in _variables_in(mentioned()) if id(variable) not in kept]
     if paths:
-        place = declared(function) or caller()
+        place = definition_line(function) or caller()
         verb = "keeps" if len(paths) == 1 else "keep"
         listed = ", ".join(paths[:_NAMED]) + (", ..." if len(paths) > _NAMED else "")
         text = (
@@ -147,7 +147,7 @@ class Captured:
     checksum: int
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> tuple[Captured, ...]:
+    def from_values(cls, found: Mapping[str, Any]) -> tuple[Captured, ...]:
         """Return those of the arrays in `found` that are not too large to be looked at again."""
         arrays = {n: a for n, a in found.items() if type(a) is np.ndarray and a.nbytes <= _LARGEST}
         return tuple([cls(n, a, _checksum(a)) for n, a in arrays.items() if a.dtype != object])
@@ -186,7 +186,7 @@ class _Watched:
         found = getattr(self._original, name)
         if name in self._names:
             return _watched_call(found, f"{self._original.__name__}.{name}", self._hint)
-        return stand_in(found)
+        return warning_stand_in(found)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._original(*args, **kwargs)
@@ -233,6 +233,6 @@ _FUNCTIONS: dict[int, Any] = {
 }
 
 
-def stand_in(value: Any) -> Any:
+def warning_stand_in(value: Any) -> Any:
     """Return what warns in the place of a module, class or function; `value` itself for others."""
     return _MODULES.get(id(value)) or _FUNCTIONS.get(id(value), value)

@@ -25,14 +25,21 @@ from primgraph.base.user_lines import is_library, is_own_name
 from primgraph.numpy import fft, linalg, random
 from primgraph.numpy.assignment_syntax import GLOBALS, assigns_to_globals, codes, rewritten
 from primgraph.numpy.assignments import HELPERS
-from primgraph.numpy.changing import ChangingArray, making, with_fixed_arrays
-from primgraph.numpy.door import door
-from primgraph.numpy.impure import Captured, stand_in, watching
+from primgraph.numpy.changing import ChangingArray, use_array_kind, with_fixed_arrays
+from primgraph.numpy.door import recording_wrapper
+from primgraph.numpy.impure import Captured, warn_of_randomness, warning_stand_in
 from primgraph.numpy.mathematics import mathematics
 from primgraph.operators.handle import are_in_place
 from primgraph.operators.variable import Variable
 
-__all__ = ["Captured", "making", "mentioned", "rebound", "traceable", "watching"]
+__all__ = [
+    "Captured",
+    "rebound",
+    "referenced_names",
+    "traceable",
+    "use_array_kind",
+    "warn_of_randomness",
+]
 
 # What Python itself looks for among the globals of a function.
 _OF_PYTHON = ("__builtins__", "__file__", "__name__", "__package__", "__spec__")
@@ -353,11 +360,13 @@ def _stands_for(value: Any) -> Any:
     if isinstance(value, np.ufunc) or _is_numpys(value):
         name = getattr(value, "__name__", "")
         drop_in = importlib.import_module("primgraph.numpy")
-        return getattr(drop_in, name) if getattr(np, name, None) is value else door(value)
-    return stand_in(value)
+        return (
+            getattr(drop_in, name) if getattr(np, name, None) is value else recording_wrapper(value)
+        )
+    return warning_stand_in(value)
 
 
-def mentioned(
+def referenced_names(
     function: Callable[..., Any], given: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return what a function of the user's and those that it may call mention, by name.

@@ -12,8 +12,8 @@ from primgraph.base.array_functions import (
     REMARKS,
     call_instead,
     method_instead,
-    renamed,
-    written_instead,
+    public_name,
+    replacement_hint,
 )
 from primgraph.base.user_lines import user_frame
 from primgraph.ir.frontend.user_expression import expressions, text_of
@@ -24,14 +24,14 @@ _DEVICES = ("cpu", "cuda", "gpu", "mps", "tpu", "xpu")
 _CONVERSIONS = ("float", "int", "complex", "bool", "str")
 
 
-def to_use(verb: str, is_traced: bool) -> str:
+def hint_value_use(verb: str, is_traced: bool) -> str:
     """Return the hint to use the value of a variable after the run: to "convert" or "format" it."""
     if is_traced:
         return f"return the variable from the traced function, and {verb} what its call returns"
     return f"run the program and {verb} what it returns"
 
 
-def on_truth() -> str:
+def hint_truth_value() -> str:
     """Return the hint for the truth value of a variable."""
     nodes = expressions()
     for node in nodes:
@@ -113,7 +113,7 @@ def _builtin_call_hint(node: ast.AST) -> str:
     return f"write pg.{name}(pg.stack({listed}), axis=0)"
 
 
-def on_number(arrays: Collection[str], otherwise: str) -> str:
+def hint_number(arrays: Collection[str], otherwise: str) -> str:
     """Return the hint for the conversion of an array to a number, or `otherwise`.
 
     `arrays` are the functions of primgraph that take an array first.
@@ -182,7 +182,7 @@ def _rewrite_at_update() -> str:
     return ""
 
 
-def on_method(name: str, is_traced: bool) -> str:
+def hint_method(name: str, is_traced: bool) -> str:
     """Return the hint for a method `name` that arrays lack, in terms of the user's line."""
     if name == "at" and (found := _rewrite_at_update()):
         return found
@@ -200,13 +200,13 @@ def on_method(name: str, is_traced: bool) -> str:
     return method_instead(name, array, is_traced)
 
 
-def on_function(name: str) -> str:
+def hint_function(name: str) -> str:
     """Return the hint for a function `name` that primgraph lacks, in terms of the user's line."""
     for node in expressions():
         if isinstance(node, ast.Call) and _names(node)[-1] == name:
             found = _own_call(name, [*map(text_of, node.args)], node)
-            return f"write {found}" if found else written_instead(name)
-    return written_instead(name)
+            return f"write {found}" if found else replacement_hint(name)
+    return replacement_hint(name)
 
 
 def _own_call(name: str, arguments: list[str], call: ast.Call) -> str:
@@ -224,7 +224,7 @@ def _is_of_device(call: ast.Call) -> bool:
     return bool(devices) or any(k.arg == "device" for k in call.keywords)
 
 
-def on_setting(*, masked: bool) -> str:
+def hint_assignment(*, masked: bool) -> str:
     """Return the hint for an assignment to elements of a variable, by a mask or other indices."""
     for node in expressions():
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
@@ -260,7 +260,7 @@ def _rewrite_masked(array: str, mask: str, value: str) -> str:
     return f"{array} = pg.where({mask}, {value}, {array})"
 
 
-def on_reading(known: Collection[str], arrays: Collection[str]) -> str:
+def hint_reading(known: Collection[str], arrays: Collection[str]) -> str:
     """Return the hint for a variable that NumPy or other code reads as an array.
 
     `known` are functions of primgraph, `arrays` those of them that take an array first.
@@ -286,12 +286,12 @@ def on_reading(known: Collection[str], arrays: Collection[str]) -> str:
 def _function(node: ast.Call, known: Collection[str], arrays: Collection[str]) -> str:
     """Return the hint to call primgraph's function of equal name or meaning; empty for others."""
     names = _names(node)
-    special = written_instead(".".join(names[-2:]))
+    special = replacement_hint(".".join(names[-2:]))
     if special:
         return special
-    name = names[-1] if names[-1] in known else renamed(names[-1])
+    name = names[-1] if names[-1] in known else public_name(names[-1])
     if name not in known:
-        return written_instead(names[-1])
+        return replacement_hint(names[-1])
     given = [ast.unparse(a) for a in (*node.args, *node.keywords)]
     if name in arrays and node.args and isinstance(node.args[0], ast.List | ast.Tuple):
         given[0] = f"pg.array({given[0]})"

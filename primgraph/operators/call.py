@@ -10,13 +10,13 @@ from typing import Any, ParamSpec, TypeVar, cast, final
 import numpy as np
 
 from primgraph.base.frames import is_interruption
-from primgraph.base.grad_mode import is_on, tracked
+from primgraph.base.grad_mode import enable_tracking, is_on
 from primgraph.base.providers import provider
 from primgraph.base.user_lines import caller
 from primgraph.errors import ArgumentError, PrimgraphError
-from primgraph.ir.assumptions import Condition, note, noting
+from primgraph.ir.assumptions import Condition, note, record_assumptions
 from primgraph.ir.builder import Builder
-from primgraph.ir.frontend.signature import UNFIT, misfit
+from primgraph.ir.frontend.signature import UNFIT, signature_error
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import (
@@ -37,8 +37,8 @@ from primgraph.operators.variable import (
     in_manner,
     kind_of,
     manner,
-    mannered,
     map_variables,
+    use_variable_class,
 )
 
 P = ParamSpec("P")
@@ -91,7 +91,7 @@ def common_recorder(operands: Sequence[Variable]) -> Recorder:
     return found if found is not None else active_recorder()
 
 
-def brought_together(operands: Sequence[Variable]) -> tuple[Recorder, list[Variable]]:
+def common_program(operands: Sequence[Variable]) -> tuple[Recorder, list[Variable]]:
     """Return the common program of all `operands`, and the operands as its variables.
 
     A body captures variables of enclosing programs.
@@ -129,21 +129,21 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
     >>> pg.tensor([1.0, 2.0]).thrice()
     tensor([3., 6.])
     """
-    call = called[function] = functions[function.__name__.rstrip("_")] = on_handles(function)
+    call = called[function] = functions[function.__name__.rstrip("_")] = handle_operator(function)
     return call
 
 
-def of_namespace(function: Callable[P, R]) -> Callable[P, R]:
+def namespace_operator(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function on handles an operator of a namespace, such as `pg.linalg`.
 
     Its name need not be unique: it is not a method, and not the replacement of NumPy's function of
     that name.
     """
-    call = called[function] = on_handles(function)
+    call = called[function] = handle_operator(function)
     return call
 
 
-def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, R]:
+def handle_operator(function: Callable[P, R], *, users: bool = False) -> Callable[P, R]:
     """Make a function on variables a function on all handles.
 
     It records into the program of its operands; errors name the user's line and the operands.
@@ -176,7 +176,7 @@ def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, 
         except UNFIT as error:
             if users or is_interruption(error):
                 raise
-            found = misfit(function, args, kwargs)
+            found = signature_error(function, args, kwargs)
             if found is None:
                 found = ArgumentError(f"{function.__name__} does not take these arguments: {error}")
                 found.__cause__ = error
@@ -224,7 +224,7 @@ def _call_function(
 def _record(recorder: Recorder, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Call `function` with `recorder` as the active recorder."""
     if not is_on.get() and isinstance(recorder, Builder) and recorder.written:
-        with tracked():
+        with enable_tracking():
             result = _record(recorder, function, *args, **kwargs)
         return cast("R", map_variables(result, constant))
     entered = innermost.get()
@@ -244,7 +244,7 @@ def _in_manner(
     """Call `function` on plain variables, and convert its results to handles of the class
     `kind`."""
     args = tuple(kind.operands(function, args) or args)
-    with mannered(Variable):
+    with use_variable_class(Variable):
         plain = {name: in_manner(Variable, a) for name, a in kwargs.items()}
         result = _call_function(recorder, function, in_manner(Variable, args), plain)
     return kind.returned(function, args, kwargs, in_manner(kind, result))
@@ -359,7 +359,7 @@ class Operator(Op):
                 args.append(waiting.pop(0))
         return self.decompose(*args, **named)
 
-    def traced(self, types: Types, params: dict[str, Any]) -> tuple[Builder, Variable]:
+    def trace_decomposition(self, types: Types, params: dict[str, Any]) -> tuple[Builder, Variable]:
         """Record the decomposition on inputs of these types, in a new builder."""
         builder = Builder(self.name, source=caller(), expands=lambda op: True)
         inputs = [Variable(builder, builder.input(t)) for t in types]
@@ -370,8 +370,8 @@ class Operator(Op):
         key = (types, bits(freeze_all(params.items())))
         if key not in self._types:
             try:
-                with noting() as assumed:
-                    self._types[key] = (self.traced(types, params)[1].type,), assumed
+                with record_assumptions() as assumed:
+                    self._types[key] = (self.trace_decomposition(types, params)[1].type,), assumed
             except PrimgraphError as error:
                 # The recorder adds lines of the program, which are more useful than those of the
                 # trace.
@@ -383,7 +383,7 @@ class Operator(Op):
 
     def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         types = tuple(TensorType(np.shape(a), np.asarray(a).dtype) for a in arrays)
-        builder, output = self.traced(types, params)
+        builder, output = self.trace_decomposition(types, params)
         return tuple(interpret(builder.graph([output.value]), *arrays))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy.typing as npt
 
-from primgraph.base.array_functions import renamed
+from primgraph.base.array_functions import public_name
 from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, unknown_name
 from primgraph.ir.frontend.signature import checked_methods
@@ -83,14 +83,14 @@ class Handle:
         def __getattr__(self, name: str) -> Any:
             if name in _IN_PLACE and are_in_place.get():
                 return partial(_run_in_place, self, name)
-            found = name if _is_method(name) else renamed(name)
+            found = name if _is_method(name) else public_name(name)
             if _is_method(found):
                 return partial(functions[found], self)
             # Special names that Python and NumPy look up are not misspellings.
             special = name.startswith("__")
             public = [n for n in dir(type(self)) if not n.startswith("_")]
             known = [] if special else [*public, *array_functions()]
-            hint = "" if special else provider("advice").on_method(name, self._is_traced)
+            hint = "" if special else provider("advice").hint_method(name, self._is_traced)
             raise unknown_name(self._called, name, known, hint)
 
     def _dispatch(self, name: str, *args: Any, **kwargs: Any) -> Self:

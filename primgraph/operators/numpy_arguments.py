@@ -31,7 +31,7 @@ _NEUTRAL: dict[str, Any] = {
 _EXTREME = {"max": "maximum", "min": "minimum", "sum": "add", "prod": "multiply"}
 
 
-def called(name: str, *args: Any, **kwargs: Any) -> Any:
+def call_named(name: str, *args: Any, **kwargs: Any) -> Any:
     """Call the public function of that name."""
     return named_function(name)(*args, **kwargs)
 
@@ -92,7 +92,7 @@ class Counterpart:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.signature is None:
             kwargs = {self._renamed.get(n, n): value for n, value in kwargs.items()}
-            return called(self.mine, *args, **self._fixed, **kwargs)
+            return call_named(self.mine, *args, **self._fixed, **kwargs)
         known = self.signature.parameters
         # Arguments of ours that NumPy lacks, such as `size` of `nonzero`.
         more = {n: kwargs.pop(n) for n in [*kwargs] if n in self._taken and n not in known}
@@ -132,8 +132,8 @@ class Counterpart:
         self, several: tuple[Any, ...], named: dict[str, Any], options: dict[str, Any]
     ) -> Any:
         out = options.pop("out", None)
-        if out is not None and any(o is not None for o in listed(out)):
-            (target,) = listed(out)
+        if out is not None and any(o is not None for o in as_tuple(out)):
+            (target,) = as_tuple(out)
             if not may_change(target):
                 refuse_out(self.name, self.mine)
             target.change_to(self._with_options(several, named, options))
@@ -146,8 +146,8 @@ class Counterpart:
         elements = None
         if start is not None and self.mine in ("max", "min"):
             # Convert it to the dtype of the elements, like NumPy.
-            elements = named[first] = called("asarray", named[first])
-            start = called("astype", start, elements.dtype)
+            elements = named[first] = call_named("asarray", named[first])
+            start = call_named("astype", start, elements.dtype)
         dtype = kept.pop("dtype", None)
         if kept:
             raise ArgumentError(
@@ -155,44 +155,44 @@ class Counterpart:
                 hint=f"pg.{self.mine} takes ({', '.join(self._taken)})",
             )
         if dtype is not None and self.mine in ("mean", "var", "std", "nanmean", "nanvar", "nanstd"):
-            named[first] = called("astype", named[first], dtype)
+            named[first] = call_named("astype", named[first], dtype)
             dtype = None
         if elements is not None and elements.size == 0:
             # Without elements the initial value is the extremum.
             named.pop(first)
-            shape = called("sum", elements, **named).shape
-            found = called("broadcast_to", start, shape)
+            shape = call_named("sum", elements, **named).shape
+            found = call_named("broadcast_to", start, shape)
         elif mask is not None:
             found = self._reduce_masked(first, named, mask, start)
         else:
-            found = called(self.mine, *_in_front(self._taken, several, named), **named)
+            found = call_named(self.mine, *_in_front(self._taken, several, named), **named)
         if start is not None:
             if self.mine in ("nanmax", "nanmin"):
-                return called("fmax" if self.mine == "nanmax" else "fmin", found, start)
+                return call_named("fmax" if self.mine == "nanmax" else "fmin", found, start)
             if self.mine in ("nansum", "nanprod"):
-                return called("add" if self.mine == "nansum" else "multiply", found, start)
+                return call_named("add" if self.mine == "nansum" else "multiply", found, start)
             if self.mine not in _EXTREME:
                 raise ArgumentError(f"np.{self.name} of what is traced takes no initial value")
-            found = called(_EXTREME[self.mine], found, start)
-        return found if dtype is None else called("astype", found, dtype)
+            found = call_named(_EXTREME[self.mine], found, start)
+        return found if dtype is None else call_named("astype", found, dtype)
 
     def _reduce_masked(self, first: str, named: dict[str, Any], mask: Any, start: Any) -> Any:
         """Return the reduction of the elements where `mask` is true."""
         x = named[first]
         if self.mine in ("mean", "var", "std"):
-            named[first] = called("where", mask, x, math.nan)
-            found = called(f"nan{self.mine}", **named)
-            chosen = called("logical_and", mask, called("isnan", x))
-            bad = called("any", chosen, named.get("axis"), named.get("keepdims", False))
-            return called("where", bad, math.nan, found)
+            named[first] = call_named("where", mask, x, math.nan)
+            found = call_named(f"nan{self.mine}", **named)
+            chosen = call_named("logical_and", mask, call_named("isnan", x))
+            bad = call_named("any", chosen, named.get("axis"), named.get("keepdims", False))
+            return call_named("where", bad, math.nan, found)
         if self.mine in ("nanmax", "nanmin", "nanmean", "nanvar", "nanstd"):
-            named[first] = called("where", mask, x, math.nan)
-            return called(self.mine, **named)
+            named[first] = call_named("where", mask, x, math.nan)
+            return call_named(self.mine, **named)
         neutral = start if self.mine in ("max", "min") else _NEUTRAL.get(self.mine)
         if neutral is None:
             raise ArgumentError(f"np.{self.name} with where= takes an initial value")
-        named[first] = called("where", mask, x, neutral)
-        return called(self.mine, *_in_front(self._taken, (), named), **named)
+        named[first] = call_named("where", mask, x, neutral)
+        return call_named(self.mine, *_in_front(self._taken, (), named), **named)
 
 
 def _in_front(
@@ -216,5 +216,5 @@ _POSITIONAL = (
 )
 
 
-def listed(out: Any) -> tuple[Any, ...]:
+def as_tuple(out: Any) -> tuple[Any, ...]:
     return out if isinstance(out, tuple) else (out,)

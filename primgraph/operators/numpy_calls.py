@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.base.array_functions import written_instead
+from primgraph.base.array_functions import replacement_hint
 from primgraph.errors import ArgumentError, near_matches
 from primgraph.ir.types import variable_extent
 from primgraph.operators import numpy_meanings
 from primgraph.operators.name_table import NOT_BECAUSE
 from primgraph.operators.names import Row, library, rows
-from primgraph.operators.numpy_arguments import Counterpart, called
+from primgraph.operators.numpy_arguments import Counterpart, call_named
 from primgraph.operators.numpy_overrides import implemented
 from primgraph.operators.variable import handles
 
@@ -36,7 +36,7 @@ def _original(name: str) -> Callable[..., Any] | None:
 
 
 @cache
-def known() -> dict[Callable[..., Any], tuple[str, Row]]:
+def known_functions() -> dict[Callable[..., Any], tuple[str, Row]]:
     """Return NumPy's functions, with their dotted names after `numpy.` and their rows."""
     found: dict[Callable[..., Any], tuple[str, Row]] = {}
     for name, row in library("numpy").items():
@@ -49,9 +49,9 @@ def known() -> dict[Callable[..., Any], tuple[str, Row]]:
 @cache
 def counterpart(original: Callable[..., Any]) -> Callable[..., Any] | None:
     """Return the function that implements a NumPy function here, or None."""
-    if original not in known():
+    if original not in known_functions():
         return None
-    name, row = known()[original]
+    name, row = known_functions()[original]
     if row.module != numpy_meanings.__name__:
         return Counterpart(name, original, row)
     mine: Callable[..., Any] = row.load()
@@ -66,13 +66,13 @@ def _call_on_arrays(function: Callable[..., Any], *args: Any, **kwargs: Any) -> 
 
 def _as_array(given: Any) -> Any:
     is_list = isinstance(given, list | tuple) and handles(given)
-    return called("array", given) if is_list else given
+    return call_named("array", given) if is_list else given
 
 
-def missing(name: str, instead: str = "") -> ArgumentError:
+def missing_error(name: str, instead: str = "") -> ArgumentError:
     """Return the error for a NumPy function without counterpart; `name` is its dotted name."""
     short = name.removeprefix("numpy.")
-    reason = NOT_BECAUSE.get(short, "") or written_instead(short.rpartition(".")[2])
+    reason = NOT_BECAUSE.get(short, "") or replacement_hint(short.rpartition(".")[2])
     near = "" if instead or reason else near_matches(short, sorted(library("numpy")))
     if not all(part.isidentifier() for part in short.split(".")):
         # What np.frompyfunc returns has the name of a function of the user's.
@@ -103,5 +103,5 @@ def call_function(
         told = instead(original.__name__, name)
         if original.__name__ in rows("sizes"):
             raise _of_unknown_shape(name, handles((*args, *kwargs.values())))
-        raise missing(name, told)
+        raise missing_error(name, told)
     return found(*args, **kwargs)

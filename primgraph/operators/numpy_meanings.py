@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.handle import Handle
 from primgraph.operators.index import scatter
-from primgraph.operators.numpy_arguments import called, may_change, refuse_out
+from primgraph.operators.numpy_arguments import call_named, may_change, refuse_out
 
 
 def take(
@@ -21,28 +21,28 @@ def take(
 ) -> Any:  # fmt: skip
     if out is not None:
         refuse_out("take", "take")
-    extent = a.size if axis is None else called("asarray", a).shape[axis]
+    extent = a.size if axis is None else call_named("asarray", a).shape[axis]
     if mode == "wrap":
-        indices = called("remainder", indices, extent)
+        indices = call_named("remainder", indices, extent)
     elif mode == "clip":
-        indices = called("clip", indices, 0, extent - 1)
-    return called("take", a, indices, axis)
+        indices = call_named("clip", indices, 0, extent - 1)
+    return call_named("take", a, indices, axis)
 
 
 def where(condition: Any, *branches: Any) -> Any:
     if not branches:
-        return called("nonzero", condition)
+        return call_named("nonzero", condition)
     if len(branches) != 2:
         raise ArgumentError("np.where takes a condition alone, or with two arrays to choose from")
-    return called("where", condition, *branches)
+    return call_named("where", condition, *branches)
 
 
 def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
     dtype: Any = None, axis: int = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
-    found = called("linspace", start, stop, num, endpoint, dtype=dtype)
-    found = found if axis == 0 else called("moveaxis", found, 0, axis)
+    found = call_named("linspace", start, stop, num, endpoint, dtype=dtype)
+    found = found if axis == 0 else call_named("moveaxis", found, 0, axis)
     gaps = num - 1 if endpoint else num
     return (found, (stop - start) / gaps) if retstep else found
 
@@ -51,56 +51,58 @@ def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
     dtype: Any = None, axis: int = 0,
 ) -> Any:  # fmt: skip
-    found = called("power", base, linspace(start, stop, num, endpoint, axis=axis))
-    return found if dtype is None else called("astype", found, dtype)
+    found = call_named("power", base, linspace(start, stop, num, endpoint, axis=axis))
+    return found if dtype is None else call_named("astype", found, dtype)
 
 
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
     """Return numbers with equal ratios; negative ones between negative ends."""
-    sign = called("sign", start)
-    first, last = (called("log", called("multiply", sign, v)) for v in (start, stop))
-    powers = called("exp", linspace(first, last, num, endpoint, axis=axis))
-    found = called("multiply", sign, powers)
+    sign = call_named("sign", start)
+    first, last = (call_named("log", call_named("multiply", sign, v)) for v in (start, stop))
+    powers = call_named("exp", linspace(first, last, num, endpoint, axis=axis))
+    found = call_named("multiply", sign, powers)
     count = found.shape[axis]
     if count > 1 and endpoint:
         # The ends are exactly the given ones, as in NumPy.
-        middle = called("take", found, np.arange(1, count - 1), axis)
+        middle = call_named("take", found, np.arange(1, count - 1), axis)
         shape = tuple(n for i, n in enumerate(found.shape) if i != axis % found.ndim)
-        wide = [called("broadcast_to", called("asarray", v), shape) for v in (start, stop)]
-        ends = [called("expand_dims", called("astype", v, found.dtype), axis) for v in wide]
-        found = called("concatenate", [ends[0], middle, ends[1]], axis)
-    return called("astype", found, "float64" if dtype is None else dtype)
+        wide = [call_named("broadcast_to", call_named("asarray", v), shape) for v in (start, stop)]
+        ends = [call_named("expand_dims", call_named("astype", v, found.dtype), axis) for v in wide]
+        found = call_named("concatenate", [ends[0], middle, ends[1]], axis)
+    return call_named("astype", found, "float64" if dtype is None else dtype)
 
 
 def _define_like(name: str) -> Callable[..., Any]:
     """Return `zeros_like` or similar, with NumPy's `shape` argument."""
 
-    def made(
+    def make_like(
         a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None,
         *, device: Any = None,
     ) -> Any:  # fmt: skip
         dtype = a.dtype if dtype is None else dtype
-        return called(name, a.shape if shape is None else shape, dtype)
+        return call_named(name, a.shape if shape is None else shape, dtype)
 
-    return made
+    return make_like
 
 
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
     like: Any = None,
 ) -> Any:  # fmt: skip
-    found = called("broadcast_to", called("asarray", fill_value), shape)
-    return found if dtype is None else called("astype", found, dtype)
+    found = call_named("broadcast_to", call_named("asarray", fill_value), shape)
+    return found if dtype is None else call_named("astype", found, dtype)
 
 
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True,
     shape: Any = None, *, device: Any = None,
 ) -> Any:  # fmt: skip
-    like = called("asarray", a)
-    return called("full", like.shape if shape is None else shape, fill_value, dtype or like.dtype)
+    like = call_named("asarray", a)
+    return call_named(
+        "full", like.shape if shape is None else shape, fill_value, dtype or like.dtype
+    )
 
 
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
@@ -111,7 +113,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
         for axis, width in pad_width.items():
             widths[axis] = width if isinstance(width, tuple) else (width, width)
         pad_width = widths
-    return called("pad", array, pad_width, mode, **options)
+    return call_named("pad", array, pad_width, mode, **options)
 
 
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: Any) -> Any:
@@ -119,19 +121,21 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
         refuse_out("einsum", "einsum")
     dtype = options.get("dtype")
     if dtype is None:
-        return called("einsum", *operands)
+        return call_named("einsum", *operands)
     # After a string all are arrays; without one every other argument is, except for the output's
     # labels.
     by_string = isinstance(operands[0], str)
     last = len(operands) if by_string else len(operands) // 2 * 2
     places = range(1, last) if by_string else range(0, last, 2)
-    cast = [called("astype", called("asarray", operands[i]), dtype) if i in places else operands[i]
-            for i in range(len(operands))]  # fmt: skip
-    return called("einsum", *cast)
+    cast = [
+        call_named("astype", call_named("asarray", x), dtype) if i in places else x
+        for i, x in enumerate(operands)
+    ]
+    return call_named("einsum", *cast)
 
 
 def shape(a: Any) -> Any:
-    return called("asarray", a).shape
+    return call_named("asarray", a).shape
 
 
 def ndim(a: Any) -> int:
@@ -183,15 +187,15 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 
 def sort_complex(a: Any) -> Any:
-    value = called("asarray", a)
+    value = call_named("asarray", a)
     # As in NumPy: complex64 for small integers only.
     is_small = value.dtype.kind in "iu" and value.dtype.itemsize <= 2
     wide = value.dtype if value.type.is_complex else "complex64" if is_small else "complex128"
-    return called("sort", called("astype", value, wide))
+    return call_named("sort", call_named("astype", value, wide))
 
 
 def vdot(a: Any, b: Any) -> Any:
-    return called("dot", called("conj", called("ravel", a)), called("ravel", b))
+    return call_named("dot", call_named("conj", call_named("ravel", a)), call_named("ravel", b))
 
 
 def listed_axes(x: Any, axes: Any) -> list[int]:
@@ -200,7 +204,7 @@ def listed_axes(x: Any, axes: Any) -> list[int]:
     return [axes] if isinstance(axes, int) else list(axes)
 
 
-@of_namespace
+@namespace_operator
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Any:  # fmt: skip
@@ -214,36 +218,38 @@ def sliding_window_view(
         if not 0 <= size <= x.shape[number]:
             raise ArgumentError(f"np.sliding_window_view: no window of {size} in {x.type}")
         places = np.arange(count)[:, None] + np.arange(size)
-        x = called("moveaxis", called("take", x, places, number), number + 1, -1)
+        x = call_named("moveaxis", call_named("take", x, places, number), number + 1, -1)
     return x
 
 
 def poly(seq_of_zeros: Any) -> Any:
     """Return the coefficients of the polynomial with these zeros."""
     narrow = seq_of_zeros.dtype.kind != "f" or seq_of_zeros.dtype.itemsize < 4
-    zeros = called("astype", seq_of_zeros, "float64") if narrow else seq_of_zeros
-    found = called("ones", (1,), zeros.dtype)
+    zeros = call_named("astype", seq_of_zeros, "float64") if narrow else seq_of_zeros
+    found = call_named("ones", (1,), zeros.dtype)
     for zero in zeros:
-        found = called("convolve", found, called("stack", [called("ones_like", zero), -zero]))
+        found = call_named(
+            "convolve", found, call_named("stack", [call_named("ones_like", zero), -zero])
+        )
     return found
 
 
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     """Apply `func1d` to each vector along an axis; its results replace that axis."""
-    moved = called("moveaxis", arr, axis, -1)
-    rows = called("reshape", moved, (math.prod(moved.shape[:-1]), moved.shape[-1]))
-    results = [called("asarray", func1d(row, *args, **kwargs)) for row in rows]
+    moved = call_named("moveaxis", arr, axis, -1)
+    rows = call_named("reshape", moved, (math.prod(moved.shape[:-1]), moved.shape[-1]))
+    results = [call_named("asarray", func1d(row, *args, **kwargs)) for row in rows]
     shape = results[0].shape
-    found = called("reshape", called("stack", results), (*moved.shape[:-1], *shape))
+    found = call_named("reshape", call_named("stack", results), (*moved.shape[:-1], *shape))
     lead = moved.ndim - 1
     places = list(range(lead, lead + len(shape)))
-    return called("moveaxis", found, places, [axis % arr.ndim + i for i in range(len(shape))])
+    return call_named("moveaxis", found, places, [axis % arr.ndim + i for i in range(len(shape))])
 
 
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
     for axis in [axes] if isinstance(axes, int) else axes:
         found = func(a, axis)
-        a = found if found.ndim == a.ndim else called("expand_dims", found, axis)
+        a = found if found.ndim == a.ndim else call_named("expand_dims", found, axis)
     return a
 
 
@@ -254,28 +260,30 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         conditions = list(condlist)
     functions = list(funclist)
     if len(functions) == len(conditions) + 1:
-        default = called("logical_not", reduce(lambda p, q: called("logical_or", p, q), conditions))
+        default = call_named(
+            "logical_not", reduce(lambda p, q: call_named("logical_or", p, q), conditions)
+        )
         conditions, functions = [default, *conditions], [functions[-1], *functions[:-1]]
     if len(functions) != len(conditions):
         raise ArgumentError(
             f"np.piecewise takes {len(conditions)} functions or one more, not {len(functions)}"
         )
-    found = called("zeros_like", x)
+    found = call_named("zeros_like", x)
     for condition, function in zip(conditions, functions, strict=True):
         value = function(x, *args, **kw) if callable(function) else function
-        found = called("where", condition, called("astype", value, x.dtype), found)
+        found = call_named("where", condition, call_named("astype", value, x.dtype), found)
     return found
 
 
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """Return the same elements; a tensor as one that is not a view."""
-    value = called("asarray", a)
-    return value.clone() if hasattr(value, "clone") else called("assign", value)
+    value = call_named("asarray", a)
+    return value.clone() if hasattr(value, "clone") else call_named("assign", value)
 
 
 def nan_to_num(x: Any, copy: bool = True, **options: Any) -> Any:
     """Replace NaN and infinities, in place if `copy` is false."""
-    found = called("nan_to_num", x, **options)
+    found = call_named("nan_to_num", x, **options)
     if copy or not isinstance(x, Handle):
         return found
     array: Any = x
@@ -286,24 +294,24 @@ def nan_to_num(x: Any, copy: bool = True, **options: Any) -> Any:
 def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> Any:
     if a.ndim != 2 or wrap:
         raise ArgumentError("np.fill_diagonal of what is traced takes a matrix, and no wrap=True")
-    return called("where", np.eye(*a.shape, dtype=bool), val, a)
+    return call_named("where", np.eye(*a.shape, dtype=bool), val, a)
 
 
 def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> Any:
-    return called("where", where, src, dst)
+    return call_named("where", where, src, dst)
 
 
 def _putmask(a: Any, mask: Any, values: Any) -> Any:
     if np.ndim(values) != 0:
         raise ArgumentError("np.putmask of what is traced takes one value")
-    return called("where", mask, values, a)
+    return call_named("where", mask, values, a)
 
 
 def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Any:
     if isinstance(ind, Handle):
-        return scatter.put(a, ind, v)
-    flat = called("set_slice", called("ravel", a), np.asarray(ind).reshape(-1), v)
-    return called("reshape", flat, a.shape)
+        return scatter.assign_flat(a, ind, v)
+    flat = call_named("set_slice", call_named("ravel", a), np.asarray(ind).reshape(-1), v)
+    return call_named("reshape", flat, a.shape)
 
 
 def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) -> Any:
@@ -311,14 +319,14 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) 
         return (
             _put(arr, indices, values)
             if axis is None
-            else scatter.along(arr, indices, values, axis)
+            else scatter.assign_along_axis(arr, indices, values, axis)
         )
     places = np.asarray(indices)
     if axis is None:
         return _put(arr, places, values)
     grid: list[Any] = list(np.indices(places.shape, sparse=True))
     grid[axis] = places
-    return called("set_slice", arr, tuple(grid), values)
+    return call_named("set_slice", arr, tuple(grid), values)
 
 
 def _in_place(name: str, given: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,8 +13,14 @@ from primgraph.errors import ArgumentError
 from primgraph.operators.index.known_elements import elements
 from primgraph.operators.lazy_loading import function_named
 from primgraph.operators.names import rows
-from primgraph.operators.numpy_arguments import Counterpart, called, listed, may_change, refuse_out
-from primgraph.operators.numpy_calls import known, missing
+from primgraph.operators.numpy_arguments import (
+    Counterpart,
+    as_tuple,
+    call_named,
+    may_change,
+    refuse_out,
+)
+from primgraph.operators.numpy_calls import known_functions, missing_error
 from primgraph.operators.numpy_meanings import listed_axes
 from primgraph.operators.numpy_overrides import implemented
 
@@ -25,22 +31,26 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: dic
         return implemented[ufunc](*inputs, **options)
     name = _name_of(ufunc)
     if name is None:
-        raise missing(f"numpy.{ufunc.__name__}")
-    if any(o is not None for o in listed(options.get("out"))):
-        (target,) = listed(options["out"])
+        raise missing_error(f"numpy.{ufunc.__name__}")
+    if any(o is not None for o in as_tuple(options.get("out"))):
+        (target,) = as_tuple(options["out"])
         if not may_change(target):
             refuse_out(ufunc.__name__, name)
         kept = {n: v for n, v in options.items() if n != "out"}
         found = _METHODS.get(method, _raise_error)(ufunc, name, inputs, kept)
         mask = options.get("where", True)
-        target.change_to(found if mask is True else called("where", mask, found, target))
+        target.change_to(found if mask is True else call_named("where", mask, found, target))
         return target
     return _METHODS.get(method, _raise_error)(ufunc, name, inputs, options)
 
 
 def _name_of(ufunc: np.ufunc) -> str | None:
     """Return the name here of a ufunc of NumPy or SciPy."""
-    row = known()[ufunc][1] if ufunc in known() else rows("scipy.special").get(ufunc.__name__)
+    row = (
+        known_functions()[ufunc][1]
+        if ufunc in known_functions()
+        else rows("scipy.special").get(ufunc.__name__)
+    )
     return None if row is None else row.target
 
 
@@ -48,20 +58,20 @@ def _call(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any])
     dtype = options.get("dtype")
     mask = options.get("where", True)
     if dtype is not None and np.dtype(dtype).kind != "b":
-        inputs = [_cast(called("asarray", x), dtype) for x in inputs]
+        inputs = [_cast(call_named("asarray", x), dtype) for x in inputs]
     axis = {"axis": options["axis"]} if ufunc is np.vecdot and "axis" in options else {}
     strange = [n for n in ("axes", "axis", "keepdims") if options.get(n) and n not in axis]
     if strange:
         raise ArgumentError(f"np.{ufunc.__name__} of what is traced takes no {strange[0]}=")
-    found = called(name, *inputs, **axis)
+    found = call_named(name, *inputs, **axis)
     if mask is True:
         return found
-    return called("where", mask, found, called("zeros_like", found))
+    return call_named("where", mask, found, call_named("zeros_like", found))
 
 
 def _cast(x: Any, dtype: Any) -> Any:
     """Convert `x` to the given dtype; a boolean dtype, as of conditions, is ignored."""
-    return x if dtype is None or np.dtype(dtype).kind == "b" else called("astype", x, dtype)
+    return x if dtype is None or np.dtype(dtype).kind == "b" else call_named("astype", x, dtype)
 
 
 _REDUCED = {
@@ -73,7 +83,7 @@ _REDUCED = {
 def _reduce(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
     """Reduce over one axis or several: by a function here, or element by element."""
     (x,) = inputs
-    x = called("asarray", x)
+    x = call_named("asarray", x)
     axis = options.get("axis", 0)
     keepdims = bool(options.get("keepdims", False))
     mask, start = options.get("where", True), options.get("initial", np._NoValue)
@@ -89,50 +99,50 @@ def _reduce(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any
     if mask is not True:
         raise ArgumentError(f"np.{ufunc.__name__}.reduce of what is traced takes no where=")
     if name in _REDUCED:
-        found = called(_REDUCED[name], x, axis, keepdims)
-        return found if start in (np._NoValue, None) else called(name, found, start)
+        found = call_named(_REDUCED[name], x, axis, keepdims)
+        return found if start in (np._NoValue, None) else call_named(name, found, start)
     found = x
     axes = listed_axes(x, axis if not isinstance(axis, int) else [axis])
     for a in sorted({a % x.ndim for a in axes}, reverse=True):
-        parts = list(called("unstack", found, axis=a))
+        parts = list(call_named("unstack", found, axis=a))
         parts = parts if start in (np._NoValue, None) else [start, *parts]
-        found = reduce(lambda p, q: called(name, p, q), parts)
-        found = called("expand_dims", found, a) if keepdims else found
+        found = reduce(lambda p, q: call_named(name, p, q), parts)
+        found = call_named("expand_dims", found, a) if keepdims else found
     return found
 
 
 def _accumulate(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
     """Accumulate along an axis: by a function here, or element by element."""
     (x,) = inputs
-    x, axis = called("asarray", x), options.get("axis", 0)
+    x, axis = call_named("asarray", x), options.get("axis", 0)
     axis = 0 if axis is None and x.ndim == 1 else axis
     if name == "add":
-        return called("cumsum", x, axis, dtype=options.get("dtype"))
+        return call_named("cumsum", x, axis, dtype=options.get("dtype"))
     if name == "multiply" and function_named("cumprod") is not None:
-        return called("cumprod", x, axis, dtype=options.get("dtype"))
+        return call_named("cumprod", x, axis, dtype=options.get("dtype"))
     x = _cast(x, options.get("dtype"))
-    parts = list(running(called("unstack", x, axis=axis), lambda p, q: called(name, p, q)))
-    return called("stack", parts, axis)
+    parts = list(running(call_named("unstack", x, axis=axis), lambda p, q: call_named(name, p, q)))
+    return call_named("stack", parts, axis)
 
 
 def _reduceat(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
     """Reduce the parts that begin at known positions, like NumPy."""
     x, places = inputs
-    x, axis = called("asarray", x), options.get("axis", 0)
+    x, axis = call_named("asarray", x), options.get("axis", 0)
     starts = [int(i) for i in elements(f"{ufunc.__name__}.reduceat", places, "")]
     ends = [*starts[1:], x.shape[axis]]
     parts = []
     for start, end in zip(starts, ends, strict=True):
         stop = end if start < end else start + 1
-        part = called("take", x, np.arange(start, stop), axis)
+        part = call_named("take", x, np.arange(start, stop), axis)
         parts.append(_reduce(ufunc, name, [part], {**options, "axis": axis}))
-    return called("stack", parts, axis)
+    return call_named("stack", parts, axis)
 
 
 def _outer(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
     """Apply the function to each pair of elements of two arrays."""
-    x, y = (called("asarray", v) for v in inputs)
-    x = called("reshape", x, (*x.shape, *(1,) * y.ndim))
+    x, y = (call_named("asarray", v) for v in inputs)
+    x = call_named("reshape", x, (*x.shape, *(1,) * y.ndim))
     return _call(ufunc, name, (x, y), options)
 
 
@@ -141,13 +151,13 @@ def _add_at(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any
     array, index, *values = inputs
     if not may_change(array) or name not in ("add", "subtract") or isinstance(index, tuple):
         _raise_error(ufunc, name, inputs, options)
-    places = called("asarray", index)
+    places = call_named("asarray", index)
     shape = (*places.shape, *array.shape[1:])
-    parts = called(
-        "broadcast_to", called("astype", called("asarray", values[0]), array.dtype), shape
+    parts = call_named(
+        "broadcast_to", call_named("astype", call_named("asarray", values[0]), array.dtype), shape
     )
-    parts = called("negative", parts) if name == "subtract" else parts
-    array.change_to(called("scatter_add", array, places, parts))
+    parts = call_named("negative", parts) if name == "subtract" else parts
+    array.change_to(call_named("scatter_add", array, places, parts))
 
 
 def _raise_error(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:

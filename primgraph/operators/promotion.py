@@ -34,7 +34,7 @@ from primgraph.ir.types import (
 )
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.variable import Variable, emit, handles
-from primgraph.primitives.constants import constant_op, filled, full
+from primgraph.primitives.constants import constant_op, filled_constant, full
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.shapes import broadcast, concat, reshape
 
@@ -114,11 +114,11 @@ def lift(x: ArrayLike, dtype: DType | None = None) -> Variable:
     }
     """
     if isinstance(x, Variable):
-        return x if dtype is None else converted(x, dtype)
+        return x if dtype is None else convert_dtype(x, dtype)
     if isinstance(x, list | tuple) and handles(x):
         return lift(listed_array(x), dtype)
     if type(x) is Dim:
-        return wrap(filled(x, TensorType((), INT64 if dtype is None else dtype)))
+        return wrap(filled_constant(x, TensorType((), INT64 if dtype is None else dtype)))
     array = array_of(x, dtype)
     if dtype is not None and isinstance(x, np.ndarray | np.generic) and x.dtype != dtype:
         _note_given(x.dtype)
@@ -146,7 +146,7 @@ def listed_array(items: Sequence[Any]) -> Variable:
                 f"a list of arrays of one shape is an array, not one of {parts[0].type} and "
                 f"{part.type}"
             )
-    rows = [emit(reshape, converted(v, dtype), shape=(1, *v.shape)) for v in parts]
+    rows = [emit(reshape, convert_dtype(v, dtype), shape=(1, *v.shape)) for v in parts]
     return rows[0] if len(rows) == 1 else emit(concat, *rows, axis=0)
 
 
@@ -162,18 +162,18 @@ def type_of(x: ArrayLike) -> TensorType:
     return TensorType(array.shape, array.dtype)
 
 
-def described(x: Any) -> str:
+def describe_operand(x: Any) -> str:
     """Return `x` for a message: its type, or the number or size itself."""
     return repr(x) if type(x) in SCALARS else str(type_of(x))
 
 
-def listed(operands: Iterable[Any]) -> str:
+def list_operands(operands: Iterable[Any]) -> str:
     """Return the operands for a message, joined by `and`."""
-    return " and ".join(described(x) for x in operands)
+    return " and ".join(describe_operand(x) for x in operands)
 
 
 @contextmanager
-def naming(text: str) -> Iterator[None]:
+def prefix_errors(text: str) -> Iterator[None]:
     """Prefix errors inside with `text`, such as `sum of f64[3]`."""
     try:
         yield
@@ -185,14 +185,14 @@ def naming(text: str) -> Iterator[None]:
 
 def axes_of(name: str, x: Variable, axis: Axes) -> tuple[int, ...]:
     """Return the sorted axes for `axis`; errors name the function and the type of `x`."""
-    with naming(f"{name} of {x.type}"):
+    with prefix_errors(f"{name} of {x.type}"):
         _require_no_array(name, axis)
         return as_axes(axis, x.ndim)
 
 
 def axis_of(name: str, x: Variable, axis: Any) -> int:
     """Return the axis for `axis`; errors name the function and the type of `x`."""
-    with naming(f"{name} of {x.type}"):
+    with prefix_errors(f"{name} of {x.type}"):
         _require_no_array(name, axis)
         return as_axis(axis, x.ndim)
 
@@ -318,7 +318,7 @@ def ufunc_dtypes(ufunc: np.ufunc, *operands: ArrayLike) -> tuple[DType, ...]:
         found = _loop_of(ufunc, kinds)
     except TypeError:
         raise DTypeError(
-            f"{ufunc.__name__} does not take {listed(known)}",
+            f"{ufunc.__name__} does not take {list_operands(known)}",
             hint="convert the operands first, with pg.astype",
         ) from None
     if _weak_float(known):
@@ -347,7 +347,7 @@ def _shape_of(x: ArrayLike) -> Shape:
     return () if type(x) in SCALARS else type_of(x).shape
 
 
-def floating(*operands: ArrayLike) -> DType:
+def inexact_dtype(*operands: ArrayLike) -> DType:
     """Return the dtype, float or complex, in which NumPy computes `sin` of the operands."""
     dtype = result_dtype(*operands)
     if dtype.kind in "fc":
@@ -361,12 +361,12 @@ def fractional(*operands: ArrayLike) -> DType:
     return dtype if dtype.kind in "fc" else FLOAT64
 
 
-def converted(x: Variable, dtype: DType) -> Variable:
+def convert_dtype(x: Variable, dtype: DType) -> Variable:
     """Convert `x` to another dtype; return it if it has that dtype."""
     return x if x.dtype == dtype else emit(cast, x, dtype=dtype)
 
 
-def broadcasted(x: Variable, shape: Shape) -> Variable:
+def broadcast_to_shape(x: Variable, shape: Shape) -> Variable:
     """Broadcast `x` to `shape` by NumPy's rule, with explicit reshape and broadcast."""
     if x.shape == shape:
         return x
@@ -391,12 +391,12 @@ def common_shape(name: str, *operands: ArrayLike) -> Shape:
     try:
         return broadcast_shapes(*[_shape_of(x) for x in operands])
     except ShapeError as error:
-        found = " with ".join(described(x) for x in operands)
+        found = " with ".join(describe_operand(x) for x in operands)
         reason = error.message.partition(": ")[2]
         raise ShapeError(f"{name} cannot broadcast {found}: {reason}", hint=error.hint) from None
 
 
-def promoted(
+def promote_operands(
     *operands: ArrayLike, dtype: DType | None = None, name: str = "the operation"
 ) -> list[Variable]:
     """Convert all operands to one dtype and broadcast them to one shape, for a strict primitive.
@@ -410,8 +410,8 @@ def promoted(
     return [
         emit(full, value=scalar_of(x, dtype), shape=shape, dtype=dtype)
         if type(x) in NUMBERS
-        else wrap(filled(x, TensorType(shape, dtype)))
+        else wrap(filled_constant(x, TensorType(shape, dtype)))
         if type(x) is Dim
-        else broadcasted(lift(x, dtype), shape)
+        else broadcast_to_shape(lift(x, dtype), shape)
         for x in known
     ]

@@ -50,7 +50,7 @@ class Variable(Handle):
     Functions that take an array first are methods too: `x.tanh()`, `x.norm(axis=0)`, and `x.pow(2)`
     as torch and Paddle call it. Their `keepdim` is `keepdims`.
 
-    A subclass has other manners, as one of `Tensor` has; see `mannered`.
+    A subclass has other manners, as one of `Tensor` has; see `use_variable_class`.
 
     >>> with pg.Program() as program:
     ...     x = pg.data("x", (3,))
@@ -146,7 +146,7 @@ class Variable(Handle):
     def __setitem__(self, index: Any, value: Any) -> None:
         raise ArgumentError(
             "a variable does not change: nothing can be assigned to its elements",
-            hint=provider("advice").on_setting(
+            hint=provider("advice").hint_assignment(
                 masked=getattr(index, "dtype", None) in (bool, "bool")
             ),
         )
@@ -154,14 +154,15 @@ class Variable(Handle):
     def _require_open(self) -> None:
         """Raise `BuildError` for a variable of a function whose trace has ended."""
         if isinstance(self.recorder, Builder) and self.recorder.ended:
-            raise provider("origins").leaked(self.recorder, self.value)
+            raise provider("origins").leaked_error(self.recorder, self.value)
 
     def __bool__(self) -> bool:
         self._require_open()
         raise UnknownValueError(
             f"the truth of a variable is not known {self._while}",
             hint=self._with_alternative(
-                (self._static_hint() if self._is_traced else "") or provider("advice").on_truth()
+                (self._static_hint() if self._is_traced else "")
+                or provider("advice").hint_truth_value()
             ),
         )
 
@@ -198,8 +199,8 @@ class Variable(Handle):
         return "; ".join(filter(None, [*hints, _WITHOUT_JIT if is_function else ""]))
 
     def _number_hint(self) -> str:
-        otherwise = provider("advice").to_use("convert", self._is_traced)
-        hint: str = provider("advice").on_number(array_functions(), otherwise)
+        otherwise = provider("advice").hint_value_use("convert", self._is_traced)
+        hint: str = provider("advice").hint_number(array_functions(), otherwise)
         return hint
 
     def _static_hint(self) -> str:
@@ -222,7 +223,7 @@ class Variable(Handle):
             return str(self)
         raise UnknownValueError(
             f"a variable has no number before {self._run} runs that {spec!r:.60} could format",
-            hint=provider("advice").to_use("format", self._is_traced),
+            hint=provider("advice").hint_value_use("format", self._is_traced),
         )
 
     def __reduce__(self) -> str:
@@ -255,7 +256,7 @@ class Variable(Handle):
         self._require_open()
         raise UnknownValueError(
             f"a variable has no elements before {self._run} runs, so NumPy cannot read it",
-            hint=provider("advice").on_reading(all_functions(), array_functions()),
+            hint=provider("advice").hint_reading(all_functions(), array_functions()),
         )
 
 
@@ -269,7 +270,7 @@ def manner() -> type[Variable]:
 
 
 @contextmanager
-def mannered(kind: type[Variable]) -> Iterator[None]:
+def use_variable_class(kind: type[Variable]) -> Iterator[None]:
     """Use handles of the class `kind` within the context, while a function is traced."""
     before = _manner.get()
     try:

@@ -9,14 +9,14 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.ir.builder import Builder
-from primgraph.ir.frontend.containers import taken_apart
+from primgraph.ir.frontend.containers import flatten_value
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.index_maps import Index, of_view
+from primgraph.ir.index_maps import Index, view_map
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import Shape, TensorType
 from primgraph.ir.views import Expand, Permute, Reshape, Slice, View
-from primgraph.operators.call import on_handles
-from primgraph.operators.variable import Variable, emit, emit_all, mannered
+from primgraph.operators.call import handle_operator
+from primgraph.operators.variable import Variable, emit, emit_all, use_variable_class
 from primgraph.primitives import parts, shapes
 from primgraph.primitives.parts import COMPONENT
 
@@ -36,13 +36,13 @@ class ViewGraph:
     graph: Graph
 
     @classmethod
-    def of(cls, graph: Graph) -> ViewGraph | None:
+    def from_graph(cls, graph: Graph) -> ViewGraph | None:
         """Return the view of `graph`; None if an equation of it computes or repeats elements."""
         is_view = len(graph.inputs) == 1 and all(map(_shows_elements, graph.body))
         return cls(graph) if is_view else None
 
     @classmethod
-    def traced(
+    def trace_view(
         cls, function: Callable[..., Any], call: Call, base: TensorType, number: int
     ) -> ViewGraph | None:
         """Trace `function` for its result `number`; None if that is not a view of `base` only.
@@ -56,11 +56,11 @@ class ViewGraph:
         def adopt(other: Variable) -> Variable:
             return Variable(builder, builder.input(other.type))
 
-        with builder, mannered(Variable):
+        with builder, use_variable_class(Variable):
             args, options = call(Variable(builder, x), adopt)
             found = function(*args, **options)
-        _, results = taken_apart(found, lambda item: isinstance(item, Variable))
-        return cls.of(builder.part([x], [results[number].value]))
+        _, results = flatten_value(found, lambda item: isinstance(item, Variable))
+        return cls.from_graph(builder.part([x], [results[number].value]))
 
     def part(self, array: Array) -> Array:
         """Apply the view to an array, sharing memory where NumPy would."""
@@ -93,7 +93,7 @@ class ViewGraph:
 
 
 # Write through a view: an unnamed operator.
-write_through = on_handles(lambda view, base, new: view.write(base, new))
+write_through = handle_operator(lambda view, base, new: view.write(base, new))
 
 
 def _shows_elements(eqn: Equation) -> bool:
@@ -147,7 +147,7 @@ def _put_back(eqn: Equation, k: int, x: Variable, new: Variable) -> Variable:
 
 
 def _put_slice(how: Slice, x: Variable, new: Variable) -> Variable:
-    places = [p for p in of_view(how, x.shape, new.shape).operand if isinstance(p, Index)]
+    places = [p for p in view_map(how, x.shape, new.shape).operand if isinstance(p, Index)]
     starts, steps = (tuple(ends) for ends in zip(*map(_start_and_step, places), strict=True))
     if new.shape == x.shape:
         return emit(shapes.reverse, new, axes=tuple(a for a, by in enumerate(steps) if by < 0))

@@ -11,11 +11,16 @@ import numpy as np
 
 from primgraph.autograd import backward
 from primgraph.base.atomic import Call, call_all
-from primgraph.base.user_lines import UPDATE, caller, marked
+from primgraph.base.user_lines import UPDATE, caller, mark_lines
 from primgraph.derivatives.grad import grad
 from primgraph.eager.derivatives.accumulation import clear_grad
-from primgraph.eager.inplace.shared_storage import label_of, made_state, state_of, tensor_there
-from primgraph.eager.node import given
+from primgraph.eager.inplace.shared_storage import (
+    create_shared_state,
+    find_shared_tensor,
+    label_of,
+    state_of,
+)
+from primgraph.eager.node import array_node
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import (
     ArgumentError,
@@ -25,15 +30,15 @@ from primgraph.errors import (
     ShapeError,
 )
 from primgraph.initializers import Constant
-from primgraph.ir.frontend.signature import applied, checked_methods
+from primgraph.ir.frontend.signature import call_user_function, checked_methods
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators.variable import Variable
 from primgraph.optimizer.kinds import Clip, Pairs, Schedule, from_zero, rate_from
-from primgraph.optimizer.stepping import Draft, Ledger, Rule, Stepped
+from primgraph.optimizer.stepping import Rule, StateStore, SteppedParameters, TracedStateStore
 from primgraph.program.program import Program, program_of
-from primgraph.program.scope import Scope, copied, require_known
+from primgraph.program.scope import Scope, copy_for_scope, require_known
 
 
 @final
@@ -47,13 +52,15 @@ class Step:
     program: Program
     prefix: str
     updates: dict[Value, Value]
-    stepped: Stepped | None
+    stepped: SteppedParameters | None
 
     def state(self, name: str, type: TensorType, value: float) -> Variable:
         return self._state(name, name, type, value)
 
     def slot(self, parameter: Variable, name: str, type: TensorType | None = None) -> Variable:
-        owner = None if self.stepped is None else self.stepped.name_of(tensor_there(parameter))
+        owner = (
+            None if self.stepped is None else self.stepped.name_of(find_shared_tensor(parameter))
+        )
         own = None if owner is None else f"{owner}.{name}"
         return self._state(f"{parameter.name}.{name}", own, type or parameter.type, 0.0)
 
@@ -66,7 +73,7 @@ class Step:
             return known
         if self.stepped is None or own is None:
             return self.program.state(called, type, Constant(value))
-        return made_state(self.stepped.state(own, type, value), self.program, called)
+        return create_shared_state(self.stepped.state(own, type, value), self.program, called)
 
     def keep(self, state: Variable, new: Variable) -> None:
         self.program.update(state, new)
@@ -114,8 +121,8 @@ class Optimizer(ABC):
         self.weight_decay = from_zero("weight_decay", float(weight_decay))
         self.grad_clip = grad_clip
         self._applied: list[Step] = []
-        self._ledger: Ledger | None = None
-        self._eager = None if parameters is None else Stepped(parameters)
+        self._ledger: StateStore | None = None
+        self._eager = None if parameters is None else SteppedParameters(parameters)
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -159,9 +166,9 @@ class Optimizer(ABC):
             return
         known = [p.grad for p in self._require_eager().parameters if p.grad is not None]
         gradients = {id(g): g for g in known}.values()
-        call_all([c for g in gradients for c in g.showing(given(np.zeros(g.shape, g.dtype)))])
+        call_all([c for g in gradients for c in g.showing(array_node(np.zeros(g.shape, g.dtype)))])
 
-    def _require_eager(self) -> Stepped:
+    def _require_eager(self) -> SteppedParameters:
         if self._eager is None:
             raise BuildError(
                 f"this {type(self).__name__} has no parameters",
@@ -276,25 +283,25 @@ class Optimizer(ABC):
                     del program.updates[state]
         self._applied = [s for s in self._applied if s not in former]
         self._applied.append(Step(program, prefix, {}, self._eager))
-        with marked(prefix, UPDATE):
+        with mark_lines(prefix, UPDATE):
             self._steps(self._applied[-1], pairs)
         return [program.next_value(parameter) for parameter, _ in pairs]
 
-    def _steps(self, ledger: Ledger, pairs: Pairs) -> None:
+    def _steps(self, ledger: StateStore, pairs: Pairs) -> None:
         """Record what changes the parameters, and the optimizer's own states."""
         self._ledger = ledger
         try:
             step = ledger.state("step", TensorType((), FLOAT64), 0.0)
             rate = ledger.state("learning_rate", TensorType((), FLOAT64), self.learning_rate)
             if self.schedule is not None:
-                rate = rate * applied(self.schedule, step)
+                rate = rate * call_user_function(self.schedule, step)
             count = step + 1.0
             ledger.keep(step, count)
             gradients = [g for _, g in pairs]
             if self.grad_clip is not None:
-                gradients = applied(self.grad_clip, gradients)
+                gradients = call_user_function(self.grad_clip, gradients)
             for (parameter, _), gradient in zip(pairs, gradients, strict=True):
-                with marked(_layer_of(parameter.name), UPDATE):
+                with mark_lines(_layer_of(parameter.name), UPDATE):
                     if self.weight_decay and self.decays_gradient:
                         gradient = gradient + self.weight_decay * parameter
                     change = self.change(parameter, gradient, rate, count)
@@ -310,7 +317,7 @@ class Optimizer(ABC):
         """Store `new` as `state` at the end of each step."""
         self._current().keep(state, new)
 
-    def _current(self) -> Ledger:
+    def _current(self) -> StateStore:
         if self._ledger is None:
             raise BuildError("an optimizer keeps states while its rule is recorded, in `change`")
         return self._ledger
@@ -331,7 +338,7 @@ class Optimizer(ABC):
 def _trace_rule(optimizer: Optimizer, places: Sequence[int]) -> Rule:
     """Return the rule, traced for the parameters at these places."""
     eager = optimizer._require_eager()
-    draft = Draft(type(optimizer).__name__.lower())
+    draft = TracedStateStore(type(optimizer).__name__.lower())
     with draft.builder:
         pairs = []
         for i in places:
@@ -341,7 +348,7 @@ def _trace_rule(optimizer: Optimizer, places: Sequence[int]) -> Rule:
     return draft.rule()
 
 
-def _settle(optimizer: Optimizer, eager: Stepped) -> None:
+def _settle(optimizer: Optimizer, eager: SteppedParameters) -> None:
     """Create all states that steps of all parameters need."""
     rule = _trace_rule(optimizer, range(len(eager.parameters)))
     eager.settle(rule, rate_from(optimizer.learning_rate))
@@ -367,17 +374,19 @@ def _minimize_eagerly(
     return [p for p, _ in pairs], pairs
 
 
-def _store_eagerly(optimizer: Optimizer, eager: Stepped, values: Mapping[str, Any]) -> None:
+def _store_eagerly(
+    optimizer: Optimizer, eager: SteppedParameters, values: Mapping[str, Any]
+) -> None:
     """Store `values` in the states of eager steps, all or none."""
     _settle(optimizer, eager)
     require_known(values, eager.states, f"this {type(optimizer).__name__} keeps nothing named")
-    new = {n: copied(n, value, eager.states[n].type) for n, value in values.items()}
+    new = {n: copy_for_scope(n, value, eager.states[n].type) for n, value in values.items()}
     calls: list[Call] = []
     if "learning_rate" in new:
         rate = rate_from(new.pop("learning_rate").item())
         calls = [(object.__setattr__, optimizer, "learning_rate", rate), *eager.using_rate(rate)]
     for name, array in new.items():
-        calls += eager.states[name].showing(given(array))
+        calls += eager.states[name].showing(array_node(array))
     call_all(calls)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from primgraph.errors import ArgumentError
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.types import FLOAT64
 from primgraph.operators import clip, maximum, norm, stack
 from primgraph.operators.variable import Variable
 from primgraph.optimizer.kinds import Clip, positive, times
 
 
-@checked
+@check_arguments
 def clip_by_value(low: float, high: float) -> Clip:
     """Limit each element of each gradient to [low, high].
 
@@ -21,7 +21,7 @@ def clip_by_value(low: float, high: float) -> Clip:
     return lambda gradients: [clip(g, low, high) for g in gradients]
 
 
-@checked
+@check_arguments
 def clip_by_norm(limit: float) -> Clip:
     """Scale each gradient whose 2-norm is above `limit` down to it.
 
@@ -31,7 +31,7 @@ def clip_by_norm(limit: float) -> Clip:
     return lambda gradients: [g * _shrink(norm(g), limit) for g in gradients]
 
 
-@checked
+@check_arguments
 def clip_by_global_norm(limit: float) -> Clip:
     """Scale all gradients by one factor if the 2-norm of them together is above `limit`.
 

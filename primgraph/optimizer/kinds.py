@@ -36,7 +36,7 @@ def from_zero(role: str, value: float) -> float:
     return value
 
 
-def below_one(name: str, value: float) -> float:
+def require_below_one(name: str, value: float) -> float:
     """`value`, if it is a part that is kept from step to step: from 0 on and below 1."""
     if not 0.0 <= value < 1.0:
         raise ArgumentError(f"{name} is from 0 on and below 1, not {value!r:.60}")

@@ -8,7 +8,7 @@ from primgraph.ir.frontend.signature import checked_methods
 from primgraph.operators import sqrt
 from primgraph.operators.variable import Variable
 from primgraph.optimizer.base import Optimizer
-from primgraph.optimizer.kinds import below_one, from_zero, times
+from primgraph.optimizer.kinds import from_zero, require_below_one, times
 
 
 @final
@@ -45,7 +45,7 @@ class Momentum(Optimizer):
         self, learning_rate: float, momentum: float = 0.9, nesterov: bool = False, **options: Any
     ) -> None:
         super().__init__(learning_rate, **options)
-        self.momentum, self.nesterov = below_one("momentum", momentum), nesterov
+        self.momentum, self.nesterov = require_below_one("momentum", momentum), nesterov
 
     def change(
         self, parameter: Variable, gradient: Variable, rate: Variable, count: Variable
@@ -80,7 +80,10 @@ class Adam(Optimizer):
         **options: Any,
     ) -> None:
         super().__init__(learning_rate, **options)
-        self.beta1, self.beta2 = below_one("beta1", beta1), below_one("beta2", beta2)
+        self.beta1, self.beta2 = (
+            require_below_one("beta1", beta1),
+            require_below_one("beta2", beta2),
+        )
         self.epsilon = from_zero("epsilon", epsilon)
 
     def change(
@@ -144,7 +147,10 @@ class RMSProp(Optimizer):
         **options: Any,
     ) -> None:
         super().__init__(learning_rate, **options)
-        self.rho, self.momentum = below_one("rho", rho), below_one("momentum", momentum)
+        self.rho, self.momentum = (
+            require_below_one("rho", rho),
+            require_below_one("momentum", momentum),
+        )
         self.epsilon = from_zero("epsilon", epsilon)
 
     def change(

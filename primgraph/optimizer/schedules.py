@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.operators import cos, maximum, minimum, where
 from primgraph.operators.variable import Variable
 from primgraph.optimizer.kinds import Schedule, from_zero, positive
 
 
-@checked
+@check_arguments
 def exponential_decay(gamma: float) -> Schedule:
     """Return the schedule `gamma**step`.
 
@@ -20,7 +20,7 @@ def exponential_decay(gamma: float) -> Schedule:
     return lambda step: gamma**step
 
 
-@checked
+@check_arguments
 def step_decay(every: int, gamma: float = 0.1) -> Schedule:
     """Return the schedule `gamma**floor(step / every)`.
 
@@ -31,7 +31,7 @@ def step_decay(every: int, gamma: float = 0.1) -> Schedule:
     return lambda step: gamma ** (step // float(every))
 
 
-@checked
+@check_arguments
 def polynomial_decay(steps: int, end: float = 0.0, power: float = 1.0) -> Schedule:
     """Return a schedule that decays from 1 to `end` within `steps`, as `(1 - step / steps)**power`.
 
@@ -43,7 +43,7 @@ def polynomial_decay(steps: int, end: float = 0.0, power: float = 1.0) -> Schedu
     return lambda step: end + (1.0 - end) * (1.0 - minimum(step / steps, 1.0)) ** power
 
 
-@checked
+@check_arguments
 def cosine_decay(steps: int, end: float = 0.0) -> Schedule:
     """Return a schedule from 1 down to `end` within `steps`, along half a cosine.
 
@@ -61,7 +61,7 @@ def cosine_decay(steps: int, end: float = 0.0) -> Schedule:
     return factor
 
 
-@checked
+@check_arguments
 def warmup(steps: int, then: Schedule | None = None) -> Schedule:
     """Return a schedule that rises linearly to 1 within `steps`, and then follows `then`.
 

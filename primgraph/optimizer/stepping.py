@@ -11,7 +11,7 @@ import numpy as np
 from primgraph.base.atomic import Call, call_all
 from primgraph.eager.derivatives.differentiable import Alias
 from primgraph.eager.inplace.shared_storage import label_of, tensor_of
-from primgraph.eager.node import Node, given
+from primgraph.eager.node import Node, array_node
 from primgraph.eager.run import compute
 from primgraph.eager.steps import Part
 from primgraph.eager.tensor import Tensor
@@ -24,7 +24,7 @@ from primgraph.operators.variable import Variable
 from primgraph.program.program import program_of
 
 
-class Ledger(Protocol):
+class StateStore(Protocol):
     """Storage of an optimizer's states, and of their updates in a step."""
 
     def state(self, name: str, type: TensorType, value: float) -> Variable:
@@ -52,7 +52,7 @@ class Rule:
 
 
 @final
-class Draft:
+class TracedStateStore:
     """A ledger in which a rule is traced."""
 
     def __init__(self, name: str) -> None:
@@ -94,7 +94,7 @@ class Draft:
 
 
 @final
-class Stepped:
+class SteppedParameters:
     """The parameters that an optimizer changes step by step, and its states, by name."""
 
     def __init__(self, parameters: Iterable[Any]) -> None:
@@ -116,7 +116,7 @@ class Stepped:
     def state(self, name: str, type: TensorType, value: float) -> Tensor:
         """The state of that name, which holds `value` at every place at first."""
         if name not in self.states:
-            self.states[name] = Tensor(given(np.full(type.shape, value, type.dtype)))
+            self.states[name] = Tensor(array_node(np.full(type.shape, value, type.dtype)))
         return self.states[name]
 
     def settle(self, rule: Rule, rate: float) -> None:
@@ -134,7 +134,7 @@ class Stepped:
         known = self.state("learning_rate", TensorType((), FLOAT64), rate)
         if rate == self._rate:
             return []
-        return [(setattr, self, "_rate", rate), *known.showing(given(np.array(rate)))]
+        return [(setattr, self, "_rate", rate), *known.showing(array_node(np.array(rate)))]
 
     def apply(self, rule: Rule, places: Sequence[int], gradients: Sequence[Tensor | None]) -> None:
         """Take a step along the gradients of the parameters at `places`; all states are there."""

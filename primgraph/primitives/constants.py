@@ -17,7 +17,7 @@ from primgraph.ir.facts.matrices import (
     Definition,
     Structure,
 )
-from primgraph.ir.facts.ranges import RANGE, Range, of_array
+from primgraph.ir.facts.ranges import RANGE, Range, array_range
 from primgraph.ir.graph import ARRAY, COUNTED, NUMBER, SIZE, Equation, Value
 from primgraph.ir.params import Array, bits
 from primgraph.ir.primitive import Linear, Primitive, primitive
@@ -32,7 +32,7 @@ def full(*, value: float, shape: Shape, dtype: DType) -> TensorType:
     return TensorType(as_shape(shape), dtype)
 
 
-full.declare(RANGE, lambda *, value, shape, dtype: of_array(np.asarray(value)))
+full.declare(RANGE, lambda *, value, shape, dtype: array_range(np.asarray(value)))
 
 
 @primitive(impl=lambda *, size, shape, dtype: np.full(shape, size, dtype), literal=True, flops=0)
@@ -57,7 +57,7 @@ def constant(*, value: Array) -> TensorType:
     return value.type
 
 
-constant.declare(RANGE, lambda *, value: of_array(value.data))
+constant.declare(RANGE, lambda *, value: array_range(value.data))
 
 
 @primitive(impl=lambda *, shape, axis, dtype: _iota(shape, axis, dtype), literal=True, flops=0)
@@ -157,7 +157,7 @@ def _random_bernoulli_batch(batched: tuple[bool, ...], key: Value, **params: Any
     return random_bernoulli(key, **params)
 
 
-def filled(value: Any, type: TensorType) -> Value:
+def filled_constant(value: Any, type: TensorType) -> Value:
     """Return a constant of the given type filled with `value`, rounded to its dtype."""
     if isinstance(value, Dim):
         return extent(size=value, shape=type.shape, dtype=type.dtype)
@@ -175,7 +175,7 @@ def zeros_like(value: Value | Linear) -> Value:
     ...     print(zeros_like(x).type)
     f64[2,3]
     """
-    return filled(0, value.type)
+    return filled_constant(0, value.type)
 
 
 def uniform_scalar(array: np.ndarray[Any, Any]) -> bool | int | float | None:

@@ -16,12 +16,12 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
-from primgraph.ir.assumptions import at_least
-from primgraph.ir.dims import TRIPS, is_open, of_one_trip
+from primgraph.ir.assumptions import assume_at_least
+from primgraph.ir.dims import TRIPS, is_open, single_row_size
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Fact, Primitive, Types, primitive
-from primgraph.ir.types import BOOL, INT64, TensorType, larger, leading, without_leading
+from primgraph.ir.types import BOOL, INT64, TensorType, add_leading_axis, drop_leading_axis, larger
 
 COUNT = TensorType((), INT64)
 TRUTH = TensorType((), BOOL)
@@ -66,14 +66,14 @@ class Regions:
         return None if self.lead else self.rows
 
     @classmethod
-    def of(cls, eqn: Equation) -> Regions:
+    def from_equation(cls, eqn: Equation) -> Regions:
         """Return the layout of a branch, a loop or a checkpoint."""
         rule = eqn.op.fact(REGIONS)
         assert rule is not None
         return rule(len(eqn.inputs), **eqn.kwargs)
 
     @classmethod
-    def of_loop(cls, body: Graph, consts: int, carries: int) -> Regions:
+    def from_loop_body(cls, body: Graph, consts: int, carries: int) -> Regions:
         """Return the layout of a loop over `body`, whose operands are those of the body."""
         return cls((body,), 0, consts, carries, is_loop=True)
 
@@ -92,7 +92,7 @@ class Regions:
         """Map a body result index to the equation result index."""
         return k + 1 if self.counts and k >= self.carries else k
 
-    def kept(self, place: int) -> int | None:
+    def body_result(self, place: int) -> int | None:
         """Map an equation result index to the body result index; None for the step count."""
         if self.counts and place == self.carries:
             return None
@@ -114,7 +114,7 @@ REGIONS: Fact[Callable[..., Regions] | None] = Fact("regions", None)
 
 def flow_of(eqn: Equation) -> Flow | None:
     """Return how an equation runs its bodies; None for one without a layout."""
-    return None if eqn.op.fact(REGIONS) is None else Regions.of(eqn).flow
+    return None if eqn.op.fact(REGIONS) is None else Regions.from_equation(eqn).flow
 
 
 # The rule `rule(bodies, constants, **params)` for the parameters with other bodies, which take
@@ -190,11 +190,11 @@ def _scan(
     counted: bool,
 ) -> list[Any]:
     given = arrays[counted:]
-    fixed, state, xs = parted(given, consts, carries)
+    fixed, state, xs = split_operands(given, consts, carries)
     types = body.output_types[carries:]
     order = [*trips_of(length, reverse, arrays[0] if counted else None)]
     rows = len(order) if length is TRIPS else length
-    ys = [np.zeros(t.shape, t.dtype) for t in (leading(rows, t) for t in types)]
+    ys = [np.zeros(t.shape, t.dtype) for t in (add_leading_axis(rows, t) for t in types)]
     for k in order:
         found = interpret(body, *fixed, *state, *(x[k] for x in xs))
         state = found[:carries]
@@ -205,7 +205,7 @@ def _scan(
 
 def _flops_of_scan(*types: TensorType, body: Graph, length: int, **params: Any) -> int:
     """Return the operation count of all steps, or of one step for a growing stack."""
-    return of_one_trip(length) * flops_of(body)
+    return single_row_size(length) * flops_of(body)
 
 
 @primitive(impl=_scan, multiple=True, singular=True, has_bodies=True, flops=_flops_of_scan)
@@ -229,7 +229,7 @@ def scan(
     if length is TRIPS and not counted:
         raise ShapeError("scan of a stack that grows needs the number of its rows")
     if (
-        not at_least(length, 0)
+        not assume_at_least(length, 0)
         or consts < 0
         or carries < 0
         or len(types) < counted + consts + carries
@@ -239,12 +239,12 @@ def scan(
         )
     if counted:
         _require_types("scan: the number of trips is", types[:1], (COUNT,))
-    fixed, state, xs = parted(types[counted:], consts, carries)
-    rows = [without_leading("scan", length, x) for x in xs]
+    fixed, state, xs = split_operands(types[counted:], consts, carries)
+    rows = [drop_leading_axis("scan", length, x) for x in xs]
     _require_types("scan: the body takes", body.input_types, (*fixed, *state, *rows))
     _require_types("scan: the body carries on", body.output_types[:carries], state)
     _require_no_stacks("scan", body)
-    ys = [leading(length, t) for t in body.output_types[carries:]]
+    ys = [add_leading_axis(length, t) for t in body.output_types[carries:]]
     return _some("scan", (*state, *ys))
 
 
@@ -326,7 +326,7 @@ def while_loop(
     _require_no_stacks("while_loop", body)
     ys = body.output_types[len(state) :]
     rows = TRIPS if limit is None else limit
-    return (*state, COUNT, *[leading(rows, t) for t in ys])
+    return (*state, COUNT, *[add_leading_axis(rows, t) for t in ys])
 
 
 @while_loop.declares(REGIONS)
@@ -379,7 +379,7 @@ checkpoint.declare(EXTENDED, lambda bodies, constants, **params: {"body": bodies
 CONTROL = frozenset({cond, scan, while_loop, checkpoint})
 
 
-def parted(
+def split_operands(
     items: Sequence[Any], consts: int, carries: int
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """Return `items` split into three lists: constants, carries, and rows or stacks."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
-from primgraph.ir.assumptions import at_least, equal
+from primgraph.ir.assumptions import assume_at_least, equal
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, mixed_along
@@ -27,7 +27,7 @@ from primgraph.ir.types import (
     complex_dtype,
     real_dtype,
 )
-from primgraph.primitives.constants import filled, iota
+from primgraph.primitives.constants import filled_constant, iota
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.logic import greater, less, logical_and, select
 from primgraph.primitives.parts import conj
@@ -47,7 +47,7 @@ def _check_norm(name: str, norm: str) -> None:
 
 def _some(name: str, x: TensorType, axis: int) -> None:
     check_axis(name, axis, x)
-    if not at_least(x.shape[axis], 1):
+    if not assume_at_least(x.shape[axis], 1):
         raise ShapeError(f"{name} along axis {axis} of {x}: there are no elements")
 
 
@@ -123,7 +123,7 @@ def irfft(z: TensorType, *, n: int, axis: int, norm: str) -> TensorType:
         raise DTypeError(f"irfft takes complex numbers, not {z}")
     _check_norm("irfft", norm)
     check_axis("irfft", axis, z)
-    if not at_least(n, 1) or not equal(z.shape[axis], n // 2 + 1):
+    if not assume_at_least(n, 1) or not equal(z.shape[axis], n // 2 + 1):
         raise ShapeError(f"irfft to {n} numbers along axis {axis} of {z}: {n // 2 + 1} are needed")
     shape = list(z.shape)
     shape[axis] = n
@@ -133,9 +133,11 @@ def irfft(z: TensorType, *, n: int, axis: int, norm: str) -> TensorType:
 def _scale_doubled_frequencies(z: Value, n: int, axis: int, factor: float) -> Value:
     """Return `z` with the frequencies that stand for two of n multiplied by `factor`."""
     k = iota(shape=(z.shape[axis],), axis=0, dtype=INT64)
-    twice = logical_and(greater(k, filled(0, k.type)), less(k * 2, filled(n, k.type)))
-    one = filled(1, k.type.with_dtype(real_dtype(z.dtype)))
-    weights = select(twice, filled(factor, one.type), one)
+    twice = logical_and(
+        greater(k, filled_constant(0, k.type)), less(k * 2, filled_constant(n, k.type))
+    )
+    one = filled_constant(1, k.type.with_dtype(real_dtype(z.dtype)))
+    weights = select(twice, filled_constant(factor, one.type), one)
     others = tuple(a for a in range(len(z.shape)) if a != axis)
     return z * broadcast(cast(weights, dtype=z.dtype), shape=z.shape, new_axes=others)
 

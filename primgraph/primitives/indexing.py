@@ -17,7 +17,7 @@ from primgraph.ir.index_maps import (
     Place,
     axes_at,
     identity,
-    tied,
+    tied_map,
 )
 from primgraph.ir.primitive import Linear, Types, primitive
 from primgraph.ir.types import INT64, Shape, TensorType, common_type
@@ -143,7 +143,7 @@ def _scatter_add_map(k: int, i: int, operands: Types, results: Types, *, axis: i
         places = _places_read(x.ndim, len(indices), rank, axis, 2)
         return IndexMap(y.shape, places, axes_at(range(y.ndim)))
     # An index may send an element to any place along the axes that it stands for.
-    return tied(operands[i].shape, x.shape, [None] * rank, exact=False)
+    return tied_map(operands[i].shape, x.shape, [None] * rank, exact=False)
 
 
 gather.declare(MOVES_FORTH, True)
@@ -241,7 +241,7 @@ def _placed_map(
 ) -> IndexMap:
     """Strides count in row-major order, across axes: only the leading axes are tied."""
     x, lead = operands[i], operands[i].ndim - len(strides[i])
-    return tied(x.shape, shape, [*range(lead), *[None] * len(strides[i])], exact=False)
+    return tied_map(x.shape, shape, [*range(lead), *[None] * len(strides[i])], exact=False)
 
 
 @placed.transpose

@@ -20,7 +20,7 @@ from primgraph.ir.facts.ranges import HOLOMORPHIC, POLYNOMIAL, RANGE, absolute
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Fact, Linear, Primitive, primitive
 from primgraph.ir.types import TensorType, common_type, complex_dtype, real_dtype
-from primgraph.primitives.constants import filled, zeros_like
+from primgraph.primitives.constants import filled_constant, zeros_like
 from primgraph.primitives.logic import equal, select
 from primgraph.primitives.shapes import with_batch_axis
 
@@ -110,7 +110,7 @@ modulus.declare(RANGE, lambda z: replace(absolute(z), low=0.0))
 @modulus.jvp()
 def _modulus_jvp(r: Value, z: Value, d: Value) -> Value:
     """Return the tangent along the unit vector; at 0 the modulus counts as infinite."""
-    length = select(equal(r, zeros_like(r)), filled(math.inf, r.type), r)
+    length = select(equal(r, zeros_like(r)), filled_constant(math.inf, r.type), r)
     found: Value = real(d) * (real(z) / length) + imag(d) * (imag(z) / length)
     return found
 

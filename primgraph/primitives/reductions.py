@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
-from primgraph.ir.assumptions import at_least
+from primgraph.ir.assumptions import assume_at_least
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim, bounds
 from primgraph.ir.facts.choices import CHOICE, LOGIC, MOVES_BACK, MOVES_FORTH, Choice, Logic
@@ -21,15 +21,15 @@ from primgraph.ir.facts.ranges import (
     RANGE_AT,
     Around,
     Range,
-    added,
+    add_ranges,
     is_finite_unless_nan,
-    joined,
-    negated,
+    join_operands,
+    negate_range,
     products,
     times,
 )
 from primgraph.ir.graph import Equation, Value
-from primgraph.ir.index_maps import IndexMap, identity, mixed_along, reduced, running
+from primgraph.ir.index_maps import IndexMap, identity, mixed_along, reduction_map, running_map
 from primgraph.ir.primitive import Fact, Linear, Primitive, Rule, Types, primitive
 from primgraph.ir.types import (
     BOOL,
@@ -42,7 +42,7 @@ from primgraph.ir.types import (
     drop_axes,
     larger,
 )
-from primgraph.primitives.constants import filled, zeros_like
+from primgraph.primitives.constants import filled_constant, zeros_like
 from primgraph.primitives.control import scan
 from primgraph.primitives.elementwise import (
     QUOTIENT,
@@ -172,7 +172,7 @@ def _slope_of_product(x: Value, d: Value) -> Value:
     with Builder("product_rule") as builder:
         product, slope, factor, tangent = (builder.input(row) for _ in range(4))
         body = builder.graph([product * factor, slope * factor + product * tangent])
-    begun = (filled(1, row), filled(0, row))
+    begun = (filled_constant(1, row), filled_constant(0, row))
     _, found = scan(
         *begun, x, d, body=body, consts=0, carries=2, length=x.shape[0], reverse=False,
         counted=False,
@@ -208,11 +208,11 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
         result = _reduced_type(name, x, axes)
         require_order(name, x)
         # NumPy refuses an empty axis even if the result has no elements.
-        if not all(at_least(x.shape[a], 1) for a in axes):
+        if not all(assume_at_least(x.shape[a], 1) for a in axes):
             raise ShapeError(f"{name} over axes {axes} of {x}: no elements, and no identity")
         return result
 
-    facts: dict[Fact[Any], Any] = {RANGE: joined, FINITE_SLOPE: is_finite_unless_nan}
+    facts: dict[Fact[Any], Any] = {RANGE: join_operands, FINITE_SLOPE: is_finite_unless_nan}
     op: Primitive[Value] = Primitive(name, type_rule, impl, flops=_combinations, facts=facts)
 
     def lost_rule(record: Rule, i: int, inputs: Any, outputs: Any, *, axes: Axes) -> Any:
@@ -224,7 +224,7 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
     @op.jvp()
     def jvp_rule(z: Value, x: Value, d: Value, *, axes: Axes) -> Value:
         lost = beaten(x, broadcast(z, shape=x.shape, new_axes=axes))
-        one = filled(1, x.type.with_dtype(accumulator(x.dtype)))
+        one = filled_constant(1, x.type.with_dtype(accumulator(x.dtype)))
         count = reduce_sum(select(lost, zeros_like(one), one), axes=axes)
         number = unless_nan(cast(count, dtype=x.dtype), z)
         return reduce_sum(select(lost, zeros_like(d), d), axes=axes) / number
@@ -240,7 +240,7 @@ def _sub_range(eqn: Equation, around: Around, x: Range, y: Range) -> Range:
     """Return the range of `x - y`; at most 0 if `y` is the maximum of `x` over some axes."""
     axes = _largest_of(eqn.inputs[0], eqn.inputs[1], around)
     if axes is None or x.above or x.nan:
-        return added(x, negated(y))
+        return add_ranges(x, negate_range(y))
     # Where all elements are -inf the shift is 0, and no element attains the bound.
     attained = not x.below or _some_chosen(eqn.inputs[0], axes, around)
     return Range(-math.inf, 0.0, x.below, False, False, axes if attained else None)
@@ -341,9 +341,9 @@ def _root_of_squares_jvp(
     At zero the norm counts as infinite, which makes derivatives of all orders 0. Elements are
     divided by the norm first, as neither its square nor its reciprocal need be finite.
     """
-    length = select(equal(z, zeros_like(z)), filled(math.inf, z.type), z)
+    length = select(equal(z, zeros_like(z)), filled_constant(math.inf, z.type), z)
     if divisor != 1:
-        length = length * filled(divisor, z.type)
+        length = length * filled_constant(divisor, z.type)
     return reduce_sum(x / broadcast(length, shape=x.shape, new_axes=axes) * d, axes=axes)
 
 
@@ -355,7 +355,7 @@ def _root_of_squares_map(
     k: int, i: int, operands: Types, results: Types, *, axes: Axes, divisor: float
 ) -> IndexMap:
     shape = results[0].shape
-    return identity(shape) if i else reduced(operands[0].shape, shape, axes)
+    return identity(shape) if i else reduction_map(operands[0].shape, shape, axes)
 
 
 # An operator computes its value in its own way and records it by one of these primitives, whose
@@ -406,7 +406,7 @@ def _position(name: str, impl: Rule) -> Primitive[Value]:
     def type_rule(x: TensorType, *, axis: int) -> TensorType:
         check_axis(name, axis, x)
         require_order(name, x)
-        if not at_least(x.shape[axis], 1):
+        if not assume_at_least(x.shape[axis], 1):
             raise ShapeError(f"{name} along axis {axis} of {x}: no elements")
         return TensorType(drop_axes(x.shape, (axis,)), INT64)
 
@@ -414,7 +414,7 @@ def _position(name: str, impl: Rule) -> Primitive[Value]:
 
     @op.index_map
     def map_rule(k: int, i: int, operands: Types, results: Types, *, axis: int) -> IndexMap:
-        return reduced(operands[0].shape, results[0].shape, (axis,), exact=False)
+        return reduction_map(operands[0].shape, results[0].shape, (axis,), exact=False)
 
     @op.batch
     def batch_rule(batched: tuple[bool, ...], x: Value, *, axis: int) -> Value:
@@ -456,7 +456,7 @@ def _cumsum_transpose(ct: Value, x: Linear, *, axis: int, reverse: bool) -> tupl
 def _cumsum_map(
     k: int, i: int, operands: Types, results: Types, *, axis: int, reverse: bool
 ) -> IndexMap:
-    return running(results[0].shape, axis, reverse=reverse)
+    return running_map(results[0].shape, axis, reverse=reverse)
 
 
 @cumsum.batch
@@ -467,7 +467,7 @@ def _cumsum_batch(batched: tuple[bool, ...], x: Value, *, axis: int, reverse: bo
 def _map_reduction(op: Primitive[Value]) -> None:
     @op.index_map
     def map_rule(k: int, i: int, operands: Types, results: Types, *, axes: Axes) -> IndexMap:
-        return reduced(operands[0].shape, results[0].shape, axes, exact=op is reduce_sum)
+        return reduction_map(operands[0].shape, results[0].shape, axes, exact=op is reduce_sum)
 
 
 def _batch_over_axes(op: Primitive[Value]) -> None:

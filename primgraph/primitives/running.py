@@ -10,10 +10,10 @@ from primgraph.errors import DTypeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
-from primgraph.ir.index_maps import IndexMap, running
+from primgraph.ir.index_maps import IndexMap, running_map
 from primgraph.ir.primitive import Primitive, Types, primitive
 from primgraph.ir.types import BOOL, INT64, TensorType, check_axis
-from primgraph.primitives.constants import filled, iota, zeros_like
+from primgraph.primitives.constants import filled_constant, iota, zeros_like
 from primgraph.primitives.control import scan
 from primgraph.primitives.indexing import gather
 from primgraph.primitives.logic import greater_equal, less_equal, require_order, select
@@ -80,7 +80,7 @@ def _turn_by_turn(x: Value, d: Value, axis: int) -> Value:
         p, dp, factor, df = [builder.input(row) for _ in range(4)]
         slope = dp * factor + p * df
         body = builder.graph([p * factor, slope, slope])
-    first = (filled(1, row), filled(0, row))
+    first = (filled_constant(1, row), filled_constant(0, row))
     *_, found = scan(
         *first, x, d, body=body, consts=0, carries=2, length=x.shape[0], reverse=False,
         counted=False,
@@ -138,7 +138,7 @@ cummin = _declare_extremum("cummin", np.minimum, greater_equal)
 def _runs(op: Primitive[Value]) -> None:
     @op.index_map
     def map_rule(k: int, i: int, operands: Types, results: Types, *, axis: int) -> IndexMap:
-        return running(results[0].shape, axis, exact=op is cumprod)
+        return running_map(results[0].shape, axis, exact=op is cumprod)
 
 
 for _op in (cumprod, cummax, cummin):

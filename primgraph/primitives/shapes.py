@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ShapeError
-from primgraph.ir.assumptions import at_least, equal, is_at_least
+from primgraph.ir.assumptions import assume_at_least, equal, is_at_least
 from primgraph.ir.dims import Dim
 from primgraph.ir.facts.choices import CHOICE, JOINS, MOVES_BACK, MOVES_FORTH, Choice
 from primgraph.ir.facts.matrices import POSITIVE, STRUCTURE
-from primgraph.ir.facts.ranges import RANGE, joined
+from primgraph.ir.facts.ranges import RANGE, join_operands
 from primgraph.ir.graph import Value
-from primgraph.ir.index_maps import IndexMap, Strided, embedded, identity
+from primgraph.ir.index_maps import IndexMap, Strided, embedding_map, identity
 from primgraph.ir.primitive import Fact, Linear, Types, primitive
 from primgraph.ir.types import Shape, TensorType, as_shape, check_axis, common_type, drop_axes
-from primgraph.ir.views import Expand, Permute, Reshape, Slice, flipped, part_of, sliced
+from primgraph.ir.views import Expand, Permute, Reshape, Slice, flip_view, part_of, slice_view
 from primgraph.primitives.constants import zeros_like
 
 Slices = tuple[int, ...]
@@ -153,7 +153,7 @@ def _reverse_transpose(ct: Value, x: Linear, *, axes: tuple[int, ...]) -> tuple[
 
 @reverse.view
 def _reverse_view(k: int, x: TensorType, *, axes: tuple[int, ...]) -> Slice | None:
-    return flipped(axes)
+    return flip_view(axes)
 
 
 @reverse.batch
@@ -170,7 +170,7 @@ def _pad(x: Any, *, low: Slices, high: Slices) -> Any:
 def pad(x: TensorType, *, low: Slices, high: Slices) -> TensorType:
     """Return `x` with `low[i]` zeros before and `high[i]` zeros after it along each axis `i`."""
     fits = len(low) == len(high) == x.ndim
-    if not fits or not all(at_least(n, 0) for n in (*low, *high)):
+    if not fits or not all(assume_at_least(n, 0) for n in (*low, *high)):
         raise ShapeError(f"pad widths {low} and {high} do not fit {x}")
     return x.with_shape(tuple(a + n + b for a, n, b in zip(low, x.shape, high, strict=True)))
 
@@ -179,7 +179,7 @@ def pad(x: TensorType, *, low: Slices, high: Slices) -> TensorType:
 def _pad_map(
     k: int, i: int, operands: Types, results: Types, *, low: Slices, high: Slices
 ) -> IndexMap:
-    return embedded(operands[0].shape, low)
+    return embedding_map(operands[0].shape, low)
 
 
 @pad.transpose
@@ -192,7 +192,7 @@ def _pad_batch(batched: tuple[bool, ...], x: Value, *, low: Slices, high: Slices
     return pad(x, low=(0, *low), high=(0, *high))
 
 
-def strided(
+def strided_slices(
     starts: Slices, sizes: Slices, steps: Slices, shape: Shape | None = None
 ) -> tuple[slice, ...]:
     """Return NumPy slices that take `sizes[i]` elements from `starts[i]` on, with step `steps[i]`.
@@ -231,19 +231,19 @@ def _check_strided(name: str, x: TensorType, starts: Slices, sizes: Slices, step
 
 def _is_within(start: int, size: int, step: int, extent: int) -> bool:
     """Tell whether a slice lies within an axis; assumed where that depends on symbolic sizes."""
-    if step == 0 or not at_least(size, 0):
+    if step == 0 or not assume_at_least(size, 0):
         return False
     last = start + (size - 1) * step
     if type(size) is not Dim and (size == 0 or type(last) is type(extent) is int):
         return size == 0 or (0 <= start < extent and 0 <= last < extent)
     # An empty slice may begin one step past the end.
     low, high = (start, last) if step > 0 else (last, start)
-    return at_least(low, 0) and at_least(extent, high + 1)
+    return assume_at_least(low, 0) and assume_at_least(extent, high + 1)
 
 
 @primitive(
     name="slice",
-    impl=lambda x, *, starts, sizes, steps: x[strided(starts, sizes, steps)],
+    impl=lambda x, *, starts, sizes, steps: x[strided_slices(starts, sizes, steps)],
     linear=True,
     flops=0,
 )
@@ -264,7 +264,7 @@ def _slice_transpose(
 def _slice_view(
     k: int, x: TensorType, *, starts: Slices, sizes: Slices, steps: Slices
 ) -> Slice | None:
-    return sliced(strided(starts, sizes, steps, x.shape), x.shape)
+    return slice_view(strided_slices(starts, sizes, steps, x.shape), x.shape)
 
 
 @slice_.batch
@@ -276,7 +276,7 @@ def _slice_batch(
 
 def _slice_assign(x: Any, y: Any, *, starts: Slices, steps: Slices) -> Any:
     result = np.array(x)
-    result[strided(starts, np.shape(y), steps)] = y
+    result[strided_slices(starts, np.shape(y), steps)] = y
     return result
 
 
@@ -294,7 +294,7 @@ def _slice_assign_map(
 ) -> IndexMap:
     x, y = operands
     if i:
-        return embedded(y.shape, starts, steps)
+        return embedding_map(y.shape, starts, steps)
     return replace(identity(x.shape), hole=Strided(starts, y.shape, steps))
 
 
@@ -329,8 +329,8 @@ def concat(*xs: TensorType, axis: int) -> TensorType:
     return first.with_shape((*first.shape[:axis], total, *first.shape[axis + 1 :]))
 
 
-concat.declare(RANGE, joined)
-slice_assign.declare(RANGE, joined)
+concat.declare(RANGE, join_operands)
+slice_assign.declare(RANGE, join_operands)
 slice_assign.declare(STRUCTURE, lambda eqn, definition, x, y: x & y & POSITIVE)
 # The axis along which the operands stand one behind the other; "" for other ops.
 JOINED: Fact[str] = Fact("joined", "")
@@ -340,7 +340,7 @@ concat.declare(JOINED, "axis")
 @concat.index_map
 def _concat_map(k: int, i: int, operands: Types, results: Types, *, axis: int) -> IndexMap:
     start = sum(x.shape[axis] for x in operands[:i])
-    return embedded(
+    return embedding_map(
         operands[i].shape, tuple(start if a == axis else 0 for a in range(operands[i].ndim))
     )
 
@@ -375,7 +375,7 @@ def _split_array(x: Any, *, sizes: Slices, axis: int) -> Any:
 def split(x: TensorType, *, sizes: Slices, axis: int) -> tuple[TensorType, ...]:
     """Return consecutive parts of `x` along `axis`, of the given `sizes`, which sum to its size."""
     check_axis("split", axis, x)
-    apart = sizes and all(at_least(n, 0) for n in sizes)
+    apart = sizes and all(assume_at_least(n, 0) for n in sizes)
     if not apart or not equal(sum(sizes), x.shape[axis]):
         raise ShapeError(f"split of {x} along axis {axis}: sizes {sizes} do not add up")
     return tuple(x.with_shape((*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in sizes)

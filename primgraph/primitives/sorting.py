@@ -10,7 +10,7 @@ import numpy as np
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
-from primgraph.ir.index_maps import IndexMap, Lookup, identity, mixed_along, tied
+from primgraph.ir.index_maps import IndexMap, Lookup, identity, mixed_along, tied_map
 from primgraph.ir.primitive import Linear, Primitive, Rule, Types, primitive
 from primgraph.ir.types import INT64, TensorType, check_axis
 from primgraph.primitives.elementwise import cast
@@ -113,7 +113,7 @@ def searchsorted(a: TensorType, v: TensorType, *, right: bool) -> TensorType:
 @searchsorted.index_map
 def _searchsorted_map(k: int, i: int, operands: Types, results: Types, *, right: bool) -> IndexMap:
     ties = [None] if i == 0 else range(operands[1].ndim)
-    return tied(operands[i].shape, results[0].shape, ties, exact=False)
+    return tied_map(operands[i].shape, results[0].shape, ties, exact=False)
 
 
 def _mixes_axis(op: Primitive[Value]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
-from primgraph.ir.assumptions import at_least, equal
+from primgraph.ir.assumptions import assume_at_least, equal
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import Index, IndexMap, axes_at
 from primgraph.ir.primitive import Linear, Types, primitive
@@ -38,7 +38,7 @@ def _counts(
     counts = []
     for extent, size, step, dilation in zip(extents, sizes, steps, apart, strict=True):
         rest = extent - span(size, dilation)
-        if not at_least(rest, 0):
+        if not assume_at_least(rest, 0):
             raise ShapeError(
                 f"{name}: a window of {span(size, dilation)} elements leaves an axis of {extent}"
             )

@@ -53,7 +53,7 @@ class Archive(zipfile.ZipFile):
     __del__ = object.__hash__  # type: ignore[assignment]
 
 
-def archived(arrays: Mapping[str, Array]) -> bytes:
+def pack_arrays(arrays: Mapping[str, Array]) -> bytes:
     """Return the arrays by name in NumPy's .npz format, uncompressed; all names are allowed."""
     memory = io.BytesIO()
     archive = Archive(memory, "w")
@@ -132,19 +132,19 @@ class Members:
     def raw(self, name: str) -> bytearray:
         """Return the bytes of a stored .npy member of any length."""
         info = self.infos[name]
-        data = memoryview(self.unpacked(name, info.compress_size, _LEAST_HEADER))
+        data = memoryview(self.unpack_member(name, info.compress_size, _LEAST_HEADER))
         count = data.nbytes - _end_of_header(data)
         return bytearray(_elements(name, data, TensorType((max(count, 0),), np.dtype(np.uint8))))
 
     def array(self, name: str, type: TensorType) -> np.ndarray[Any, Any]:
         """Return the array of a .npy member, which must have this type."""
-        data = memoryview(self.unpacked(name, type.nbytes + _LONGEST_HEADER, type.nbytes))
+        data = memoryview(self.unpack_member(name, type.nbytes + _LONGEST_HEADER, type.nbytes))
         little = np.frombuffer(_elements(name, data, type), type.dtype.newbyteorder("<"))
         array = little.astype(type.dtype, copy=False).reshape(type.shape)
         array.setflags(write=False)
         return array
 
-    def unpacked(self, name: str, most: int, least: int = 0) -> bytearray:
+    def unpack_member(self, name: str, most: int, least: int = 0) -> bytearray:
         """Unpack a member of `least` to `most` bytes, and check its integrity."""
         size = self.infos[name].file_size
         listed, digest = self.listing.get(name, (size, None))
@@ -161,7 +161,7 @@ class Members:
         return found
 
 
-def parsed(data: bytearray) -> Any:
+def parse_json(data: bytearray) -> Any:
     """Parse JSON without NaN and infinities."""
 
     def refuse(text: str) -> Any:

@@ -16,13 +16,13 @@ from primgraph.codegen.recipe import require_style
 from primgraph.errors import ArgumentError, CompileError
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.sizes import at_sizes
-from primgraph.ir.slices import without_formal
+from primgraph.ir.sizes import specialize_graph
+from primgraph.ir.slices import drop_formal
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
 from primgraph.transforms.hoist import hoist, input_free
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.pipeline import optimized, skipped
+from primgraph.transforms.pipeline import optimize_graph, skipped
 from primgraph.transforms.rewrite.rule import check_level
 
 TARGETS = ("numpy", "c", "auto")
@@ -77,7 +77,7 @@ def compile(
     style = style_for(style, target)
     _require_graph(graph)
     if not graph.sizes:
-        return compiled(graph, style=style, math=math, donated=donated, skip=skip)
+        return compile_kernel(graph, style=style, math=math, donated=donated, skip=skip)
     options = {"style": style, "math": math, "donated": donated, "skip": skip}
     return _sized_kernel(graph, options, kept_sizes, new_sizes)
 
@@ -95,15 +95,15 @@ def _sized_kernel(
 ) -> SizedKernel:
     """Return a kernel that is compiled for each size, and one for all sizes, when needed."""
     check_level(options["math"])
-    plain = simplified_early(graph, options["skip"])
+    plain = simplify_symbolic(graph, options["skip"])
 
     def make(sizes: Mapping[str, int]) -> Kernel:
-        return compiled(at_sizes(plain, sizes), **options)
+        return compile_kernel(specialize_graph(plain, sizes), **options)
 
     def whole() -> Kernel:
         return generic(plain, **options)
 
-    policy = Policy.checked(kept_sizes, new_sizes, compiles=options["style"] != "readable")
+    policy = Policy.from_options(kept_sizes, new_sizes, compiles=options["style"] != "readable")
     sized = {"kept_sizes": kept_sizes, "new_sizes": new_sizes}
     return SizedKernel(graph, make, whole, policy, (compile, {**options, **sized}))
 
@@ -140,7 +140,7 @@ def style_for(style: str, target: str | None) -> str:
 _STYLES = {"c": "native", "auto": "auto"}
 
 
-def compiled(
+def compile_kernel(
     graph: Graph,
     *,
     style: str | None = None,
@@ -150,7 +150,7 @@ def compiled(
 ) -> Kernel:
     """Like `compile`, for a graph without symbolic sizes, in a style of the code generator."""
     style = style_for("planned", None) if style is None else style
-    plain = optimized(graph, math, skip)
+    plain = optimize_graph(graph, math, skip)
     return _kernel(plain, style=style, donated=donated, loose=math == "fast")
 
 
@@ -167,13 +167,13 @@ def generic(
 
     It does not check the sizes of its arguments.
     """
-    plain = optimized(graph, math, skip)
+    plain = optimize_graph(graph, math, skip)
     native = _resolve_style(style, plain) == "native"
     chosen = "native" if native else "readable"
     return compile_graph(plain, style=chosen, donated=donated, handed=handed, loose=math == "fast")
 
 
-def simplified_early(graph: Graph, skip: Collection[str] = ()) -> Graph:
+def simplify_symbolic(graph: Graph, skip: Collection[str] = ()) -> Graph:
     """Simplify a graph with symbolic sizes as far as possible before they are known."""
     plain = lower(graph)
     plain = plain if "clean_up" in skipped(skip) else clean_up(plain)
@@ -219,7 +219,7 @@ def pipeline(
     if graph.sizes:
         kernel = generic(graph, math, handed=handed, style=style_for("planned", target))
         return Pipeline(kernel.graph, kernel, None, tuple(still), math == "fast")
-    plain = optimized(graph, math)
+    plain = optimize_graph(graph, math)
     style, loose = style_for("planned", target), math == "fast"
     first, rest = hoist(plain, still)
     early = _kernel(first, style=style, loose=loose) if first.outputs else None
@@ -232,7 +232,7 @@ def compile_last(graph: Graph, least: int) -> Kernel:
 
     Outputs of `least` bytes or more are written into arrays passed to the kernel.
     """
-    plain = _drop_stops(optimized(graph))
+    plain = _drop_stops(optimize_graph(graph))
     handed = [k for k, type in enumerate(plain.output_types) if type.nbytes >= least]
     return _kernel(plain, style=style_for("planned", None), handed=handed)
 
@@ -262,7 +262,7 @@ def _kernel(
     loose: bool = False,
 ) -> Kernel:
     """Compile the kernel of a program, function or graph."""
-    graph = without_formal(graph)
+    graph = drop_formal(graph)
     once = () if graph.sizes else input_free(graph)
     chosen = _resolve_style(style, graph)
     options: dict[str, Any] = {"donated": donated, "once": once, "handed": handed, "loose": loose}

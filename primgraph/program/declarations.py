@@ -11,7 +11,7 @@ from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError, BuildError, DTypeError
 from primgraph.initializers import Constant, Initializer, Xavier
 from primgraph.ir.builder import Builder
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.primitive import active_recorder
 from primgraph.ir.types import TensorType, as_dtype, as_shape, declared_shape
 from primgraph.operators.variable import Variable, checked_name
@@ -40,7 +40,7 @@ def _tell_of_hidden_program() -> None:
         )
 
 
-@checked
+@check_arguments
 def data(name: str, shape: Any, dtype: Any = None) -> Variable:
     """Declare an input of the current program, to be fed by `name` at each run.
 
@@ -57,10 +57,10 @@ def data(name: str, shape: Any, dtype: Any = None) -> Variable:
     """
     if is_default_main(active_recorder()):
         _tell_of_hidden_program()
-    return declared(name, shape, dtype)
+    return declare_input(name, shape, dtype)
 
 
-def declared(name: str, shape: Any, dtype: Any = None) -> Variable:
+def declare_input(name: str, shape: Any, dtype: Any = None) -> Variable:
     """Like `data`, without a warning if no program is entered."""
     builder = active_recorder()
     if not isinstance(builder, Builder):
@@ -72,7 +72,7 @@ def declared(name: str, shape: Any, dtype: Any = None) -> Variable:
     return Variable(builder, builder.input(TensorType(extents, chosen), name))
 
 
-@checked
+@check_arguments
 def create_parameter(
     shape: Any,
     dtype: Any = None,

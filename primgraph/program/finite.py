@@ -18,7 +18,7 @@ from primgraph.errors import WRITTEN, ArgumentError, NumericalError, run_error
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import require_primitive
-from primgraph.ir.sizes import fitted
+from primgraph.ir.sizes import fit_to_arrays
 from primgraph.ir.text import typed_equation
 from primgraph.program.trace import trace
 from primgraph.transforms.lower import lower
@@ -49,7 +49,7 @@ def check_finite(function: Callable[..., Any] | Graph | Kernel, *arrays: Any) ->
             )
         function = trace(function, *arrays)
     given = function.in_order(arrays, {})
-    function = fitted(function, given)
+    function = fit_to_arrays(function, given)
     names = [v.hint or str(i) for i, v in enumerate(function.inputs)]
     feeds = [as_feed(a, v.type, n) for a, v, n in zip(given, function.inputs, names, strict=True)]
     walk = Walk(lower(function))
@@ -106,7 +106,7 @@ class Walk:
         for k, (value, item) in enumerate(zip(eqn.outputs, found, strict=True)):
             result = self.known[value] = np.asarray(item, dtype=value.dtype)
             mark = None if carried is None else carried[k]
-            made = created(eqn, operands, result)
+            made = created_nonfinite(eqn, operands, result)
             if made is not None:
                 self.creations.append(Creation(eqn, operands, result, made))
                 fresh = np.where(made, _FIRST - len(self.creations), 0)
@@ -162,7 +162,7 @@ class Walk:
             origin=[
                 *self.origin(eqn),
                 *self.operands(eqn, place),
-                f"result:        {eqn.outputs[0].type} {spread(creation.result)}",
+                f"result:        {eqn.outputs[0].type} {format_range(creation.result)}",
             ],
             hint="" if card is None else card.advice,
         )
@@ -174,7 +174,7 @@ class Walk:
         lines = []
         for i, value in enumerate(eqn.inputs):
             array, definer = self.known[value], definers.get(value)
-            text = f"operand {i}:     {value.type} {spread(array)}"
+            text = f"operand {i}:     {value.type} {format_range(array)}"
             if place and array.shape == eqn.outputs[0].shape:
                 text += f", {_format_number(array[place])}{_format_place(place)}"
             if value.hint:
@@ -201,7 +201,7 @@ def _role(eqn: Equation) -> str:
     return eqn.source.role if eqn.source is not None else ""
 
 
-def created(eqn: Equation, operands: Sequence[Array], result: Array) -> Array | None:
+def created_nonfinite(eqn: Equation, operands: Sequence[Array], result: Array) -> Array | None:
     """Return which elements of `result` are a NaN or an infinity that `eqn` made, or None.
 
     An elementwise equation makes one if the operands have none at the same index, other equations
@@ -224,12 +224,12 @@ def created(eqn: Equation, operands: Sequence[Array], result: Array) -> Array | 
     return made if made.any() else None
 
 
-def spread(array: Array) -> str:
+def format_range(array: Array) -> str:
     """Return the range of the finite elements, and the number of others."""
     if array.size < 2:
         return _format_number(array.reshape(-1)[0]) if array.size else "without elements"
     if array.dtype.kind == "c":
-        return f"absolute values {spread(np.abs(array))}"
+        return f"absolute values {format_range(np.abs(array))}"
     finite = array[np.isfinite(array)]
     parts = (
         [f"from {_format_number(finite.min())} to {_format_number(finite.max())}"]

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.base.interpreter_limits import uncollected
-from primgraph.base.journal import compiling
+from primgraph.base.journal import log_compilation
 from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import is_for_all_sizes
 from primgraph.codegen.run.feeds import as_feed
@@ -17,9 +17,9 @@ from primgraph.errors import ArgumentError, FeedError
 from primgraph.ir.frontend.gradient_names import titles_of
 from primgraph.ir.frontend.result_names import UNTITLED, Title
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.sizes import Fitting, at_sizes
+from primgraph.ir.sizes import Fitting, specialize_graph
 from primgraph.ir.types import TensorType
-from primgraph.program.compile import Pipeline, pipeline, simplified_early
+from primgraph.program.compile import Pipeline, pipeline, simplify_symbolic
 from primgraph.program.inputs import declaration_lines
 from primgraph.program.program import Program
 from primgraph.program.scope import Changes, State, Version, changes_of, taker
@@ -57,9 +57,9 @@ class Plan:
     @property
     def graph(self) -> Graph:
         """Return the user's graph at these sizes."""
-        return at_sizes(self.written, self.sizes) if self.sizes else self.written
+        return specialize_graph(self.written, self.sizes) if self.sizes else self.written
 
-    def given(self, out: Sequence[Any] | None) -> list[Any] | None:
+    def extend_out(self, out: Sequence[Any] | None) -> list[Any] | None:
         """Extend `out`, with an array or None per fetch, to all outputs of the kernel."""
         if out is None:
             return None
@@ -69,7 +69,7 @@ class Plan:
             raise ArgumentError(f"out has {len(out)} arrays for {self.fetched} fetches")
         return [*out, *[None] * len(self.changed)]
 
-    def fed(self, given: Mapping[str, Any]) -> list[Any]:
+    def feed_arrays(self, given: Mapping[str, Any]) -> list[Any]:
         """Return the feeds. Before updates they are converted here, so that they are validated
         first."""
         if not self.changed:
@@ -99,11 +99,15 @@ class SizedPlan:
     needed: frozenset[str]
     plans: BySizes[Plan]
 
-    def at(self, program: Program, given: Mapping[str, Any], *, own: bool = False) -> Plan:
+    def plan_for(self, program: Program, given: Mapping[str, Any], *, own: bool = False) -> Plan:
         """Return the plan for the sizes of the feeds; with `own`, the specialised one."""
         arrays = [given[name] for name in self.names]
         try:
-            return self.plans.at([np.shape(a) for a in arrays]) if own else self.plans.of(arrays)
+            return (
+                self.plans.for_shapes([np.shape(a) for a in arrays])
+                if own
+                else self.plans.for_arrays(arrays)
+            )
         except FeedError as error:
             named = [n for n, type in self.plans.fitting.inputs if type.names]
             raise error.located(declaration_lines(program, named)) from None
@@ -152,10 +156,10 @@ def build_plan(
         return _plan_of(program, graph, graph, {}, len(fetched), updates, how)
     inputs = _required_inputs(builder.inputs, inputs, sizes)
     graph = Graph(inputs, body, outputs, program.name, titles=titles)
-    early = simplified_early(graph)
+    early = simplify_symbolic(graph)
 
-    def made(known: Mapping[str, int]) -> Plan:
-        plain = at_sizes(early, known)
+    def build_sized(known: Mapping[str, int]) -> Plan:
+        plain = specialize_graph(early, known)
         return _plan_of(program, graph, plain, known, len(fetched), updates, how)
 
     def whole() -> Plan:
@@ -164,7 +168,9 @@ def build_plan(
     fed = [v for v in inputs if v not in program.states]
     fitting = Fitting([(v.hint, v.type) for v in fed], sizes)
     names = [v.hint for v in fed]
-    plans = BySizes(graph, fitting, made, whole, policy, lambda plan: is_for_all_sizes(plan.kernel))
+    plans = BySizes(
+        graph, fitting, build_sized, whole, policy, lambda plan: is_for_all_sizes(plan.kernel)
+    )
     return SizedPlan(names, frozenset(names), plans)
 
 
@@ -203,7 +209,7 @@ def _plan_of(
     handed = range(fetched, len(graph.outputs))
     math, target = how
     listed = ", ".join([f"{v.hint} {known[v]}" for v in fed])
-    with compiling(
+    with log_compilation(
         f"program {graph.name or 'main'}", f"{fetched} results for {listed or 'no feeds'}"
     ):
         compiled = pipeline(graph, math, places, handed, target)

@@ -19,7 +19,7 @@ from primgraph.initializers import Initializer, Uniform
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.frontend.gradient_names import titles_of
-from primgraph.ir.frontend.signature import checked, checked_methods
+from primgraph.ir.frontend.signature import check_arguments, checked_methods
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
 from primgraph.ir.text import to_text
@@ -27,7 +27,7 @@ from primgraph.ir.types import INT64, TensorType
 from primgraph.operators.call import Operator
 from primgraph.operators.variable import Variable, checked_name
 from primgraph.program.block import Block
-from primgraph.program.scope import Scope, State, copied, initial_value, require_known
+from primgraph.program.scope import Scope, State, copy_for_scope, initial_value, require_known
 
 
 @final
@@ -249,7 +249,9 @@ class Program(Drawn):
         chosen = self.scope if scope is None else scope
         known = {s.name: s.type for s in self.states.values()}
         require_known(values, known, "the program has no states named")
-        chosen.put({name: copied(name, value, known[name]) for name, value in values.items()})
+        chosen.put(
+            {name: copy_for_scope(name, value, known[name]) for name, value in values.items()}
+        )
 
     def clone(self, for_test: bool = False) -> Program:
         """Return a copy of the program with the same variables and the same scope.
@@ -463,7 +465,7 @@ def program_of(variable: Variable) -> Program:
     return program
 
 
-@checked
+@check_arguments
 @contextmanager
 def program_guard(program: Program, startup: Program | None = None) -> Iterator[Program]:
     """Build into `program` within this context.

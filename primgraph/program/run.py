@@ -9,7 +9,7 @@ import numpy as np
 
 from primgraph.codegen import Kernel
 from primgraph.errors import ArgumentError, FeedError, OptionError, RunError, near_matches
-from primgraph.ir.frontend.containers import leaves_for, put_together, taken_apart
+from primgraph.ir.frontend.containers import flatten_value, leaves_for, unflatten_value
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Value
 from primgraph.operators.variable import Variable
@@ -18,7 +18,7 @@ from primgraph.program.finite import check_finite
 from primgraph.program.inputs import check_names, check_sizes, misfit_lines, read_states
 from primgraph.program.plans import Plan, SizedPlan, build_plan
 from primgraph.program.program import Program, default_main_program
-from primgraph.program.scope import Scope, storing
+from primgraph.program.scope import Scope, register_storing
 from primgraph.program.sized import GENERIC, KEPT, Policy
 from primgraph.transforms.rewrite.rule import check_level
 
@@ -59,7 +59,7 @@ class Executor:
         self.scope = scope
         self.math = math
         self.target = target_of(target)
-        self._policy = Policy.checked(kept_sizes, new_sizes)
+        self._policy = Policy.from_options(kept_sizes, new_sizes)
 
     def __repr__(self) -> str:
         where = "of each program" if self.scope is None else repr(self.scope)
@@ -155,9 +155,9 @@ class Executor:
             if isinstance(plan, SizedPlan):
                 check_sizes(program, given)
         if isinstance(plan, SizedPlan):
-            plan = plan.at(program, given)
+            plan = plan.plan_for(program, given)
         scope = program.scope if self.scope is None else self.scope
-        wanted = (None if out is None else plan.given(out), bool(borrow), debug is not None)
+        wanted = (None if out is None else plan.extend_out(out), bool(borrow), debug is not None)
         try:
             if not plan.changed:
                 return _read_only(program, plan, given, scope, *wanted)
@@ -224,7 +224,7 @@ class Executor:
         """Return the sizes of a feed for these fetches, by name; empty without symbolic sizes."""
         plan = self._plan(program, fetch_list, update)
         check_names(program, feed, plan.names)
-        return plan.at(program, feed, own=True).sizes if isinstance(plan, SizedPlan) else {}
+        return plan.plan_for(program, feed, own=True).sizes if isinstance(plan, SizedPlan) else {}
 
     def arguments(
         self,
@@ -241,10 +241,10 @@ class Executor:
         plan = self._plan(program, fetch_list, update)
         check_names(program, feed, plan.names)
         if isinstance(plan, SizedPlan):
-            plan = plan.at(program, feed, own=True)
+            plan = plan.plan_for(program, feed, own=True)
         scope = program.scope if self.scope is None else self.scope
         reading = read_states(program, scope, plan.states)
-        fed = plan.fed(feed)
+        fed = plan.feed_arrays(feed)
         arrays = plan.arguments(fed, reading.version)
         given = set(map(id, fed))
         return [a if id(a) in given else a.copy() for a in arrays]
@@ -262,7 +262,7 @@ class Executor:
         plan = self._plan(program, fetch_list, update)
         if not isinstance(plan, SizedPlan):
             return plan
-        return plan.plans.whole if sizes is None else plan.plans.given(sizes)
+        return plan.plans.whole if sizes is None else plan.plans.for_sizes(sizes)
 
     def _plan(
         self, program: Program, fetch_list: Sequence[Fetch] | None, update: bool = True
@@ -287,10 +287,10 @@ def _run_tree(
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Run with fetches and results in nested containers."""
-    tree, listed = taken_apart(fetch_list, lambda item: item is None)
+    tree, listed = flatten_value(fetch_list, lambda item: item is None)
     given = None if out is None else leaves_for(tree, out)
     found = executor.run(program, feed, listed, out=given, **options)
-    named: dict[str, Any] = put_together(tree, iter(found))
+    named: dict[str, Any] = unflatten_value(tree, iter(found))
     return named
 
 
@@ -310,7 +310,7 @@ def _read_only(
     """Run a plan that changes no state."""
     reading = read_states(program, scope, plan.states)
     try:
-        arrays = plan.arguments(plan.fed(given), reading.version)
+        arrays = plan.arguments(plan.feed_arrays(given), reading.version)
         if debug:
             check_finite(plan.graph, *arrays[: len(plan.graph.inputs)])
         results: list[Array] = plan.kernel(*arrays, out=out, borrow=borrow)
@@ -321,7 +321,7 @@ def _read_only(
         del reading
 
 
-@storing
+@register_storing
 def _run_plan(
     program: Program,
     plan: Plan,
@@ -336,7 +336,7 @@ def _run_plan(
     It restarts if a nested run, in a function that the program calls or in a signal handler, has
     changed the scope meanwhile.
     """
-    changed, fed = plan.changed, plan.fed(given)
+    changed, fed = plan.changed, plan.feed_arrays(given)
     for _ in range(_TRIES):
         before, first = scope.begin()
         if before.setting.seen is not plan.states:

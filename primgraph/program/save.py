@@ -19,18 +19,18 @@ import numpy as np
 
 from primgraph.base.files import open_regular
 from primgraph.base.interpreter_limits import is_too_deep, too_deep
-from primgraph.base.user_lines import Source, shown
+from primgraph.base.user_lines import Source, message_text
 from primgraph.errors import LoadError
 from primgraph.initializers import Assign
 from primgraph.ir.builder import Builder
-from primgraph.ir.dims import Dim, written_extent
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.dims import Dim, parse_size
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.params import Array, Named, named
+from primgraph.ir.params import Array, Named, find_named
 from primgraph.ir.primitive import lookup
 from primgraph.ir.text import read_type
 from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, TensorType, as_shape
-from primgraph.program.archives import DAMAGE, DATE, Archive, Members, npy, parsed
+from primgraph.program.archives import DAMAGE, DATE, Archive, Members, npy, parse_json
 from primgraph.program.program import Program
 from primgraph.program.scope import Scope, State
 
@@ -46,7 +46,7 @@ _DENSEST = 50
 _ROW, _FRAME = 200, 1000
 
 
-@checked
+@check_arguments
 def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = None) -> None:
     """Write `program` and its state values, from `scope` or its own, to one file.
 
@@ -106,7 +106,7 @@ def _replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise
 
 
-@checked
+@check_arguments
 def load(path: str | os.PathLike[str]) -> Program:
     """Load the program that `save` wrote, with its states in its own scope.
 
@@ -228,7 +228,9 @@ class _Writer:
 def _read_manifest(archive: zipfile.ZipFile) -> Members:
     """Return the members listed in the manifest of a saved program."""
     members = Members(archive, _MEMBER, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
-    manifest = parsed(members.unpacked("manifest.json", _FRAME + _ROW * len(members.infos)))
+    manifest = parse_json(
+        members.unpack_member("manifest.json", _FRAME + _ROW * len(members.infos))
+    )
     if manifest.get("format") != "primgraph":
         raise LoadError("the archive is no saved program")
     if manifest.get("version") != FORMAT:
@@ -245,8 +247,8 @@ class _Reader:
     def __init__(self, members: Members) -> None:
         self.members = members
         most = _FRAME + _DENSEST * members.infos["program.json"].compress_size
-        self.described = parsed(members.unpacked("program.json", most))
-        self.lines = [shown(_text(line)) for line in self.described["lines"]]
+        self.described = parse_json(members.unpack_member("program.json", most))
+        self.lines = [message_text(_text(line)) for line in self.described["lines"]]
         self.constants: dict[int, Array] = {}
         self.values: list[Value] = []
         # Current nesting depth of graphs.
@@ -326,7 +328,7 @@ class _Reader:
         self, file: Any, line: Any, role: Any, operator: Any, text: Any, *marks: Any
     ) -> Source:
         """Decode a source line, with the text stored in the file."""
-        name, mode, part = (shown(_text(word)) for word in (file, role, operator))
+        name, mode, part = (message_text(_text(word)) for word in (file, role, operator))
         scope, order = marks or (None, 0)
         layer = "" if scope is None else self.lines[_integer(scope)]
         told = self.lines[_integer(text)]
@@ -358,9 +360,9 @@ class _Reader:
         if kind == "graph":
             return self._graph(*inner)
         if kind == "object":
-            return named(_text(inner))
+            return find_named(_text(inner))
         if kind == "size":
-            return written_extent(_text(inner))
+            return parse_size(_text(inner))
         raise LoadError(f"{kind!r} is no kind of parameter")
 
     def _constant(self, number: int, type: TensorType) -> Array:

@@ -29,7 +29,7 @@ from primgraph.initializers import Initializer, first_array
 from primgraph.ir.frontend.html_tables import Row, Sheet
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.types import TensorType
-from primgraph.program.sharing import NEXT, Desk, Guest
+from primgraph.program.sharing import NEXT, Observer, SharedStorage
 from primgraph.tables import quantity
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -45,7 +45,7 @@ _PATIENCE = 0.5
 _storing: set[CodeType] = set()
 
 
-def storing(function: F) -> F:
+def register_storing(function: F) -> F:
     """Register `function` as the one that runs inside `with scope.turn():`."""
     _storing.add(function.__code__)
     return function
@@ -197,7 +197,7 @@ class Scope:
         self._newest = Version(Setting(Changes((), ()), {}, {}), ())
         self._spares: dict[Changes, Sequence[Array]] = {}
         self._readings: set[ref[Reading]] = set()
-        self._desk: Desk[Version] | None = None
+        self._desk: SharedStorage[Version] | None = None
         _scopes.add(self)
 
     def __contains__(self, name: str) -> bool:
@@ -271,21 +271,21 @@ class Scope:
         reading.version = self.latest()
         return reading
 
-    def desk(self) -> Desk[Version]:
+    def desk(self) -> SharedStorage[Version]:
         """Shared storage: the observers that share arrays with this scope."""
         if self._desk is None:
-            self._desk = Desk(self.latest())
+            self._desk = SharedStorage(self.latest())
         return self._desk
 
-    def guest(self, name: str) -> Guest | None:
+    def guest(self, name: str) -> Observer | None:
         """Return the array's observer, if any."""
         return None if self._desk is None else self._desk.guests.get(name)
 
-    def _take_in(self, desk: Desk[Version]) -> None:
+    def _take_in(self, desk: SharedStorage[Version]) -> None:
         """Store the arrays that observers have changed since the last check."""
         desk.follow()
         if desk.waiting or desk.scattered:
-            new = desk.brought()
+            new = desk.changed_arrays()
             if new:
                 self._store_states(new)
             desk.settle()
@@ -345,7 +345,7 @@ class Scope:
         with self.turn():
             self._store_states(new)
 
-    @storing
+    @register_storing
     def _store_states(self, new: Mapping[str, Array]) -> None:
         while not self.replace(self.latest(), new):
             pass
@@ -370,7 +370,7 @@ class Scope:
 
         Raises `FeedError` for another shape, or a dtype that does not convert within its kind.
         """
-        self.put({name: copied(name, value, type)})
+        self.put({name: copy_for_scope(name, value, type)})
 
     def after_fork(self) -> None:
         """Drop the readings of other threads in a forked child."""
@@ -380,7 +380,7 @@ class Scope:
         self._readings.difference_update(gone)
 
 
-@storing
+@register_storing
 def put_all(new: Mapping[Scope, Mapping[str, Array]], calls: Iterable[Call] = ()) -> None:
     """Store `new`, arrays with no other owner, in several scopes, and make `calls`, all at once."""
     with ExitStack() as turns:
@@ -438,7 +438,7 @@ def require_known(values: Iterable[str], known: Iterable[str], fault: str) -> No
         raise FeedError(f"{fault} {listed}", hint=near_matches(unknown[0], names))
 
 
-def copied(name: str, value: Any, type: TensorType | None = None) -> Array:
+def copy_for_scope(name: str, value: Any, type: TensorType | None = None) -> Array:
     """Return a copy of `value` for a scope, under that name; see `Scope.set`."""
     known = repr(name) if type is None else f"{name!r} is {type}, and"
     try:

@@ -20,10 +20,10 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 NEXT: Final = "next"
 
 
-class Guest(Protocol):
+class Observer(Protocol):
     """Observer outside of a scope that shares an array and may replace it."""
 
-    def brought(self) -> Array | None:
+    def changed_array(self) -> Array | None:
         """Return the array that the scope is to store; None if it is unchanged."""
 
     def is_settled(self) -> bool:
@@ -49,13 +49,13 @@ V = TypeVar("V", bound=AnyVersion)
 class AnyScope(Protocol):
     """A scope, as those see it who have an array in common with it."""
 
-    def desk(self) -> Desk[Any]: ...
+    def desk(self) -> SharedStorage[Any]: ...
 
     def reading(self) -> object: ...
 
 
 @final
-class _Lent(ref["Array"]):
+class _ArrayRef(ref["Array"]):
     """Weak reference to an array, with a hash by identity."""
 
     __slots__ = ()
@@ -64,7 +64,7 @@ class _Lent(ref["Array"]):
 
 
 @final
-class Desk(Generic[V]):
+class SharedStorage(Generic[V]):
     """Shared storage of a scope and its observers. It outlives the scope, and keeps its last
     version.
 
@@ -76,11 +76,11 @@ class Desk(Generic[V]):
 
     def __init__(self, version: V) -> None:
         self.version = version
-        self.guests: dict[str, Guest] = {}
-        self.waiting: dict[str, Guest] = {}
-        self.scattered: dict[str, Guest] = {}
+        self.guests: dict[str, Observer] = {}
+        self.waiting: dict[str, Observer] = {}
+        self.scattered: dict[str, Observer] = {}
         # Arrays that observers read, held weakly.
-        self._lent: set[_Lent] = set()
+        self._lent: set[_ArrayRef] = set()
 
     def follow(self) -> V:
         """Move to the newest version, and drop older ones."""
@@ -94,18 +94,18 @@ class Desk(Generic[V]):
     def lend(self, array: Array) -> None:
         """Mark `array` as read by an observer, so that it is not overwritten."""
         # The callback is in C: an interrupt in a Python callback would be lost.
-        self._lent.add(_Lent(array, self._lent.discard))
+        self._lent.add(_ArrayRef(array, self._lent.discard))
 
     def lends(self, arrays: Any) -> bool:
         """Return whether an observer reads one of `arrays`."""
         lent = {id(reference()) for reference in list(self._lent)}
         return not lent.isdisjoint(map(id, arrays))
 
-    def brought(self) -> dict[str, Array]:
+    def changed_arrays(self) -> dict[str, Array]:
         """Return the changes of observers, by name."""
         found: dict[str, Array] = {}
         for name, guest in [*self.waiting.items(), *self.scattered.items()]:
-            array = guest.brought()
+            array = guest.changed_array()
             if array is not None:
                 found[name] = array
         return found
@@ -119,7 +119,7 @@ class Desk(Generic[V]):
 
 
 @final
-class News(NamedTuple):
+class ObserverUpdate(NamedTuple):
     """Array that an observer is to show, and the calls that note it, for `call_all`."""
 
     array: Array
@@ -157,7 +157,7 @@ class Share:
         self._array = array
         self.desk.lend(array)
 
-    def news(self) -> News | None:
+    def replaced_array(self) -> ObserverUpdate | None:
         """Return the scope's array if it was replaced, else None."""
         desk = self.desk
         if desk.follow().number == self._compared:
@@ -173,4 +173,4 @@ class Share:
         # The reading protected the array from being overwritten until it was lent.
         del reading
         calls = ((setattr, self, "_compared", version.number), (setattr, self, "_array", array))
-        return News(array, calls)
+        return ObserverUpdate(array, calls)

@@ -16,7 +16,7 @@ from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import direct, is_for_all_sizes
 from primgraph.codegen.kernel import in_form as of_kernel
 from primgraph.errors import ArgumentError, BuildError, UnknownSizeError
-from primgraph.ir.dims import extent_at, names_in, of_one_trip
+from primgraph.ir.dims import extent_at, names_in, single_row_size
 from primgraph.ir.frontend.containers import Form
 from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.graph import Graph
@@ -65,12 +65,12 @@ class Policy:
     compiles: bool = True
 
     @classmethod
-    def checked(cls, kept_sizes: Any, new_sizes: Any, compiles: bool = True) -> Policy:
+    def from_options(cls, kept_sizes: Any, new_sizes: Any, compiles: bool = True) -> Policy:
         """Return the policy of these options. Raises `ArgumentError` for invalid ones."""
         return cls(checked_kept(kept_sizes), checked_new(new_sizes), compiles)
 
 
-class _Met(NamedTuple):
+class _SizeUse(NamedTuple):
     """Number of runs of a size set, and the number of elements that one run computes."""
 
     times: int
@@ -107,7 +107,7 @@ class BySizes(Generic[T]):
         self._least = _ELEMENTS * max(len(graph.body), 1)
         # By the extents of symbolic axes, newest last.
         self._made: dict[tuple[int, ...], T] = {}
-        self._met: dict[tuple[int, ...], _Met] = {}
+        self._met: dict[tuple[int, ...], _SizeUse] = {}
         # Number of uses of the size-generic object.
         self._count = 0
         self._whole: T | None = None
@@ -135,7 +135,7 @@ class BySizes(Generic[T]):
                 self._is_enough = True
         return self._whole
 
-    def of(self, arrays: Sequence[Any]) -> T:
+    def for_arrays(self, arrays: Sequence[Any]) -> T:
         """Return the object for the sizes of these arrays.
 
         Raises `FeedError` if the sizes contradict each other or the program's assumptions.
@@ -154,19 +154,19 @@ class BySizes(Generic[T]):
         met = self._met.get(key)
         if met is None:
             sizes = self._checked_sizes(shapes)
-            met = _Met(0, extent_at(self._elements, sizes))
+            met = _SizeUse(0, extent_at(self._elements, sizes))
         whole = None if self._is_ripe(met) else self._general()
         if whole is None:
             return self._made_for(key, self.fitting.sizes(shapes))
         with self._lock:
             self._count += 1
             self._met.pop(key, None)
-            self._met[key] = _Met(met.times + 1, met.elements)
+            self._met[key] = _SizeUse(met.times + 1, met.elements)
             while len(self._met) > _REMEMBERED:
                 del self._met[next(iter(self._met))]
         return whole
 
-    def _is_ripe(self, met: _Met) -> bool:
+    def _is_ripe(self, met: _SizeUse) -> bool:
         """Return whether these sizes are frequent enough to specialise."""
         if not self.policy.compiles or not met.times:
             return False
@@ -206,20 +206,20 @@ class BySizes(Generic[T]):
         while len(self._made) > self.policy.most:
             del self._made[next(iter(self._made))]
 
-    def at(self, shapes: Sequence[Shape]) -> T:
-        """Return the specialised object for arrays of these shapes; see `of`."""
+    def for_shapes(self, shapes: Sequence[Shape]) -> T:
+        """Return the specialised object for arrays of these shapes; see `for_arrays`."""
         key = self.fitting.key(shapes)
         found = self._made.get(key)
         return self._made_for(key, self._checked_sizes(shapes)) if found is None else found
 
-    def given(self, sizes: Mapping[str, Any]) -> T:
+    def for_sizes(self, sizes: Mapping[str, Any]) -> T:
         """Return the specialised object for these sizes, which must be complete.
 
-        Raises `BuildError` for a missing size, and the errors of `of`.
+        Raises `BuildError` for a missing size, and the errors of `for_arrays`.
         """
         known = checked_sizes(sizes)
         shapes = [t.with_shape(self._extents(t.shape, known)).shape for _, t in self.fitting.inputs]
-        return self.at(shapes)
+        return self.for_shapes(shapes)
 
     def _extents(self, shape: Shape, sizes: Mapping[str, int]) -> Shape:
         found = []
@@ -240,7 +240,7 @@ def _elements(graph: Graph) -> int:
     counts = Counter(v.type for e in graph.body for v in e.outputs)
     total = 0
     for type, count in counts.items():
-        total = total + count * of_one_trip(type.size)
+        total = total + count * single_row_size(type.size)
     return total
 
 
@@ -255,7 +255,7 @@ class SizedKernel(Fixed, Drawn):
 
     It is called like a `Kernel`, and finds the sizes from the arrays. New sizes run code for all
     sizes, which `source` shows. Sizes that come again get a kernel of their own, kept for the last
-    `kept_sizes` sets. `at` returns the kernel for given sizes.
+    `kept_sizes` sets. `for_shapes` returns the kernel for given sizes.
 
     >>> kernel = pg.compile(pg.trace(lambda x: pg.sum(x * x), pg.spec("n")))
     >>> print(kernel(np.ones(3)), kernel(np.ones(5)))
@@ -300,7 +300,7 @@ class SizedKernel(Fixed, Drawn):
             found = None if run is None else run(*feeds)
             if found is not None:
                 return found
-        kernel = self._kernels.of(self.graph.in_order(feeds, named))
+        kernel = self._kernels.for_arrays(self.graph.in_order(feeds, named))
         return kernel(*feeds, out=out, borrow=borrow, **named)
 
     @property
@@ -345,7 +345,7 @@ class SizedKernel(Fixed, Drawn):
 
     def at(self, **sizes: int) -> Kernel:
         """Return the kernel for these sizes, which must be complete: `kernel.at(N=32)`."""
-        return self._kernels.given(sizes)
+        return self._kernels.for_sizes(sizes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         function, options = self._options

@@ -15,9 +15,9 @@ import math
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
 from primgraph.errors import PrimgraphError
-from primgraph.ir.dims import of_one_trip, typical
+from primgraph.ir.dims import single_row_size, typical
 from primgraph.ir.graph import Graph
-from primgraph.ir.sizes import at_sizes
+from primgraph.ir.sizes import specialize_graph
 from primgraph.primitives.control import Flow
 from primgraph.primitives.linear_algebra.products import CONTRACTS
 from primgraph.primitives.reductions import REDUCES
@@ -44,10 +44,10 @@ _TRIPS, _SIZE = 16, 64
 def style_of(graph: Graph) -> str:
     """Return the code generator's style for a graph of primitives: "native" or "planned"."""
     build = importlib.import_module("primgraph.codegen.native.toolchain.compile_c")
-    if build.found() is None:
+    if build.find_compiler() is None:
         return "planned"
     try:
-        known = at_sizes(graph, dict.fromkeys(graph.sizes, _SIZE)) if graph.sizes else graph
+        known = specialize_graph(graph, dict.fromkeys(graph.sizes, _SIZE)) if graph.sizes else graph
         saved = _CALL + _estimate_saving(schedule(known))
     except PrimgraphError:
         # Assumed sizes that violate a condition give no estimate.
@@ -60,7 +60,7 @@ def _estimate_saving(steps: Schedule) -> float:
     """Estimate the nanoseconds that native code saves in one call."""
     native = importlib.import_module("primgraph.codegen.native.lower.nests")
     items = importlib.import_module("primgraph.codegen.native.items")
-    outside = {id(i.step.eqn) for i in native.nests(steps).items if isinstance(i, items.Outside)}
+    outside = {id(i.step.eqn) for i in native.nests(steps).items if isinstance(i, items.HostCall)}
     total, scalar = -float(_STEP * len(outside)), 0.0
     for step in steps.steps:
         here = step.outputs and not steps.is_view(step.outputs[0]) and not step.op.literal
@@ -100,4 +100,4 @@ def _trips(step: Step) -> int:
     most = step.most_trips
     if step.flow is Flow.TEST:
         return min(typical(most or _TRIPS), _TRIPS)
-    return 1 if most is None else typical(of_one_trip(most))
+    return 1 if most is None else typical(single_row_size(most))

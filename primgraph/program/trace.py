@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from primgraph.base.frames import shorten_tracebacks
-from primgraph.base.grad_mode import tracked
+from primgraph.base.grad_mode import enable_tracking
 from primgraph.base.user_lines import Source
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError
@@ -23,26 +23,26 @@ from primgraph.ir.frontend.containers import (
     LEAF,
     Form,
     Tree,
+    flatten_value,
     names,
-    opened,
-    put_together,
-    taken_apart,
+    open_container,
+    unflatten_value,
 )
 from primgraph.ir.frontend.result_names import generated_name
-from primgraph.ir.frontend.signature import applied, checked
+from primgraph.ir.frontend.signature import call_user_function, check_arguments
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import lookup
 from primgraph.ir.types import TensorType, as_dtype, declared_shape
 from primgraph.operators.handle import Handle
 from primgraph.operators.lazy_loading import named_function
 from primgraph.operators.promotion import SCALARS, array_of, lift
-from primgraph.operators.variable import Variable, mannered
+from primgraph.operators.variable import Variable, use_variable_class
 
 # NumPy's maximum number of axes: more deeply nested lists are not arrays.
 _MOST_AXES = 64
 
 
-@checked
+@check_arguments
 def spec(shape: Any, dtype: Any = None) -> TensorType:
     """Return the type of an array: its shape, and its dtype or the default dtype.
 
@@ -58,7 +58,7 @@ def spec(shape: Any, dtype: Any = None) -> TensorType:
     return TensorType(declared_shape(shape), chosen)
 
 
-@checked
+@check_arguments
 def dim(text: str) -> int:
     """Return the symbolic size that `text` describes: a name such as "N", or an expression.
 
@@ -97,7 +97,7 @@ def trace(
 ) -> Graph: ...
 @overload
 def trace(function: Handle | npt.NDArray[Any], /, *specs: Any, **named: Any) -> Variable: ...
-@checked
+@check_arguments
 def trace(
     function: Any,
     /,
@@ -165,10 +165,10 @@ def _trace_function(
     examples = zip(titles, [*specs, *named.values()], strict=True)
     arguments, given = _arguments(builder, kind, examples)
     users = inspect.unwrap(function)
-    watching = rooms.watching(name, partial(rooms.mentioned, users), users)
-    with watching, builder, mannered(kind), tracked():
+    watching = rooms.warn_of_randomness(name, partial(rooms.referenced_names, users), users)
+    with watching, builder, use_variable_class(kind), enable_tracking():
         keywords = dict(zip(named, given[len(specs) :], strict=True))
-        result = applied(written, *given[: len(specs)], **keywords)
+        result = call_user_function(written, *given[: len(specs)], **keywords)
         tree, found = results_of(builder.name, result)
         values = [v.value for v in found]
     builder.ended = True
@@ -188,7 +188,7 @@ def _arguments(
         pairs = zip(types, names(tree, title), strict=True)
         inputs = [builder.input(t, free_name(builder, n)) for t, n in pairs]
         arguments.append((title, tree))
-        given.append(put_together(tree, iter([kind(builder, v) for v in inputs])))
+        given.append(unflatten_value(tree, iter([kind(builder, v) for v in inputs])))
     return arguments, given
 
 
@@ -223,7 +223,7 @@ def free_name(builder: Builder, name: str) -> str:
 
 def _flatten_example(example: Any) -> tuple[Tree, list[Any]]:
     """Flatten an argument of `trace` into its containers and the examples of arrays."""
-    return (LEAF, [example]) if _is_example(example, 1) else taken_apart(example, _is_example)
+    return (LEAF, [example]) if _is_example(example, 1) else flatten_value(example, _is_example)
 
 
 def _is_example(item: Any, depth: int = 0) -> bool:
@@ -245,7 +245,7 @@ def _is_example(item: Any, depth: int = 0) -> bool:
 
 def is_container(example: Any) -> bool:
     """Return whether an argument of `trace` is a container of examples, not an example array."""
-    return not _is_example(example, depth=1) and opened(example) is not None
+    return not _is_example(example, depth=1) and open_container(example) is not None
 
 
 def _type_of(example: Any) -> TensorType:
@@ -259,7 +259,7 @@ def _type_of(example: Any) -> TensorType:
 
 def results_of(name: str, result: Any) -> tuple[Tree, list[Variable]]:
     """Flatten the result of a function into its containers and variables."""
-    tree, leaves = taken_apart(result, lambda item: isinstance(item, Variable))
+    tree, leaves = flatten_value(result, lambda item: isinstance(item, Variable))
     for leaf in leaves:
         if not (isinstance(leaf, (Variable, *SCALARS)) or hasattr(leaf, "__array__")):
             raise ArgumentError(

@@ -108,12 +108,12 @@ def _odeint(
 
     rtol, atol = (_TOLERANCE if given is None else given for given in tolerances)
 
-    def between(carry: Any, ends: Any) -> Any:
+    def integrate_to(carry: Any, ends: Any) -> Any:
         y, step = _integrate_interval(slope, carry, ends, (rtol, atol), mxstep)
         return (y, step), y
 
     first = 0.01 * stop_gradient(times[-1] - times[0])
-    _, rows = scan(between, (start, first), (times[:-1], times[1:]))
+    _, rows = scan(integrate_to, (start, first), (times[:-1], times[1:]))
     return concatenate([expand_dims(start, 0), rows], 0)
 
 
@@ -139,10 +139,10 @@ def _integrate_interval(
     # Parts of the way from one time to the next: zero goes nowhere.
     part = where(whole == 0.0, 1.0, minimum(abs(step / where(whole == 0.0, 1.0, whole)), 1.0))
 
-    def wanted(state: Any) -> Any:
+    def is_unfinished(state: Any) -> Any:
         return logical_and(less(state[0], 1.0), less(state[4], mxstep))
 
-    def stepped(state: Any) -> Any:
+    def take_step(state: Any) -> Any:
         done, y, k, part, steps = state
         cut = minimum(part, 1.0 - done)
         new, last, error = _step(lambda y, at: length * slope(y, begin + at * length), done, y, k,
@@ -164,7 +164,7 @@ def _integrate_interval(
     # Reverse mode keeps a row for each step made, as trips have no bound but what is counted.
     none = 0.0 * part
     state = (none, y, length * slope(y, begin), part, none)
-    done, found, _, part, _ = while_loop(wanted, stepped, state)
+    done, found, _, part, _ = while_loop(is_unfinished, take_step, state)
     return where(done >= 1.0, found, np.nan), part * abs(whole)
 
 

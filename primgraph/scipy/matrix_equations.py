@@ -9,7 +9,7 @@ import numpy as np
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import COMPLEX128
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.complex_numbers import imag, real
 from primgraph.operators.index.indexing import take
 from primgraph.operators.index.sorting import argsort
@@ -26,16 +26,16 @@ from primgraph.operators.linear_algebra.matrices import matrix_power
 from primgraph.operators.linear_algebra.products import matmul
 from primgraph.operators.linear_algebra.systems import (
     adjoint,
-    conjugated,
+    conjugate_complex,
     inv,
     lapack_dtype,
     solve,
     square_matrices,
 )
-from primgraph.operators.promotion import converted, lift
+from primgraph.operators.promotion import convert_dtype, lift
 from primgraph.operators.shape.creation import eye, stop_gradient
 from primgraph.operators.shape.joining import concatenate
-from primgraph.operators.shape.shaping import reshaped
+from primgraph.operators.shape.shaping import reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.linear_algebra import matrix_functions
 from primgraph.scipy.matrix_forms import circulant
@@ -48,25 +48,25 @@ def _cosine_and_sine(name: str, a: Any) -> tuple[Variable, Variable]:
     value = square_matrices(name, a)
     if not value.type.is_complex:
         wide = COMPLEX128 if value.dtype == np.float64 else np.dtype(np.complex64)
-        along = expm(converted(value, wide) * 1j)
+        along = expm(convert_dtype(value, wide) * 1j)
         return real(along), imag(along)
     there, back = expm(value * 1j), expm(value * -1j)
     return (there + back) * 0.5, (there - back) * -0.5j
 
 
-@of_namespace
+@namespace_operator
 def cosm(A: Any) -> Variable:
     """The cosine of each matrix, of its exponential."""
     return _cosine_and_sine("cosm", A)[0]
 
 
-@of_namespace
+@namespace_operator
 def sinm(A: Any) -> Variable:
     """The sine of each matrix, of its exponential."""
     return _cosine_and_sine("sinm", A)[1]
 
 
-@of_namespace
+@namespace_operator
 def tanm(A: Any) -> Variable:
     """The tangent of each matrix."""
     return solve(*_cosine_and_sine("tanm", A))
@@ -78,32 +78,32 @@ def _cosh_and_sinh(name: str, a: Any) -> tuple[Variable, Variable]:
     return (there + back) * 0.5, (there - back) * 0.5
 
 
-@of_namespace
+@namespace_operator
 def coshm(A: Any) -> Variable:
     """The hyperbolic cosine of each matrix."""
     return _cosh_and_sinh("coshm", A)[0]
 
 
-@of_namespace
+@namespace_operator
 def sinhm(A: Any) -> Variable:
     """The hyperbolic sine of each matrix."""
     return _cosh_and_sinh("sinhm", A)[1]
 
 
-@of_namespace
+@namespace_operator
 def tanhm(A: Any) -> Variable:
     """The hyperbolic tangent of each matrix."""
     return solve(*_cosh_and_sinh("tanhm", A))
 
 
-@of_namespace
+@namespace_operator
 def signm(A: Any) -> Variable:
     """The sign of each matrix, `A @ inv(sqrtm(A @ A))`: no eigenvalue is imaginary."""
     value = square_matrices("signm", A)
     return solve(sqrtm(matmul(value, value)), value)
 
 
-@of_namespace
+@namespace_operator
 def fractional_matrix_power(A: Any, t: float) -> Variable:
     """The principal power of each matrix: `expm(t * logm(A))`, or products for an integer `t`."""
     value = square_matrices("fractional_matrix_power", A)
@@ -112,7 +112,7 @@ def fractional_matrix_power(A: Any, t: float) -> Variable:
     return expm(logm(value) * float(t))
 
 
-@of_namespace
+@namespace_operator
 def _frechet(a: Any, e: Any) -> tuple[Variable, Variable]:
     dtype = lapack_dtype("expm_frechet", a, e)
     value, along = square_matrices("expm_frechet", lift(a, dtype)), lift(e, dtype)
@@ -135,7 +135,7 @@ def expm_frechet(A: Any, E: Any, method: Any = None, compute_expm: bool = True) 
 # Equations.
 
 
-@of_namespace
+@namespace_operator
 def solve_continuous_lyapunov(a: Any, q: Any) -> Variable:
     """`x` with `a @ x + x @ a.T = q`, the adjoint of complex matrices."""
     value = square_matrices("solve_continuous_lyapunov", lift(a, lapack_dtype("lyapunov", a, q)))
@@ -145,7 +145,7 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Variable:
 solve_lyapunov = solve_continuous_lyapunov
 
 
-@of_namespace
+@namespace_operator
 def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Variable:
     """`x` with `a @ x @ a.T - x + q = 0`, the adjoint of complex matrices.
 
@@ -156,9 +156,9 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Variable:
     if value.type != side.type or value.ndim != 2:
         raise ShapeError(f"solve_discrete_lyapunov of {value.type} and {side.type}: not equal")
     n = value.shape[0]
-    both = reshaped(value, (n, 1, n, 1)) * reshaped(conjugated(value), (1, n, 1, n))
-    whole = eye(n * n, dtype=dtype) - reshaped(both, (n * n, n * n))
-    return reshaped(solve(whole, reshaped(side, (n * n,))), (n, n))
+    both = reshape_to(value, (n, 1, n, 1)) * reshape_to(conjugate_complex(value), (1, n, 1, n))
+    whole = eye(n * n, dtype=dtype) - reshape_to(both, (n * n, n * n))
+    return reshape_to(solve(whole, reshape_to(side, (n * n,))), (n, n))
 
 
 # Steps of Newton's method from a constant: two have the first and the second derivative.
@@ -176,7 +176,7 @@ def _control(name: str, *given: Any) -> tuple[Variable, ...]:
     return found
 
 
-@of_namespace
+@namespace_operator
 def _continuous(a: Any, b: Any, q: Any, r: Any) -> Variable:
     state, control, cost, weight = _control("solve_continuous_are", a, b, q, r)
     spread = matmul(control, solve(weight, adjoint(control)))
@@ -191,7 +191,7 @@ def _continuous(a: Any, b: Any, q: Any, r: Any) -> Variable:
     return x
 
 
-@of_namespace
+@namespace_operator
 def _discrete(a: Any, b: Any, q: Any, r: Any) -> Variable:
     state, control, cost, weight = _control("solve_discrete_are", a, b, q, r)
     one = eye(state.shape[0], dtype=state.dtype)
@@ -214,10 +214,10 @@ def _discrete(a: Any, b: Any, q: Any, r: Any) -> Variable:
 def _stable_solution(whole: Variable, like: Variable) -> Variable:
     """The solution by those eigenvectors whose values have negative real parts."""
     n = like.shape[0]
-    values, vectors = eig(converted(whole, COMPLEX128))
+    values, vectors = eig(convert_dtype(whole, COMPLEX128))
     chosen = take(vectors, argsort(real(values))[:n], 1)
     found = matmul(chosen[n:], inv(chosen[:n]))
-    return converted(found if like.type.is_complex else real(found), like.dtype)
+    return convert_dtype(found if like.type.is_complex else real(found), like.dtype)
 
 
 def solve_continuous_are(
@@ -252,20 +252,20 @@ def solve_discrete_are(
 # Systems of a certain form.
 
 
-@of_namespace
+@namespace_operator
 def solve_circulant(c: Any, b: Any) -> Variable:
     """`x` with `circulant(c) @ x = b`, by elimination."""
     return solve(circulant(c), b)
 
 
-@of_namespace
+@namespace_operator
 def matmul_toeplitz(c_or_cr: Any, x: Any) -> Variable:
     """`toeplitz(c) @ x`, or `toeplitz(c, r) @ x` of a pair."""
     matrix = toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr)
     return matmul(matrix, x)
 
 
-@of_namespace
+@namespace_operator
 def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Variable:
     """`x` with `a @ x = b` for a Hermitian matrix with diagonals in the rows of `ab`.
 
@@ -278,10 +278,10 @@ def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Variable:
     upper = _turned_round(bands) if lower else bands
     # Each diagonal below begins where the one above ends.
     rows = [
-        concatenate([conjugated(upper[count - 1 - k][k:]), upper[0][:0], upper[0][:k] * 0])
+        concatenate([conjugate_complex(upper[count - 1 - k][k:]), upper[0][:0], upper[0][:k] * 0])
         for k in range(1, count)
     ]
-    whole = concatenate([upper, *(reshaped(row, (1, n)) for row in rows)], 0)
+    whole = concatenate([upper, *(reshape_to(row, (1, n)) for row in rows)], 0)
     return solve_banded((count - 1, count - 1), whole, b)
 
 
@@ -289,7 +289,7 @@ def _turned_round(bands: Variable) -> Variable:
     """Diagonals below the main one as those above it."""
     count, n = bands.shape
     rows = [
-        concatenate([bands[k][:k] * 0, conjugated(bands[k][: n - k])])
+        concatenate([bands[k][:k] * 0, conjugate_complex(bands[k][: n - k])])
         for k in reversed(range(count))
     ]
-    return concatenate([reshaped(row, (1, n)) for row in rows], 0)
+    return concatenate([reshape_to(row, (1, n)) for row in rows], 0)

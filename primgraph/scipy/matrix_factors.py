@@ -9,7 +9,7 @@ import numpy as np
 from primgraph import linalg
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import complex_dtype
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.arithmetic import clip, square
 from primgraph.operators.elementwise.elementary import arccos, arcsin
 from primgraph.operators.elementwise.logic import where
@@ -21,16 +21,16 @@ from primgraph.operators.linear_algebra.systems import (
     square_matrices,
     symmetric,
 )
-from primgraph.operators.promotion import converted, lift
+from primgraph.operators.promotion import convert_dtype, lift
 from primgraph.operators.reduce.reductions import sum
 from primgraph.operators.shape.matrix_building import diag
-from primgraph.operators.shape.shaping import expand_dims, reshaped, triu
+from primgraph.operators.shape.shaping import expand_dims, reshape_to, triu
 from primgraph.operators.variable import Variable
 
 # Eigenvalues.
 
 
-@of_namespace
+@namespace_operator
 def _generalized_eigh(a: Any, b: Any, kind: int, lower: bool) -> tuple[Variable, Variable]:
     """By the factor of `b`, to an ordinary problem and back (LAPACK Users' Guide, 2.3.7)."""
     dtype = lapack_dtype("eigh", a, b)
@@ -94,20 +94,20 @@ def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, **kwargs: Any) -> Any
     return eigh(a, b, lower=lower, eigvals_only=True, **kwargs)
 
 
-@of_namespace
+@namespace_operator
 def _complex_eig(a: Any, b: Any) -> tuple[Variable, ...]:
     value = square_matrices("eig", lift(a, lapack_dtype("eig", a) if b is None
                                         else lapack_dtype("eig", a, b)))  # fmt: skip
     if b is not None:
         value = linalg.solve(b, value)
-    return tuple(linalg.eig(converted(value, complex_dtype(value.dtype))))
+    return tuple(linalg.eig(convert_dtype(value, complex_dtype(value.dtype))))
 
 
-@of_namespace
+@namespace_operator
 def _left_eigenvectors(v: Any) -> Variable:
     """Left eigenvectors of length 1 of right ones: the rows of the inverse, conjugated."""
     rows = adjoint(linalg.inv(v))
-    return rows / converted(linalg.norm(rows, axis=-2, keepdims=True), rows.dtype)
+    return rows / convert_dtype(linalg.norm(rows, axis=-2, keepdims=True), rows.dtype)
 
 
 def eig(
@@ -130,7 +130,7 @@ def eigvals(a: Any, b: Any = None, *, homogeneous_eigvals: bool = False) -> Any:
     return eig(a, b, right=False, homogeneous_eigvals=homogeneous_eigvals)
 
 
-@of_namespace
+@namespace_operator
 def _tridiagonal(d: Any, e: Any) -> Variable:
     dtype = lapack_dtype("eigh_tridiagonal", d, e)
     along, beside = lift(d, dtype), lift(e, dtype)
@@ -178,11 +178,11 @@ def qr(a: Any, *, mode: str = "full", pivoting: bool = False) -> Any:
     return (r,) if mode == "r" else (q, r)
 
 
-@of_namespace
+@namespace_operator
 def _schur(a: Any, output: str) -> tuple[Variable, Variable]:
     value = square_matrices("schur", a)
     if output == "complex":
-        value = converted(value, complex_dtype(value.dtype))
+        value = convert_dtype(value, complex_dtype(value.dtype))
     w, v = linalg.eig(value)
     q, r = linalg.qr(v)
     scaled = adjoint(r * expand_dims(w, -2))
@@ -203,18 +203,18 @@ def schur(a: Any, output: str = "real", *, sort: Any = None) -> tuple[Any, Any]:
     return _schur(a, "complex" if output.startswith("c") else "real")
 
 
-@of_namespace
+@namespace_operator
 def polar(a: Any, side: str = "right") -> tuple[Variable, Variable]:
     """`u @ p`, or `p @ u` for the side "left": orthogonal columns and a semidefinite matrix."""
     if side not in ("left", "right"):
         raise ArgumentError(f"polar takes side 'left' or 'right', not {side!r:.40}")
     u, s, vh = linalg.svd(matrices("polar", a), full_matrices=False)
-    sizes = expand_dims(converted(s, u.dtype), -2)
+    sizes = expand_dims(convert_dtype(s, u.dtype), -2)
     p = (adjoint(vh) * sizes) @ vh if side == "right" else (u * sizes) @ adjoint(u)
     return u @ vh, p
 
 
-@of_namespace
+@namespace_operator
 def orthogonal_procrustes(A: Any, B: Any) -> tuple[Variable, Variable]:
     """The orthogonal matrix `r` that brings `A @ r` next to `B`, and the sum of singular values."""
     dtype = lapack_dtype("orthogonal_procrustes", A, B)
@@ -237,14 +237,14 @@ def _require_size(name: str, size: int | None) -> int:
     return size
 
 
-@of_namespace
+@namespace_operator
 def orth(A: Any, rcond: Any = None, *, size: int | None = None) -> Variable:
     """Orthogonal columns that span those of `A`: the first `size` left singular vectors."""
     count = _require_size("orth", size)
     return linalg.svd(matrices("orth", A), full_matrices=False)[0][..., :count]
 
 
-@of_namespace
+@namespace_operator
 def null_space(A: Any, rcond: Any = None, *, size: int | None = None) -> Variable:
     """Orthogonal columns that `A` makes zero: the last `size` right singular vectors."""
     count = _require_size("null_space", size)
@@ -252,7 +252,7 @@ def null_space(A: Any, rcond: Any = None, *, size: int | None = None) -> Variabl
     return adjoint(vh[..., vh.shape[-2] - count :, :])
 
 
-@of_namespace
+@namespace_operator
 def subspace_angles(A: Any, B: Any) -> Variable:
     """The angles between the spaces of the columns, which are independent, the largest first.
 
@@ -279,7 +279,7 @@ def _relative(name: str, a: Variable, atol: Any, rtol: Any) -> float:
     return max(a.shape[-2:]) * eps if rtol is None else float(rtol)
 
 
-@of_namespace
+@namespace_operator
 def _pinv(a: Any, atol: Any, rtol: Any) -> Variable:
     value = matrices("pinv", a)
     return linalg.pinv(value, _relative("pinv", value, atol, rtol))
@@ -294,7 +294,7 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
     return (found, linalg.matrix_rank(a, rtol=rtol)) if return_rank else found
 
 
-@of_namespace
+@namespace_operator
 def _hermitian(a: Any, lower: bool) -> Variable:
     value = square_matrices("pinvh", a)
     return _from_lower(symmetric(value if lower else adjoint(value)))
@@ -307,14 +307,14 @@ def pinvh(
     return pinv(_hermitian(a, bool(lower)), atol=atol, rtol=rtol, return_rank=return_rank)
 
 
-@of_namespace
+@namespace_operator
 def _lstsq(a: Any, b: Any, cond: float | None) -> tuple[Variable, ...]:
     dtype = lapack_dtype("lstsq", a, b)
     limit = float(np.finfo(dtype).eps) if cond is None else float(cond)
     x, residuals, rank, s = linalg.lstsq(lift(a, dtype), lift(b, dtype), limit)
     right = lift(b)
     if right.ndim == 1 and residuals.size == 1:
-        residuals = reshaped(residuals, ())
+        residuals = reshape_to(residuals, ())
     return x, residuals, rank, s
 
 

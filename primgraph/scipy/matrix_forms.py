@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.logic import where
 from primgraph.operators.index.indexing import take
-from primgraph.operators.promotion import converted, lift
+from primgraph.operators.promotion import convert_dtype, lift
 from primgraph.operators.shape.creation import zeros
 from primgraph.operators.shape.joining import concatenate
-from primgraph.operators.shape.shaping import expand_dims, reshaped
+from primgraph.operators.shape.shaping import expand_dims, reshape_to
 from primgraph.operators.variable import Variable
 
 
@@ -24,7 +24,7 @@ def _vector(name: str, given: Any, least: int = 1) -> Variable:
     return value
 
 
-@of_namespace
+@namespace_operator
 def circulant(c: Any) -> Variable:
     """The matrix with the first column `c`, whose columns go round; of each vector of a stack."""
     value = lift(c)
@@ -34,7 +34,7 @@ def circulant(c: Any) -> Variable:
     return take(value, (i - j) % max(value.shape[-1], 1), value.ndim - 1)
 
 
-@of_namespace
+@namespace_operator
 def hankel(c: Any, r: Any = None) -> Variable:
     """The matrix with the first column `c`, the last row `r`, and equal elements across diagonals.
 
@@ -47,7 +47,7 @@ def hankel(c: Any, r: Any = None) -> Variable:
     return take(values, i + j, 0)
 
 
-@of_namespace
+@namespace_operator
 def companion(a: Any) -> Variable:
     """The matrix whose eigenvalues are the roots of the polynomial with coefficients `a`."""
     value = _vector("companion", a, 2)
@@ -57,7 +57,7 @@ def companion(a: Any) -> Variable:
     return concatenate([expand_dims(first, 0), lift(below)], 0)
 
 
-@of_namespace
+@namespace_operator
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Variable:
     """The matrix whose product with a vector of `n` elements is its convolution with `a`."""
     value = _vector("convolution_matrix", a)
@@ -76,11 +76,11 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Variable:
     place = rows[:, None] - np.arange(n)
     within = (place >= 0) & (place < m)
     return where(
-        within, take(value, np.where(within, place, 0), 0), converted(lift(0), value.dtype)
+        within, take(value, np.where(within, place, 0), 0), convert_dtype(lift(0), value.dtype)
     )
 
 
-@of_namespace
+@namespace_operator
 def diagsvd(s: Any, M: int, N: int) -> Variable:
     """The `M` by `N` matrix with the vector `s` on its diagonal."""
     value = _vector("diagsvd", s)
@@ -89,17 +89,17 @@ def diagsvd(s: Any, M: int, N: int) -> Variable:
     count = value.shape[0]
     i, j = np.indices((M, N))
     on = (i == j) & (i < count)
-    return where(on, take(value, np.where(on, i, 0), 0), converted(lift(0), value.dtype))
+    return where(on, take(value, np.where(on, i, 0), 0), convert_dtype(lift(0), value.dtype))
 
 
-@of_namespace
+@namespace_operator
 def fiedler(a: Any) -> Variable:
     """The symmetric matrix of the distances of the elements of a vector."""
     value = _vector("fiedler", a)
     return abs(expand_dims(value, 1) - expand_dims(value, 0))
 
 
-@of_namespace
+@namespace_operator
 def leslie(f: Any, s: Any) -> Variable:
     """The matrix with fertilities `f` in its first row, and `s` below the diagonal."""
     first, below = _vector("leslie", f, 2), _vector("leslie", s)
@@ -107,15 +107,15 @@ def leslie(f: Any, s: Any) -> Variable:
     if below.shape[0] != n - 1:
         raise ShapeError(f"leslie of {first.type} and {below.type}: s has one element less than f")
     i, j = np.indices((n - 1, n))
-    rest = where(i == j, expand_dims(below, 1), converted(lift(0), below.dtype))
+    rest = where(i == j, expand_dims(below, 1), convert_dtype(lift(0), below.dtype))
     return concatenate([expand_dims(first, 0), rest], 0)
 
 
-@of_namespace
+@namespace_operator
 def khatri_rao(a: Any, b: Any) -> Variable:
     """The products of each column of `a` with that of `b`, as `kron` has them."""
     x, y = lift(a), lift(b)
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
         raise ShapeError(f"khatri_rao of {x.type} and {y.type}: not as many columns")
     both = expand_dims(x, 1) * expand_dims(y, 0)
-    return reshaped(both, (x.shape[0] * y.shape[0], x.shape[1]))
+    return reshape_to(both, (x.shape[0] * y.shape[0], x.shape[1]))

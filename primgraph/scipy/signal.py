@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError, unknown_name
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.linear_algebra.products import tensordot
 from primgraph.operators.promotion import lift, result_dtype
 from primgraph.operators.shape.joining import flip, pad
@@ -57,7 +57,7 @@ def _scipys(name: str) -> Any:
         return None
 
 
-@of_namespace
+@namespace_operator
 def _convolve_axes(in1: Any, in2: Any, mode: str, axes: Any, dot_axes: Any) -> Variable:
     dtype = result_dtype(in1, in2)
     x, y = lift(in1, dtype), lift(in2, dtype)
@@ -108,7 +108,9 @@ def _slid(
     lead = left[0] + sums
     placed = pad(x, [*[(0, 0)] * lead, *ends]) if any(a or b for a, b in ends) else x
     if count:
-        placed = Sliding("convolve", sizes, (1,) * count, (1,) * count).over(placed, lead)
+        placed = Sliding("convolve", sizes, (1,) * count, (1,) * count).extract_windows(
+            placed, lead
+        )
         y = flip(y, list(range(y.ndim - count, y.ndim)))
     inner = [list(range(left[0], lead + count)), list(range(left[1], left[1] + sums + count))]
     return tensordot(placed, y, inner), swapped

@@ -12,7 +12,7 @@ from typing import Any
 
 from primgraph.errors import ArgumentError, unknown_name
 from primgraph.operators.names import rows
-from primgraph.operators.numpy_calls import missing
+from primgraph.operators.numpy_calls import missing_error
 from primgraph.operators.variable import handles
 
 
@@ -50,7 +50,7 @@ def _recording(
     def call(*args: Any, **kwargs: Any) -> Any:
         if handles((*args, *kwargs.values())):
             if name not in rows(world):
-                raise missing(f"{world}.{name}")
+                raise missing_error(f"{world}.{name}")
             kept = {n: value for n, value in kwargs.items() if n not in ignored}
             return rows(world)[name].load()(*args, **kept)
         if original is None:

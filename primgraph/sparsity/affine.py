@@ -65,7 +65,7 @@ def diagonal(shape: Shape, offset: int) -> Maps:
     return [Affine(offset, tuple(reversed(strides)), (0,) * len(shape), shape, ())]
 
 
-def everything(shape: Shape, columns: int) -> Maps:
+def all_columns(shape: Shape, columns: int) -> Maps:
     """Map each element to all columns."""
     if 0 in shape or not columns:
         return []
@@ -74,7 +74,7 @@ def everything(shape: Shape, columns: int) -> Maps:
     return [Affine(0, zeros, zeros, shape, free)]
 
 
-def joined(maps: Iterable[Affine]) -> Maps:
+def merge_maps(maps: Iterable[Affine]) -> Maps:
     """Merge maps: drop contained ones, and join adjacent ones."""
     found: Maps = []
     for new in maps:

@@ -16,13 +16,13 @@ from primgraph.sparsity.affine import (
     Maps,
     Shape,
     Terms,
-    joined,
+    merge_maps,
     merged_steps,
     replace_number,
 )
 
 
-def moved(maps: Maps, axis_of: Sequence[int]) -> Maps:
+def permute_maps(maps: Maps, axis_of: Sequence[int]) -> Maps:
     """Permute axes to the order `axis_of`, as numbered in the operand."""
     return [
         Affine(
@@ -36,7 +36,7 @@ def moved(maps: Maps, axis_of: Sequence[int]) -> Maps:
     ]
 
 
-def repeated(maps: Maps, shape: Shape, new: Iterable[int]) -> Maps:
+def repeat_maps(maps: Maps, shape: Shape, new: Iterable[int]) -> Maps:
     """Insert axes `new` into the result of that shape, along which elements are repeated."""
     added = set(new)
     if not added:
@@ -59,7 +59,7 @@ def repeated(maps: Maps, shape: Shape, new: Iterable[int]) -> Maps:
     return found
 
 
-def summed(maps: Maps, axes: Iterable[int]) -> Maps:
+def sum_maps(maps: Maps, axes: Iterable[int]) -> Maps:
     """Sum over `axes`: unite the columns along them, and drop them."""
     gone = set(axes)
     if not gone:
@@ -82,10 +82,10 @@ def summed(maps: Maps, axes: Iterable[int]) -> Maps:
                 merged_steps(free),
             )
         )
-    return joined(found)
+    return merge_maps(found)
 
 
-def sliced(maps: Maps, starts: Shape, sizes: Shape, steps: Shape) -> Maps:
+def slice_maps(maps: Maps, starts: Shape, sizes: Shape, steps: Shape) -> Maps:
     """Slice: index `i` of the result is index `starts + i * steps` of the operand, `sizes` of
     them."""
     found = []
@@ -106,7 +106,7 @@ def sliced(maps: Maps, starts: Shape, sizes: Shape, steps: Shape) -> Maps:
     return found
 
 
-def shifted(maps: Maps, starts: Shape) -> Maps:
+def shift_maps(maps: Maps, starts: Shape) -> Maps:
     """Shift: index `i` of the operand is index `starts + i` of the result."""
     if not any(starts):
         return maps
@@ -122,7 +122,7 @@ def shifted(maps: Maps, starts: Shape) -> Maps:
     ]
 
 
-def within(maps: Maps, low: Shape, high: Shape) -> Maps:
+def clip_to_box(maps: Maps, low: Shape, high: Shape) -> Maps:
     """Return the parts of maps inside a box."""
     found = []
     for m in maps:
@@ -133,12 +133,12 @@ def within(maps: Maps, low: Shape, high: Shape) -> Maps:
     return found
 
 
-def without(maps: Maps, low: Shape, high: Shape) -> Maps:
+def cut_out_box(maps: Maps, low: Shape, high: Shape) -> Maps:
     """Return the parts of maps outside a box."""
     found = []
     for m in maps:
         rest = m
-        if not within([m], low, high):
+        if not clip_to_box([m], low, high):
             found.append(m)
             continue
         for i, (a, b) in enumerate(zip(low, high, strict=True)):
@@ -151,15 +151,15 @@ def without(maps: Maps, low: Shape, high: Shape) -> Maps:
     return found
 
 
-def turned(maps: Maps, shape: Shape, axes: Iterable[int]) -> Maps:
+def reverse_maps(maps: Maps, shape: Shape, axes: Iterable[int]) -> Maps:
     """Reverse the order along `axes` of an array of that shape."""
     flipped = set(axes)
     starts = tuple([n - 1 if i in flipped else 0 for i, n in enumerate(shape)])
     steps = tuple([-1 if i in flipped else 1 for i in range(len(shape))])
-    return sliced(maps, starts, shape, steps)
+    return slice_maps(maps, starts, shape, steps)
 
 
-def through(
+def map_elements(
     maps: Maps, extents: Shape, shape: Shape, source: Sequence[Terms], target: Sequence[Terms]
 ) -> Maps | None:
     """Move columns from elements of a `shape` to those of a result; None where that is not regular.
@@ -174,7 +174,7 @@ def through(
             if one is None or len(found) > MOST:
                 return None
             found += one
-    return joined(found)
+    return merge_maps(found)
 
 
 def _points(extents: Shape, target: Sequence[Terms]) -> Iterable[dict[int, int]]:
@@ -261,7 +261,7 @@ def _onto(
     return offset, 0, start, start + 1
 
 
-def reshaped(maps: Maps, old: Shape, new: Shape) -> Maps | None:
+def reshape_maps(maps: Maps, old: Shape, new: Shape) -> Maps | None:
     """Reshape in row-major order; None if too many maps would be needed."""
     if old == new or not maps:
         return maps
@@ -278,10 +278,10 @@ def reshaped(maps: Maps, old: Shape, new: Shape) -> Maps | None:
             # Insert axes of one element.
             for i in range(len(goal)):
                 shape = (*shape[: ahead + i], 1, *shape[ahead + i :])
-                found = repeated(found, shape, (ahead + i,))
+                found = repeat_maps(found, shape, (ahead + i,))
             continue
         if not goal:
-            found = summed(found, (ahead,))
+            found = sum_maps(found, (ahead,))
             shape = (*shape[:ahead], *shape[ahead + 1 :])
             continue
         for i in range(len(goal) - 1):
@@ -294,7 +294,7 @@ def reshaped(maps: Maps, old: Shape, new: Shape) -> Maps | None:
                 prod(goal[i + 1 :]),
                 *shape[ahead + i + 1 :],
             )
-    return joined(found)
+    return merge_maps(found)
 
 
 def _groups(old: Shape, new: Shape) -> list[tuple[int, int, Shape]]:

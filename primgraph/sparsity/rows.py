@@ -64,7 +64,7 @@ def _numbers(shape: Shape, low: Shape, high: Shape) -> Indices:
     return found
 
 
-def listed(maps: Maps, shape: Shape, width: int) -> Rows:
+def list_columns(maps: Maps, shape: Shape, width: int) -> Rows:
     """List the columns that maps give to the elements of an array of that shape."""
     count = prod(shape)
     parts = []
@@ -83,7 +83,7 @@ def listed(maps: Maps, shape: Shape, width: int) -> Rows:
     return _from_keys(keys, count, width)
 
 
-def taken(rows: Rows, places: Indices) -> Rows:
+def take_rows(rows: Rows, places: Indices) -> Rows:
     """Return the rows at `places`, in that order; empty ones for negative places."""
     counts = np.diff(rows.starts)
     present = places >= 0
@@ -101,7 +101,7 @@ def places_of(rows: Rows) -> Indices:
     return np.repeat(np.arange(rows.extent, dtype=np.int64), np.diff(rows.starts))
 
 
-def sent(rows: Rows, targets: Indices, count: int, width: int) -> Rows:
+def scatter_rows(rows: Rows, targets: Indices, count: int, width: int) -> Rows:
     """Scatter-add: unite each row with those of its target, of `count` targets; negative ones are
     dropped."""
     goal = targets[places_of(rows)]
@@ -111,7 +111,7 @@ def sent(rows: Rows, targets: Indices, count: int, width: int) -> Rows:
     return from_pairs(goal, rows.columns, count, width)
 
 
-def united(parts: Sequence[Rows], width: int) -> Rows:
+def unite_rows(parts: Sequence[Rows], width: int) -> Rows:
     """Unite rows of equally many elements."""
     first = parts[0]
     others = [p for p in parts[1:] if not _is_equal(p, first)]
@@ -129,6 +129,6 @@ def _is_equal(a: Rows, b: Rows) -> bool:
     )
 
 
-def kept(rows: Rows, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> Rows:
+def mask_rows(rows: Rows, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> Rows:
     """Keep the rows where `mask` is true; empty the others."""
-    return taken(rows, np.where(mask.reshape(-1), np.arange(rows.extent, dtype=np.int64), -1))
+    return take_rows(rows, np.where(mask.reshape(-1), np.arange(rows.extent, dtype=np.int64), -1))

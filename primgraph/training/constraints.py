@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.api.arguments import following
+from primgraph.api.arguments import call_differentiated
 from primgraph.api.derivatives.sparse import sparse_jacobian
 from primgraph.api.jit import jit
 from primgraph.base.locks import cached_property
@@ -169,7 +169,7 @@ class Constraints:
 
     def _weighted_hessian(self, x: Variable, v: Variable) -> Any:
         def lagrangian(x: Variable) -> Any:
-            return sum_(v * following(self.function, x))
+            return sum_(v * call_differentiated(self.function, x))
 
         return matrix_of(hessian_plan("constraints", lagrangian, x, self._patterns[1]), "csr", None)
 

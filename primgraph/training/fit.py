@@ -11,7 +11,7 @@ import numpy as np
 from primgraph.base.providers import provider
 from primgraph.eager.tensor import Tensor, tensor
 from primgraph.errors import ArgumentError, BuildError, OptionError, ShapeError
-from primgraph.ir.frontend.signature import applied, checked
+from primgraph.ir.frontend.signature import call_user_function, check_arguments
 from primgraph.operators.variable import Variable
 from primgraph.optimizer import Optimizer
 from primgraph.program.program import Program
@@ -21,7 +21,7 @@ from primgraph.training.progress import progress as shown
 Feed: TypeAlias = Mapping[str, Any]
 
 
-@checked
+@check_arguments
 def fit(
     program: Program | Callable[..., Tensor],
     loss: Variable | str | Optimizer,
@@ -106,7 +106,7 @@ def fit(
         for epoch in range(epochs):
             history.append(_mean_loss(run, feeds, epoch))
             advance(history[-1])
-            if callback is not None and applied(callback, epoch, history[-1]) is True:
+            if callback is not None and call_user_function(callback, epoch, history[-1]) is True:
                 break
     return history
 
@@ -138,7 +138,7 @@ def _run_of(
 
 def _mean_loss(run: Callable[[Feed], float], feeds: Any, epoch: int) -> float:
     """Return the mean of the losses of an epoch, with one step for each feed."""
-    batches = applied(feeds, epoch) if callable(feeds) else feeds
+    batches = call_user_function(feeds, epoch) if callable(feeds) else feeds
     losses = [run(batch) for batch in batches]
     if not losses:
         raise ArgumentError(
@@ -179,7 +179,9 @@ def _stepper(
         raise ArgumentError("an executor runs programs, and fit was given a function")
 
     def step(feed: Feed) -> float:
-        loss = applied(function, **{name: _as_tensor(array) for name, array in feed.items()})
+        loss = call_user_function(
+            function, **{name: _as_tensor(array) for name, array in feed.items()}
+        )
         if not isinstance(loss, Tensor):
             raise ArgumentError(f"the function gives the loss as a tensor, not {loss!r:.60}")
         if loss.size != 1:
@@ -197,7 +199,7 @@ def _as_tensor(array: Any) -> Tensor:
     return array if isinstance(array, Tensor) else tensor(array)
 
 
-@checked
+@check_arguments
 def minibatches(
     arrays: Mapping[str, Any],
     size: int,

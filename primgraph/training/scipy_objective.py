@@ -17,11 +17,11 @@ from primgraph.errors import ArgumentError, BuildError, OptionError, ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.signature import checked_late, checked_methods
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.sizes import fitted
+from primgraph.ir.sizes import fit_to_arrays
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import concatenate, ravel, reshape, zeros
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import compiled, style_for
+from primgraph.program.compile import compile_kernel, style_for
 from primgraph.program.inputs import check_names, input_values, state_values
 from primgraph.program.program import Program, program_of
 from primgraph.training.flat import FlatObjective
@@ -223,14 +223,14 @@ class Objective(FlatObjective):
     @cached_property
     def hessp_kernel(self) -> Kernel:
         """Kernel of the product of the Hessian with a vector."""
-        return compiled(self._record.curvature, style=self._style)
+        return compile_kernel(self._record.curvature, style=self._style)
 
     @cached_property
     def hess_kernel(self) -> Kernel:
         """Kernel of the products of the Hessian with the rows of a matrix, all at once."""
         graph = clean_up(lower(self._record.curvature))
         axes = [None, 0, *(None for _ in self._others)]
-        return compiled(batch(graph, self.size, axes), style=self._style)
+        return compile_kernel(batch(graph, self.size, axes), style=self._style)
 
     @cached_property
     def _sparse_hessian(self) -> tuple[Kernel, Any]:
@@ -280,7 +280,7 @@ class _Record:
         held = [v in self.builder.stopped for v in inputs]
         outputs = [self.loss.value, *[part.value for part in self.parts], *stopped]
         graph = Graph(inputs, self.builder.slice(outputs), outputs, self.builder.name)
-        known = fitted(graph, [np.zeros(self.type.shape), *arrays])
+        known = fit_to_arrays(graph, [np.zeros(self.type.shape), *arrays])
         builder = self.builder = Builder(self.builder.name, source=self.builder.source)
         theta, *constants = (builder.input(v.type, v.hint) for v in known.inputs)
         loss, *others = builder.inline(known, [theta, *constants])
@@ -314,7 +314,7 @@ class _Record:
         with self.builder:
             outputs = [reshape(self.loss, ()).astype(FLOAT64), self.gradient]
         graph = self._graph([self.theta.value, *self.constants], outputs)
-        return compiled(graph, style=self.style)
+        return compile_kernel(graph, style=self.style)
 
     def sparse_hessian(self) -> tuple[Kernel, Any]:
         """Return the kernel from the vector and the constants to elements of the Hessian, and their
@@ -324,7 +324,7 @@ class _Record:
             loss = reshape(self.loss, ()).astype(FLOAT64)
             matrix = module.sparse_hessian("scipy_objective", loss, self.theta)
         graph = self._graph([self.theta.value, *self.constants], [matrix.data])
-        return compiled(graph, style=self.style), matrix
+        return compile_kernel(graph, style=self.style), matrix
 
     @cached_property
     def curvature(self) -> Graph:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, final
 
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.drawable import PICTURES, Drawn
-from primgraph.view.folding import LIMIT, folded, shut_groups
-from primgraph.view.formats.dot import rendered, to_dot
+from primgraph.view.folding import LIMIT, fold_groups, groups_to_fold
+from primgraph.view.formats.dot import render_graphviz, to_dot
 from primgraph.view.formats.mermaid import to_mermaid
 from primgraph.view.formats.networkx_graph import to_networkx
 from primgraph.view.formats.notebook import to_notebook
@@ -20,7 +20,7 @@ from primgraph.view.formats.page import page
 from primgraph.view.formats.svg import to_svg
 from primgraph.view.formats.tree import tree_text
 from primgraph.view.picture import Picture, graph_of, picture_of
-from primgraph.view.steps import as_built
+from primgraph.view.steps import single_step
 
 if TYPE_CHECKING:
     import networkx
@@ -45,7 +45,7 @@ class Faces:
         return to_svg(picture_of(drawn), limit=limit, loops=loops, operators=operators)
 
     def html(self, drawn: Drawn) -> str:
-        return page([as_built(drawn)])
+        return page([single_step(drawn)])
 
     def save(self, drawn: Drawn, path: str | os.PathLike[str]) -> None:
         form = Path(path).suffix.lower()
@@ -61,7 +61,7 @@ class Faces:
             return self.html(drawn).encode()
         picture = picture_of(drawn)
         if form in (".png", ".pdf"):
-            return rendered(folded(picture, shut_groups(picture, LIMIT)), form[1:])
+            return render_graphviz(fold_groups(picture, groups_to_fold(picture, LIMIT)), form[1:])
         write = {".dot": to_dot, ".mmd": to_mermaid, ".svg": to_svg, ".json": _to_json}[form]
         return write(picture).encode()
 

@@ -110,10 +110,12 @@ def _note(nodes: Sequence[Node], picture: Picture) -> str:
     """Describe the content of a group: its inner groups if there are few, else its ops."""
     names = {n.label for n in nodes if n.children}
     if len(names) <= _NAMED and all(n.kind != "run" for n in nodes):
-        return counted([n.label if n.children else op_of(picture.boxes[n.boxes[0]]) for n in nodes])
+        return count_names(
+            [n.label if n.children else op_of(picture.boxes[n.boxes[0]]) for n in nodes]
+        )
     boxes = [picture.boxes[i] for n in nodes for i in n.boxes]
     ops = [op_of(b) for b in boxes if b.part not in _ENDS]
-    return counted(ops or [b.label for b in boxes])
+    return count_names(ops or [b.label for b in boxes])
 
 
 def _adopt(node: Node, children: Sequence[Node], picture: Picture) -> None:
@@ -158,7 +160,7 @@ def _split_runs(nodes: Sequence[Node], picture: Picture, most: int = MOST_INSIDE
     return runs
 
 
-def within(node: Node) -> Iterator[Node]:
+def nested_groups(node: Node) -> Iterator[Node]:
     """Yield all groups in a node, and the node itself; outer groups precede inner ones."""
     waiting = [node]
     while waiting:
@@ -173,7 +175,7 @@ def first_kind(picture: Picture) -> str:
     return next(iter(picture.groupings), "none")
 
 
-def opened(
+def open_groups(
     root: Node, limit: int = SMALL, loops: bool | None = None, operators: bool = False
 ) -> set[Node]:
     """The groups that are open at first: all of a level, as long as at most `limit` boxes show.
@@ -193,7 +195,7 @@ def opened(
             break
         found |= opening
         shown = following
-    for node in within(root) if loops else ():
+    for node in nested_groups(root) if loops else ():
         if node.kind == BODY:
             above: Node | None = node
             while above is not None and above is not root and above not in found:
@@ -202,12 +204,12 @@ def opened(
     return found
 
 
-def shut_groups(picture: Picture, limit: int = LIMIT) -> tuple[Group, ...]:
+def groups_to_fold(picture: Picture, limit: int = LIMIT) -> tuple[Group, ...]:
     """Return the groups to fold so that about `limit` boxes show; none for fewer boxes."""
     if len(picture.boxes) <= limit:
         return ()
     root = tree_of(picture, "layer")
-    shown, unfolded = list(root.children), opened(root, limit)
+    shown, unfolded = list(root.children), open_groups(root, limit)
     shut = []
     while shown:
         node = shown.pop()
@@ -219,7 +221,7 @@ def shut_groups(picture: Picture, limit: int = LIMIT) -> tuple[Group, ...]:
     return tuple(Group(i, n.label, n.kind, tuple(n.boxes)) for i, n in enumerate(shut))
 
 
-def folded(picture: Picture, shut: Collection[Group]) -> Picture:
+def fold_groups(picture: Picture, shut: Collection[Group]) -> Picture:
     """Return the picture with one box for each folded group, and one arrow for each pair of boxes.
 
     Arrows inside a group are dropped. The folded groups must be of one kind and not overlap. A
@@ -243,7 +245,7 @@ def folded(picture: Picture, shut: Collection[Group]) -> Picture:
         tail, head = place[arrow.tail], place[arrow.head]
         if tail != head:
             labels.setdefault((tail, head), []).append(arrow.label)
-    arrows = tuple(Arrow(t, h, counted(found)) for (t, h), found in labels.items())
+    arrows = tuple(Arrow(t, h, count_names(found)) for (t, h), found in labels.items())
     return Picture(picture.title, tuple(boxes), arrows, {})
 
 
@@ -257,12 +259,12 @@ def _folded_box(number: int, group: Group, members: Sequence[Box]) -> Box:
     details = (
         ("group", group.kind),
         ("boxes", str(len(members))),
-        ("ops", counted(ops, len(members))),
+        ("ops", count_names(ops, len(members))),
     )
     label = f"{group.label} ({len(members)})"
     heat = total_heat([b.heat for b in members])
     order = max(b.order for b in members) if part != "mixed" else 0
-    return Box(number, label, counted(ops), part, details, heat, order)
+    return Box(number, label, count_names(ops), part, details, heat, order)
 
 
 def op_of(box: Box) -> str:
@@ -270,7 +272,7 @@ def op_of(box: Box) -> str:
     return box.label.rpartition(" = ")[2].partition("(")[0].partition(" ")[0]
 
 
-def counted(names: Sequence[str], most: int = _NAMED) -> str:
+def count_names(names: Sequence[str], most: int = _NAMED) -> str:
     """Return the distinct names with counts, most frequent first."""
     counted = Counter(names).most_common()
     told = [name if n == 1 else f"{name} ×{n}" for name, n in counted[:most]]

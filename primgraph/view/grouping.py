@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, final
 
 from primgraph.ir.graph import Equation
-from primgraph.view.layers import BODY, Part, is_told, layer_groups, line_label
+from primgraph.view.layers import BODY, Part, is_user_line, layer_groups, line_label
 from primgraph.view.loop_bodies import Span, enclosing_spans, with_whole_bodies
 from primgraph.view.patterns import repeats
 
@@ -123,7 +123,7 @@ def _lines(equations: Sequence[Equation | None], parts: Sequence[Part]) -> Label
     """Group the boxes that one line of the user computes, by part."""
     found: dict[Hashable, tuple[str, list[int]]] = {}
     for box, eqn in enumerate(equations):
-        if eqn is None or eqn.source is None or not is_told(eqn.source):
+        if eqn is None or eqn.source is None or not is_user_line(eqn.source):
             continue
         label = line_label(eqn.source, *parts[box])
         found.setdefault((eqn.source.file, eqn.source.line, parts[box]), (label, []))[1].append(box)

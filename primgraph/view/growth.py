@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, final
 
-from primgraph.base.plain_text import plain, shortened, width_of
+from primgraph.base.plain_text import plain, shorten_text, width_of
 from primgraph.derivatives.grad import forward_grad, grad
 from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.builder import Builder
@@ -18,7 +18,7 @@ from primgraph.ir.graph import Graph
 from primgraph.operators.shape.creation import zeros
 from primgraph.operators.variable import Variable
 from primgraph.program.trace import trace
-from primgraph.transforms.pipeline import optimized
+from primgraph.transforms.pipeline import optimize_graph
 from primgraph.view.formats.svg import document, label_text, number
 from primgraph.view.scene import LABEL_SIZE
 
@@ -88,7 +88,7 @@ class Growth:
         return self.to_svg()
 
     def _title(self) -> str:
-        name = shortened(plain(self.name), _MOST_TITLE)
+        name = shorten_text(plain(self.name), _MOST_TITLE)
         return f"equations of the derivatives of {name}, {self.mode} mode"
 
 
@@ -128,7 +128,7 @@ def growth(
             if order:
                 outputs = _differentiate(outputs, Variable(builder, inputs[0]), mode)
             ends = [v.value for v in outputs]
-            counts.append(len(optimized(builder.part(inputs, ends))))
+            counts.append(len(optimize_graph(builder.part(inputs, ends))))
     return Growth(graph.name, mode, tuple(counts))
 
 

@@ -40,7 +40,7 @@ _MODES = {"tangent": "forward mode", "cotangent": "reverse"}
 _ENDS = ("input", "constant", "output")
 
 
-def is_told(source: Source) -> bool:
+def is_user_line(source: Source) -> bool:
     """Return whether it is a line of the user, and not one of a transform or of a graph's text."""
     return source.line > 0 and source.file != "graph text"
 
@@ -89,7 +89,7 @@ class _Branch:
     boxes: list[int] = field(default_factory=list)
     inner: dict[str, _Branch] = field(default_factory=dict)
 
-    def at(self, path: Path) -> _Branch:
+    def find_branch(self, path: Path) -> _Branch:
         branch = self
         for i, name in enumerate(path):
             branch = branch.inner.setdefault(name, _Branch(path[: i + 1]))
@@ -112,7 +112,7 @@ def layer_groups(
     paths = _Paths(equations, parts, lanes, pairs, states).paths
     trunks: dict[Part, _Branch] = {}
     for box, (lane, path) in enumerate(zip(lanes, paths, strict=True)):
-        trunks.setdefault(lane, _Branch(())).at(path).boxes.append(box)
+        trunks.setdefault(lane, _Branch(())).find_branch(path).boxes.append(box)
     _dissolve(list(trunks.values()))
     found: Groups = []
     for lane, trunk in trunks.items():
@@ -192,11 +192,11 @@ def _operators(computed: Sequence[int], equations: Sequence[Equation | None]) ->
     runs = [(k, list(run)) for k, run in groupby(others, source_of) if k is not None]
     run_of: dict[tuple[Source, str], list[int]] = {}
     for source, run in runs:
-        run_of.setdefault((source.written, source.operator), run)
+        run_of.setdefault((source.drop_marks, source.operator), run)
     for box in constants:
         own = source_of(box)
-        if own is not None and (own.written, own.operator) in run_of:
-            run_of[own.written, own.operator].append(box)
+        if own is not None and (own.drop_marks, own.operator) in run_of:
+            run_of[own.drop_marks, own.operator].append(box)
     return [(s.operator, OPERATOR, tuple(sorted(run))) for s, run in runs if len(run) > 1]
 
 
@@ -205,7 +205,7 @@ def _lines(boxes: Sequence[int], equations: Sequence[Equation | None], lane: Par
     found: dict[tuple[str, int], tuple[str, list[int]]] = {}
     for box in boxes:
         eqn = equations[box]
-        if eqn is not None and eqn.source is not None and is_told(eqn.source):
+        if eqn is not None and eqn.source is not None and is_user_line(eqn.source):
             key = eqn.source.file, eqn.source.line
             found.setdefault(key, (line_label(eqn.source, *lane), []))[1].append(box)
     return [(name, LAYER, tuple(boxes)) for name, boxes in found.values() if len(boxes) > 1]

@@ -52,7 +52,7 @@ def with_whole_bodies(
     return tuple(sorted(kept))
 
 
-class Shown(NamedTuple):
+class BodyView(NamedTuple):
     """Body with its title, and its inputs with their initial or constant operands.
 
     The title is empty for a single body. `carried` are the inputs that change between steps.
@@ -64,7 +64,7 @@ class Shown(NamedTuple):
     carried: frozenset[Value]
 
 
-def shown_bodies(eqn: Equation) -> list[Shown]:
+def shown_bodies(eqn: Equation) -> list[BodyView]:
     """Return the bodies of a branch or a loop, in order."""
     params = eqn.kwargs
     kinds = [key for key, value in eqn.params if isinstance(value, Graph)]
@@ -76,7 +76,7 @@ def shown_bodies(eqn: Equation) -> list[Shown]:
         kind = kinds[number] if kinds else "branch"
         title = "" if len(eqn.bodies) == 1 else f"{kind} {body.name}"
         operands = tuple(zip(body.inputs, eqn.inputs[len(eqn.inputs) - count :], strict=True))
-        found.append(Shown(title, body, operands, frozenset(body.inputs[first:behind])))
+        found.append(BodyView(title, body, operands, frozenset(body.inputs[first:behind])))
     return found
 
 

@@ -20,7 +20,7 @@ class Result(NamedTuple):
     order: int
 
 
-def titled_results(graph: Graph) -> dict[Value, Result]:
+def gradient_results(graph: Graph) -> dict[Value, Result]:
     """Return the results of `graph` that are gradients by its titles."""
     known = zip(graph.outputs, graph.titles, strict=False)
     return {v: Result(t[1:], t.order) for v, t in known if _is_gradient(t)}

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias, final
 
 from primgraph.base.interpreter_limits import uncollected
-from primgraph.base.plain_text import shortened
+from primgraph.base.plain_text import shorten_text
 from primgraph.base.user_lines import UPDATE
 from primgraph.codegen import Kernel
 from primgraph.errors import ArgumentError
@@ -20,10 +20,10 @@ from primgraph.ir.text import brief_text, names, value_text
 from primgraph.program.program import Program
 from primgraph.program.sized import SizedKernel
 from primgraph.view.grouping import Group, groupings_of
-from primgraph.view.layers import is_told
-from primgraph.view.loop_bodies import Shown, Span, shown_bodies, title_of
-from primgraph.view.orders import Result, known_results, orders_of, titled_results
-from primgraph.view.primitive_twins import without_twins
+from primgraph.view.layers import is_user_line
+from primgraph.view.loop_bodies import BodyView, Span, shown_bodies, title_of
+from primgraph.view.orders import Result, gradient_results, known_results, orders_of
+from primgraph.view.primitive_twins import drop_twins
 
 # Maximum lengths of a detail and of a label.
 _MOST_DETAIL = 300
@@ -94,11 +94,11 @@ def picture_of(
     first result. Uniform constants are written into the boxes that use them. Raises `ArgumentError`
     for anything else, and unless there is one entry for each equation.
     """
-    return numbered(drawable, times=times, ranges=ranges)[0]
+    return picture_with_boxes(drawable, times=times, ranges=ranges)[0]
 
 
 @uncollected
-def numbered(
+def picture_with_boxes(
     drawable: Drawn,
     *,
     times: Sequence[float] | None = None,
@@ -109,14 +109,14 @@ def numbered(
     for name, given in (("times", times), ("ranges", ranges)):
         if given is not None and len(given) != len(graph.body):
             raise ArgumentError(f"{name} has {len(given)} entries for {len(graph.body)} equations")
-    told = _Told.of(drawable, graph)
+    told = _ValueRoles.from_drawable(drawable, graph)
     if times is not None or ranges is not None:
         drawing = _Drawing(graph, told, times, ranges)
         return drawing.picture(), [drawing.place_of(e.outputs[0]) for e in graph.body]
-    extra = told.after(graph.outputs)
+    extra = told.missing_updates(graph.outputs)
     whole = graph.with_outputs([*graph.outputs, *extra]) if extra else graph
-    drawn, moved = without_twins(whole)
-    drawing = _Drawing(drawn, told.moved(moved), None, None)
+    drawn, moved = drop_twins(whole)
+    drawing = _Drawing(drawn, told.map_values(moved), None, None)
     picture = drawing.picture()
     firsts = [e.outputs[0] for e in graph.body]
     return picture, [drawing.place_of(moved.get(v, v)) for v in firsts]
@@ -138,7 +138,7 @@ def graph_of(drawable: Drawn) -> Graph:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _ValueRoles:
     """Known roles of values outside of their graph: states, updates, names, gradients.
 
     `states` are inputs, `updates` has the values that become theirs, and `gradients` those inputs
@@ -154,29 +154,29 @@ class _Told:
     derivatives: Mapping[Value, Result]
 
     @staticmethod
-    def of(drawable: Drawn, graph: Graph) -> _Told:
+    def from_drawable(drawable: Drawn, graph: Graph) -> _ValueRoles:
         hints = {v: v.hint for e in graph.body for v in e.outputs if v.hint}
         if not isinstance(drawable, Program):
             named = frozenset(v for v in graph.inputs if "." in v.hint)
             titles = zip(graph.outputs, graph.titles, strict=False)
             titled = frozenset(v for v, t in titles if t != UNTITLED and not t.state)
-            return _Told(named, {}, hints, {}, titled, titled_results(graph))
+            return _ValueRoles(named, {}, hints, {}, titled, gradient_results(graph))
         updates = {new: state for state, new in drawable.updates.items()}
         built = drawable.builder
         known = known_results(built.gradients, built.targets, built.lines)
         states = frozenset(drawable.states)
-        return _Told(states, updates, hints, built.gradients, frozenset(), known)
+        return _ValueRoles(states, updates, hints, built.gradients, frozenset(), known)
 
-    def after(self, outputs: Sequence[Value]) -> list[Value]:
+    def missing_updates(self, outputs: Sequence[Value]) -> list[Value]:
         """Return the new values of states that are not outputs yet."""
         known = set(outputs)
         return [v for v in self.updates if v not in known]
 
-    def moved(self, moved: Mapping[Value, Value]) -> _Told:
+    def map_values(self, moved: Mapping[Value, Value]) -> _ValueRoles:
         """Return the same for values mapped by `moved`."""
         if not moved:
             return self
-        return _Told(
+        return _ValueRoles(
             self.states,
             {moved.get(v, v): s for v, s in self.updates.items()},
             {moved.get(v, v): h for v, h in self.hints.items()},
@@ -201,7 +201,7 @@ class _Drawing:
     def __init__(
         self,
         graph: Graph,
-        told: _Told,
+        told: _ValueRoles,
         times: Sequence[float] | None,
         ranges: Sequence[Limits] | None,
     ) -> None:
@@ -230,7 +230,7 @@ class _Drawing:
         graph = self.graph
         states: dict[int, str] = {}
         for value in graph.inputs:
-            label = shortened(value.hint or self.name[value], _MOST_DETAIL)
+            label = shorten_text(value.hint or self.name[value], _MOST_DETAIL)
             box = self.place[value] = self._box(None, label, str(value.type), "input", ())
             if value in self.told.states:
                 states[box] = value.hint
@@ -244,7 +244,7 @@ class _Drawing:
         made = {v: e for e in graph.body for v in e.outputs}
         labels = _number_labels([self._result(v, made.get(v)) for v in graph.outputs])
         for value, label in zip(graph.outputs, labels, strict=True):
-            box = self._box(None, shortened(label, _MOST_DETAIL), str(value.type), "output", ())
+            box = self._box(None, shorten_text(label, _MOST_DETAIL), str(value.type), "output", ())
             self.arrows.append(Arrow(self.place[value], box, str(value.type)))
         boxes, arrows = tuple(self.boxes), tuple(self.arrows)
         pairs = [(a.tail, a.head) for a in arrows]
@@ -258,7 +258,7 @@ class _Drawing:
         known = self.told.derivatives.get(value)
         if value in self.told.gradients and value not in self.told.hints and known is not None:
             return f"{told}, order {known.order}" if known.order > 1 else told
-        if told or eqn is None or eqn.source is None or not is_told(eqn.source):
+        if told or eqn is None or eqn.source is None or not is_user_line(eqn.source):
             return told
         if eqn.source.is_derived:
             # The derivative of a gradient is one, also if forward mode computed it.
@@ -314,7 +314,7 @@ class _Drawing:
                 self.arrows.append(Arrow(self.place[value], box, str(value.type)))
         self.arrows += [Arrow(end, box, text) for end, text in ends]
 
-    def _body(self, shown: Shown, part: tuple[str, int]) -> list[tuple[int, str]]:
+    def _body(self, shown: BodyView, part: tuple[str, int]) -> list[tuple[int, str]]:
         """Add the boxes of a body: loop-carried values and equations.
 
         Returns the box and the type of each result: bodies of one loop may share their inputs.
@@ -328,7 +328,7 @@ class _Drawing:
                 continue
             begun = self.inlined.get(outer, self.name[outer])
             told = (("carried", f"begins as {begun}"), ("type", str(inner.type)))
-            label = shortened(inner.hint or "carried", _MOST_LABEL)
+            label = shorten_text(inner.hint or "carried", _MOST_LABEL)
             self.place[inner] = self._box(
                 None, label, str(inner.type), part[0], told, None, part[1]
             )
@@ -382,7 +382,7 @@ class _Drawing:
         hint = self.told.hints.get(eqn.outputs[0], "")
         if len(eqn.outputs) == 1 and hint:
             label = f"{hint} = {label}"
-        return shortened(label, _MOST_LABEL)
+        return shorten_text(label, _MOST_LABEL)
 
     def _details(self, eqn: Equation) -> tuple[tuple[str, str], ...]:
         params = [f"{key}={brief(value)}" for key, value in eqn.params]
@@ -391,12 +391,12 @@ class _Drawing:
         results = [r for r in map(self.told.result, eqn.outputs) if r]
         details += [("result", ", ".join(results))] if results else []
         details += [("params", ", ".join(params))] if params else []
-        if eqn.source is not None and is_told(eqn.source):
+        if eqn.source is not None and is_user_line(eqn.source):
             details.append(("source", str(eqn.source)))
             details += [("line", eqn.source.text)] if eqn.source.text else []
             details += [("operator", eqn.source.operator)] if eqn.source.operator else []
             details += [("layer", eqn.source.scope)] if eqn.source.scope else []
-        return tuple((name, shortened(text, _MOST_DETAIL)) for name, text in details)
+        return tuple((name, shorten_text(text, _MOST_DETAIL)) for name, text in details)
 
 
 def _update_only_equations(graph: Graph, updates: Mapping[Value, Value]) -> set[Equation]:

@@ -19,7 +19,7 @@ from primgraph.transforms.optimize.clean_up import clean_up
 _MOST = 200
 
 
-def without_twins(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
+def drop_twins(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
     """Return the graph with each value once, and a map from values of the given graph.
 
     An operator stays where nothing but its result is used of what it decomposes into; where

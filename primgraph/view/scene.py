@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-from primgraph.base.plain_text import plain, shortened, width_of
+from primgraph.base.plain_text import plain, shorten_text, width_of
 from primgraph.tables import percent
-from primgraph.view.folding import Node, within
+from primgraph.view.folding import Node, nested_groups
 from primgraph.view.layers import Part, part_title, rank
 from primgraph.view.layouts.lanes import Lane, ladder
 from primgraph.view.layouts.layout import Layout, layout
@@ -113,14 +113,14 @@ class Scene:
 
 def scene_of(picture: Picture, root: Node, unfolded: Collection[Node]) -> Scene:
     """Return the scene of a tree, with the groups in `unfolded` open."""
-    return _Scene(picture, root, unfolded).made()
+    return _Scene(picture, root, unfolded).build_scene()
 
 
 def face_of(node: Node) -> Face:
     """Return label, note or fraction of the time, and a size that fits either."""
-    told = shortened(plain(node.title), _MOST_LABEL)
-    below = shortened(plain(node.note if node.heat is None else percent(node.heat)), _MOST_NOTE)
-    small = shortened(plain(node.note), _MOST_NOTE)
+    told = shorten_text(plain(node.title), _MOST_LABEL)
+    below = shorten_text(plain(node.note if node.heat is None else percent(node.heat)), _MOST_NOTE)
+    small = shorten_text(plain(node.note), _MOST_NOTE)
     notes = max(width_of(text, NOTE_SIZE, fixed=True) for text in (below, small))
     text = max(width_of(told, LABEL_SIZE) + ORDER * (node.order > 1), notes)
     if node.children:
@@ -136,7 +136,7 @@ class _Scene:
         self.picture = picture
         self.root = root
         self.unfolded = unfolded
-        self.groups = list(within(root)) or [root]
+        self.groups = list(nested_groups(root)) or [root]
         self.number = {c: i for g in self.groups for i, c in enumerate(g.children)}
         self.leaf: dict[int, Node] = {
             c.boxes[0]: c for g in self.groups for c in g.children if not c.children
@@ -150,7 +150,7 @@ class _Scene:
         self.leaving: dict[Node, dict[int, list[str]]] = {g: {} for g in self.groups}
         self.plans: dict[object, Layout] = {}
 
-    def made(self) -> Scene:
+    def build_scene(self) -> Scene:
         for arrow in self.picture.arrows:
             self._arrow(arrow.tail, arrow.head, arrow.label)
         faces = {self.root: face_of(self.root)}
@@ -188,7 +188,7 @@ class _Scene:
         edges = [Edge(t, h, tuple(labels)) for (t, h), labels in self.between[group].items()]
         count = len(sizes)
         for source, name, heads in self._ports(group).values():
-            label = shortened(plain(name), _MOST_PORT)
+            label = shorten_text(plain(name), _MOST_PORT)
             size = float(int(width_of(label, NOTE_SIZE, fixed=True) + PORT)), PORT
             for place, (head, labels) in enumerate(heads.items()):
                 if place == 0 or len(heads) > MANY_HEADS:
@@ -202,7 +202,7 @@ class _Scene:
         if group is self.root:
             plan, columns = self._ladder(group, whole, pairs)
             return Inside(whole, (), tuple(edges), plan, columns)
-        plan = self._plan(group, whole, pairs).widened(_title_width(group))
+        plan = self._plan(group, whole, pairs).widen_to(_title_width(group))
         return Inside(whole, tuple(ports), tuple(edges), plan)
 
     def _ports(self, group: Node) -> dict[object, tuple[int, str, dict[int, list[str]]]]:
@@ -246,7 +246,7 @@ class _Scene:
         key = (upward, tuple(sizes), tuple(pairs))
         if key not in self.plans:
             plan = layout(sizes, pairs)
-            self.plans[key] = plan.flipped(sizes) if upward else plan
+            self.plans[key] = plan.flip_vertically(sizes) if upward else plan
         return self.plans[key]
 
     def _ladder(
@@ -264,7 +264,7 @@ class _Scene:
         upward = [_runs_upward(kind) for kind in kinds]
         plan, found = ladder(sizes, lanes, upward, pairs, widths)
         pairs_of = zip(kinds, found, strict=True)
-        return plan.lowered(TITLE), tuple(Column(part, n, lane) for (part, n), lane in pairs_of)
+        return plan.move_down(TITLE), tuple(Column(part, n, lane) for (part, n), lane in pairs_of)
 
 
 def _title_width(group: Node) -> float:

@@ -49,12 +49,12 @@ def paint(part: str, order: int, colours: dict[str, str]) -> Paint:
     """Return the colours of a part of that order, from those of light or of dark ground."""
     paper, further = colours["paper"], shade_of(order) - 1
     tint, step = _TINTS[paper]
-    stroke = mixed(colours["ink"], colours[part], _INK * further)
+    stroke = mix_colours(colours["ink"], colours[part], _INK * further)
     share = tint + step * further
-    return Paint(stroke, mixed(stroke, paper, share), mixed(stroke, paper, share / 3))
+    return Paint(stroke, mix_colours(stroke, paper, share), mix_colours(stroke, paper, share / 3))
 
 
-def mixed(colour: str, ground: str, share: float) -> str:
+def mix_colours(colour: str, ground: str, share: float) -> str:
     """Return `share` of a colour on a ground, both as #rrggbb."""
     pairs = [(int(colour[i : i + 2], 16), int(ground[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import final
 
 from primgraph.base.interpreter_limits import uncollected
-from primgraph.base.plain_text import plain, shortened
+from primgraph.base.plain_text import plain, shorten_text
 from primgraph.codegen import Kernel, compile_graph
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.drawable import Drawn
@@ -24,7 +24,7 @@ from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.transpose import transpose
 from primgraph.view.formats.page import Step, page
-from primgraph.view.picture import Limits, Picture, equation_text, graph_of, numbered
+from primgraph.view.picture import Limits, Picture, equation_text, graph_of, picture_with_boxes
 
 _LONGEST = 400
 
@@ -59,9 +59,9 @@ class Stage:
 
         `times` and `ranges` are those of `picture_of`.
         """
-        return self.drawn(*numbered(self.graph, times=times, ranges=ranges))
+        return self.draw_step(*picture_with_boxes(self.graph, times=times, ranges=ranges))
 
-    def drawn(self, picture: Picture, box_of: Sequence[int]) -> Step:
+    def draw_step(self, picture: Picture, box_of: Sequence[int]) -> Step:
         """Return the step with a picture of its graph, and the box of each equation in it."""
         boxes = tuple(box_of[i] if i >= 0 else -1 for i in self.equations)
         return Step(self.name, picture, self.lines, boxes, self.note)
@@ -95,8 +95,8 @@ class Steps(Tabled):
         known: dict[int, tuple[Picture, list[int]]] = {}
         for stage in self.stages:
             if id(stage.graph) not in known:
-                known[id(stage.graph)] = numbered(stage.graph)
-        return page([s.drawn(*known[id(s.graph)]) for s in self.stages])
+                known[id(stage.graph)] = picture_with_boxes(stage.graph)
+        return page([s.draw_step(*known[id(s.graph)]) for s in self.stages])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file with the extension .html. Raises `ArgumentError` for others."""
@@ -155,15 +155,15 @@ def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
     return Steps(tuple(stages))
 
 
-def as_built(
+def single_step(
     drawable: Drawn,
     times: Sequence[float] | None = None,
     ranges: Sequence[Limits] | None = None,
 ) -> Step:
     """Return the only step of a page for one graph, with measurements if given."""
     graph = graph_of(drawable)
-    drawn = numbered(drawable, times=times, ranges=ranges)
-    return _stage(graph.name, graph, "").drawn(*drawn)
+    drawn = picture_with_boxes(drawable, times=times, ranges=ranges)
+    return _stage(graph.name, graph, "").draw_step(*drawn)
 
 
 def _is_to_derive(graph: Graph) -> bool:
@@ -194,4 +194,4 @@ def _planned_stage(kernel: Kernel) -> Stage:
 
 
 def _line(text: str) -> str:
-    return shortened(plain(text), _LONGEST)
+    return shorten_text(plain(text), _LONGEST)

@@ -16,8 +16,8 @@ from random_programs import random_program
 
 import primgraph as pg
 from primgraph import tree
-from primgraph.eager.node import given
-from primgraph.eager.replay import replayed
+from primgraph.eager.node import array_node
+from primgraph.eager.replay import replay_graph
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import lower
 
@@ -961,10 +961,10 @@ def test_graphs_are_done_again_with_tensors_to_the_bit(start: int) -> None:
         for graph in (program.graph, lower(program.graph)):
             expected = interpret(graph, *program.feeds)
             inputs = [
-                given(np.array(x, v.dtype))
+                array_node(np.array(x, v.dtype))
                 for v, x in zip(graph.inputs, program.feeds, strict=True)
             ]
-            found = [pg.Tensor(n).numpy() for n in replayed(graph, inputs)]
+            found = [pg.Tensor(n).numpy() for n in replay_graph(graph, inputs)]
             fault = differs(graph, program.feeds, expected, found)
             assert not fault, f"{fault}\n{program}"
 

@@ -11,13 +11,13 @@ import primgraph as pg
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.verify import verify
 from primgraph.ir.interpret import interpret
-from primgraph.ir.slices import without_formal
+from primgraph.ir.slices import drop_formal
 from primgraph.transforms import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 
 
 def runs_as_interpreted(graph, feeds, options=Options()):  # noqa: B008
-    plan, run = toy_backend.compiled(without_formal(graph), options)
+    plan, run = toy_backend.compiled(drop_formal(graph), options)
     verify(plan)
     given = [x.reshape(-1).tolist() for x in feeds]
     expected = interpret(graph, *feeds)

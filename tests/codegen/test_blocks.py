@@ -14,7 +14,7 @@ from random_programs import random_program
 import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.plan.fusion_groups import arranged
+from primgraph.codegen.plan.fusion_groups import arrange_regions
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.codegen.plan.storage.limits import cache_bytes
 from primgraph.codegen.plan.verify import verify
@@ -241,7 +241,7 @@ def test_constants_and_views_of_feeds_do_not_end_a_region():
       %6: f64[3,3] = matmul(%5, %4)
       return %6
     }""")
-    steps, regions = arranged(schedule(graph), SMALL, CARDS)
+    steps, regions = arrange_regions(schedule(graph), SMALL, CARDS)
     (region,) = regions
     assert [s.op.name for s in steps.steps[region.start : region.stop]] == [
         "tanh", "mul", "matmul", "matmul"
@@ -258,7 +258,7 @@ def test_many_constants_do_not_end_a_region_either():
       %202: f64[3,3] = matmul(%201, %x)
       return %202, {results}
     }}""")
-    (region,) = arranged(schedule(graph), SMALL, CARDS)[1]
+    (region,) = arrange_regions(schedule(graph), SMALL, CARDS)[1]
     assert list(region.totals.values()) == ["add"]
     assert not region.kept
 
@@ -392,7 +392,7 @@ def rows_of_blocks(rows, inner, columns):
   %2: f64[{rows},{columns}] = matmul(%y, %w)
   return %1, %2
 }}""")
-    _, regions = arranged(schedule(graph), replace(NEVER, cache=1 << 20), CARDS)
+    _, regions = arrange_regions(schedule(graph), replace(NEVER, cache=1 << 20), CARDS)
     return [region.rows for region in regions]
 
 

@@ -125,7 +125,7 @@ def test_helpers_use_nothing_but_what_generated_code_has():
             argument.annotation = None
         used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - bound(tree)
         assert used <= known, name
-        assert used & set(support.NAMES) == set(support.required(name)), name
+        assert used & set(support.NAMES) == set(support.required_names(name)), name
 
 
 def bound(tree):

@@ -30,7 +30,7 @@ from primgraph.ir.params import Array
 from primgraph.ir.primitive import Primitive, lookup, registered
 from primgraph.ir.text import parse
 from primgraph.ir.types import DTYPE_OF_NAME, TensorType
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 
 STYLES = ("planned", "readable")
 TOLERANCE = {"f64": 1e-13, "f32": 1e-5, "f16": 4e-3}
@@ -365,12 +365,12 @@ def test_many_choices_keep_every_bit(dtype):
         with Builder("choices") as builder:
             c, *both = (builder.input(t) for t in (type.with_dtype(np.dtype(bool)), type, type))
             p, q = both if kept or dtype == "bool" else [maximum(v, v) for v in both]
-            zero, one = (filled(type.dtype.type(n).item(), type) for n in (0, 1))
+            zero, one = (filled_constant(type.dtype.type(n).item(), type) for n in (0, 1))
             pairs = [(p, q), (zero, p), (q, zero), (one, q), (zero, one), (p, one)]
             pairs.append((p, maximum(*both)))
             results = [select(c, *pair) for pair in pairs]
             if dtype not in ("bool", "i64", "i8"):
-                results.append(select(c, filled(-0.0, type), p))
+                results.append(select(c, filled_constant(-0.0, type), p))
         check(builder.graph(results), [condition, x, y], exact=True)
         expected = interpret(builder.graph(results), condition, x, y)
         for made, wanted in zip(
@@ -545,7 +545,7 @@ def test_the_readable_source_is_what_a_person_would_write(tmp_path):
     with Builder("tanh_grad", source) as builder:
         x = builder.input(tensor("f64[3]"), "x")
         y = lookup("tanh")(x)
-        builder.source = source.derived("gradient")
+        builder.source = source.mark_derivative("gradient")
         graph = builder.graph([1.0 - y * y])
     assert compile_graph(graph).source == (
         "import numpy as np\n"
@@ -825,7 +825,9 @@ def test_hostile_names_never_reach_code(tmp_path, monkeypatch):
         str(path), 1, text="canary()  # \r canary()\n canary()"
     )
     for role in ("", "x\ncanary()"):
-        with Builder("f\n    canary()", source.derived(role) if role else source) as builder:
+        with Builder(
+            "f\n    canary()", source.mark_derivative(role) if role else source
+        ) as builder:
             inputs = [builder.input(tensor("f64[]"), name) for name in HOSTILE]
             total = inputs[0]
             for value in inputs[1:]:
@@ -846,11 +848,11 @@ def test_hostile_names_never_reach_code(tmp_path, monkeypatch):
 
 def test_names_are_plain_and_given_once():
     names = Names()
-    assert names.hinted("loss", "v") == "loss"
-    assert names.hinted("loss", "v") == "loss_2"
-    assert names.hinted("class", "v") == "v0"
-    assert names.hinted("v1", "v") == "v1"
-    assert names.counted("v") == "v2"
+    assert names.name_from_hint("loss", "v") == "loss"
+    assert names.name_from_hint("loss", "v") == "loss_2"
+    assert names.name_from_hint("class", "v") == "v0"
+    assert names.name_from_hint("v1", "v") == "v1"
+    assert names.next_name("v") == "v2"
     assert not any(map(is_safe, ("", "if", "np", "len", "ﬁ", "a b", "x" * 41, "_x", "1x", "x\n")))
     assert comment("a\nb\u202e") == "a\\u000ab\\u202e"
     assert len(comment("\n" * 10_000)) < 100

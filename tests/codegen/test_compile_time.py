@@ -179,12 +179,12 @@ def test_rules_do_nothing_but_on_what_they_say(math: str, monkeypatch: pytest.Mo
     def anywhere(chosen: dict[Op, list[rule.Rule]], math: str) -> object:
         return {
             op: [replace(r, of=frozenset(), at=()) for r in listed]
-            for op, listed in rule.selected(chosen, math).items()
+            for op, listed in rule.select_rules(chosen, math).items()
         }
 
     # The function of that name hides its module from attribute access.
     module = sys.modules["primgraph.transforms.optimize.simplify"]
-    monkeypatch.setattr(module, "selected", anywhere)
+    monkeypatch.setattr(module, "select_rules", anywhere)
     monkeypatch.setattr(module, "table_of", module.table_of.__wrapped__)
     assert [str(clean_up(g, math, last=True)) for g in graphs] == found
 
@@ -235,7 +235,7 @@ def between(
     """How many equations lie between, and how many values were asked for what defines them."""
     table = Counting({v: e for e in builder.body for v in e.outputs})
     table.update(dict.fromkeys(builder.inputs))
-    found = Slices(builder.body, table).between(inputs, outputs)
+    found = Slices(builder.body, table).equations_between(inputs, outputs)
     return len(found), table.asked
 
 

@@ -28,7 +28,7 @@ from primgraph.codegen.export.file import c_source, function_of
 from primgraph.codegen.export.places import Workspace
 from primgraph.codegen.export.sizes import macro
 from primgraph.ir.interpret import interpret
-from primgraph.ir.sizes import at_sizes
+from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.types import TensorType
 from primgraph.transforms import clean_up, lower
 
@@ -60,7 +60,7 @@ def test_functions_and_their_derivatives_at_several_sizes(tmp_path):
         for n in (0, 1, 2, 5, 17):
             arrays = arrays_for(inputs, n)
             try:
-                at_sizes(graph, {"N": n})
+                specialize_graph(graph, {"N": n})
                 interpret(graph, *arrays)
             except (pg.ShapeError, pg.FeedError, IndexError):
                 continue

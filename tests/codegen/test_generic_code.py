@@ -23,7 +23,7 @@ from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.readable.standalone import standalone_source
 from primgraph.ir.primitive import Op
 from primgraph.ir.sizes import type_at
-from primgraph.program.compile import generic, optimized
+from primgraph.program.compile import generic, optimize_graph
 
 SIZES = (0, 1, 2, 7, 33)
 RUFF = pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="needs ruff")
@@ -239,7 +239,7 @@ def _fed(graph: pg.Graph, sizes: dict[str, int]) -> list[np.ndarray]:
 def _functions(graph: pg.Graph) -> tuple[pg.Kernel, Callable[..., Any]]:
     """The generic kernel, and the function of a saved file."""
     kernel, space = generic(graph), {}
-    exec(standalone_source([optimized(graph)]), space)
+    exec(standalone_source([optimize_graph(graph)]), space)
     return kernel, space[graph.name]
 
 
@@ -318,7 +318,7 @@ def test_every_card_is_among_these() -> None:
     graphs += [_graph(name) for name in MORE]
     seen: set[Op] = set()
     for graph in graphs:
-        seen.update(e.op for e in (*graph.body, *optimized(graph).body))
+        seen.update(e.op for e in (*graph.body, *optimize_graph(graph).body))
     assert [op.name for op in CARDS if op not in seen and op.name != "constant"] == []
 
 

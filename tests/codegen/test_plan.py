@@ -263,7 +263,7 @@ def test_buffers_are_placed_anew_where_gaps_stayed_empty(monkeypatch):
     x = np.linspace(0, 1, 1000)
     for one, other in zip(compile_graph(graph, limits=NEVER)(x), interpret(graph, x), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-14)
-    monkeypatch.setattr(planner, "packing", lambda arena: None)
+    monkeypatch.setattr(planner, "worthwhile_packing", lambda arena: None)
     once = verify(plan_for(graph, Options(), NEVER))
     assert (once.arena, once.least) == (32000, 24000)
     # Only places differ.

@@ -10,7 +10,7 @@ import pytest
 import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.emit.layout import result, signature, statement
-from primgraph.codegen.emit.ordering import by_source
+from primgraph.codegen.emit.ordering import order_by_source
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
@@ -341,11 +341,11 @@ def test_lines_are_ordered_in_linear_time_and_without_recursion():
 
         return pg.trace(function, pg.spec(3), pg.spec(3))
 
-    ordered = by_source(schedule(turns(50)))
+    ordered = order_by_source(schedule(turns(50)))
     names = [step.op.name for step in ordered.steps]
     assert names == ["sin"] * 50 + ["cos"] * 50
     assert ordered.last[0] == 0
     long = schedule(turns(10_000))
-    assert [s.op.name for s in by_source(long).steps] == ["sin"] * 10_000 + ["cos"] * 10_000
-    same = by_source(ordered)
+    assert [s.op.name for s in order_by_source(long).steps] == ["sin"] * 10_000 + ["cos"] * 10_000
+    same = order_by_source(ordered)
     assert same is ordered

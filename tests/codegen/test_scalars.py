@@ -317,7 +317,7 @@ def test_numbers_are_as_good_as_arrays_of_one(kind, monkeypatch):
     kernel = pg.compile(graph)
     assert kernel._code.scalar is not None
     expected = kernel(np.array(3.0), np.array(-0.0 if kind is not int else 0.0))
-    monkeypatch.setattr("primgraph.codegen.run.feeds._found", None)
+    monkeypatch.setattr("primgraph.codegen.run.feeds._as_base_array", None)
     monkeypatch.setattr(kernel._code, "run", None)
     found = kernel(kind(3), kind(-0.0))
     assert [x.tobytes() for x in found] == [x.tobytes() for x in expected]

@@ -76,7 +76,7 @@ def test_sizes_count_as_sixty_four():
 
 
 def test_without_a_compiler_nothing_is_said(monkeypatch):
-    monkeypatch.setattr(compile_c, "found", lambda: None)
+    monkeypatch.setattr(compile_c, "find_compiler", lambda: None)
     x = np.linspace(0, 1, 20000)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -490,14 +490,14 @@ def test_blas_has_its_threads_again_when_the_last_of_several_kernels_ends(settin
     first, second = object(), object()
     setting.hold(first)
     setting.hold(second)
-    setting.let_go(first)
+    setting.release_threads(first)
     assert setting.get() == 1
-    setting.let_go(second)
-    setting.let_go(second)
+    setting.release_threads(second)
+    setting.release_threads(second)
     assert setting.get() == 2
     setting.hold(first)
     setting.put(3)
-    setting.let_go(first)
+    setting.release_threads(first)
     assert setting.get() == 3
 
 

@@ -7,7 +7,7 @@ from primgraph.inspect.complex_step import (
     apply,
     evaluate,
     wide_type,
-    widened,
+    widen_floats,
 )
 
-__all__ = ["MARGIN", "STEEPEST", "STEP", "apply", "evaluate", "wide_type", "widened"]
+__all__ = ["MARGIN", "STEEPEST", "STEP", "apply", "evaluate", "wide_type", "widen_floats"]

@@ -34,8 +34,8 @@ from primgraph.errors import FeedError, ShapeError
 from primgraph.ir.dims import extent_at
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
-from primgraph.ir.sizes import Fitting, at_sizes, type_at
-from primgraph.ir.slices import without_formal
+from primgraph.ir.sizes import Fitting, specialize_graph, type_at
+from primgraph.ir.slices import drop_formal
 from primgraph.transforms import clean_up, linearize, lower, transpose
 
 Arrays = Sequence[np.ndarray]
@@ -166,13 +166,13 @@ def derivative(graph: Graph) -> Graph | None:
     jvp = linearize(graph.with_outputs(ends), wrt)
     linear = jvp.with_outputs(jvp.outputs[len(ends) :])
     count = len(graph.inputs)
-    return without_formal(clean_up(transpose(linear, range(count, count + len(wrt)))))
+    return drop_formal(clean_up(transpose(linear, range(count, count + len(wrt)))))
 
 
 def drawn(seed: int, left: Counter[str]) -> list[tuple[Graph, Arrays]]:
     """A random program that C has words for, and its derivative, with feeds."""
     program = random_program(seed)
-    graph = spelled(without_formal(clean_up(lower(program.graph))), left)
+    graph = spelled(drop_formal(clean_up(lower(program.graph))), left)
     if graph is None:
         return []
     found = [(named(graph, f"program_{seed}"), list(program.feeds))]
@@ -196,7 +196,7 @@ def drawn_of_sizes(seed: int, left: Counter[str]) -> list[tuple[Graph, Arrays]]:
     """A random program of sizes that C has words for, with feeds of several sizes that fit it."""
     rng = np.random.default_rng(seed)
     program, draft = random_draft(seed, {n: int(rng.integers(1, 6)) for n in "NM"})
-    graph = spelled(without_formal(clean_up(lower(program.graph))), left)
+    graph = spelled(drop_formal(clean_up(lower(program.graph))), left)
     if graph is None:
         return []
     graph = named(graph, f"program_of_sizes_{seed}")
@@ -204,7 +204,7 @@ def drawn_of_sizes(seed: int, left: Counter[str]) -> list[tuple[Graph, Arrays]]:
     for n, m in SETS_OF_SIZES:
         draft.sizes = {"N": n, "M": m}
         with contextlib.suppress(ShapeError):
-            at_sizes(graph, draft.sizes)
+            specialize_graph(graph, draft.sizes)
             feeds.append([draft.array(v.type, draft.smooth) for v in graph.inputs])
     found = []
     for arrays in feeds:

@@ -9,7 +9,7 @@ import numpy as np
 from program_tolerance import differs, rounding_of
 
 from primgraph.codegen import compile_graph
-from primgraph.codegen.native.items import Outside
+from primgraph.codegen.native.items import HostCall
 from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.native.lower.regions import LIMITS
 from primgraph.codegen.plan.schedule import schedule
@@ -32,7 +32,7 @@ def together(graphs: Sequence[Graph]) -> Graph:
 def outside(graph: Graph) -> Counter[str]:
     """How often NumPy does a primitive, in what else is C."""
     items = nests(schedule(graph)).items
-    return Counter(item.step.op.name for item in items if isinstance(item, Outside))
+    return Counter(item.step.op.name for item in items if isinstance(item, HostCall))
 
 
 def faults(

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.compiled import given_bodies, plan_for
+from primgraph.codegen.compiled import add_body_runners, plan_for
 from primgraph.codegen.emit.render import render
 from primgraph.codegen.load import Loaded
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.codegen.plan.verify import verify
-from primgraph.codegen.planned.function import printed
+from primgraph.codegen.planned.function import print_plan
 from primgraph.ir.graph import Graph
 
 # Everything in blocks of two or three rows, however small it is; then in threads too.
@@ -25,8 +25,8 @@ SHARED = replace(SMALL, processors=2, least_share=0)
 
 def poisoned_results(graph: Graph, feeds: list[Any], limits: Limits) -> list[Any]:
     """What the planned code computes if all memory that is not in use is full of NaNs."""
-    module = printed(verify(plan_for(graph, Options(poisoned=True), limits)))
-    given_bodies(module, limits)
+    module = print_plan(verify(plan_for(graph, Options(poisoned=True), limits)))
+    add_body_runners(module, limits)
     loaded = Loaded(module, render(module))
     workspace = loaded.function("workspace")()
     with np.errstate(all="ignore"):

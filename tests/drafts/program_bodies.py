@@ -25,7 +25,7 @@ from primgraph.operators.variable import Variable
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import logic
 from primgraph.primitives import reductions as r
-from primgraph.primitives.constants import filled as full
+from primgraph.primitives.constants import filled_constant as full
 
 # How often a production is a branch or a loop where there may be one, and one that has its place
 # in bodies only.

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from complex_step import widened
+from complex_step import widen_floats
 from plan_checks import NEVER, SHARED
 from program_derivatives import check_derivatives, demand
 from program_draft import Choices
@@ -22,13 +22,13 @@ from random_programs import Program
 from thread_checks import threads_at_work
 
 from primgraph.codegen import compile_graph
-from primgraph.inspect.trips import is_walked, walked
+from primgraph.inspect.trips import is_walked, run_bodies
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse, to_text
 from primgraph.ir.verify import verify
 from primgraph.primitives.elementwise import arctan2
-from primgraph.program.compile import optimized
+from primgraph.program.compile import optimize_graph
 from primgraph.transforms import (
     batch,
     dead_code,
@@ -38,7 +38,7 @@ from primgraph.transforms import (
     simplify,
     transpose,
 )
-from primgraph.transforms.dataflow.batch_independence import mixing
+from primgraph.transforms.dataflow.batch_independence import find_mixing
 from primgraph.transforms.optimize.clean_up import clean_up
 
 Arrays = Sequence[np.ndarray]
@@ -115,7 +115,7 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
         check_kernels_of_derivatives(lowered, wrt, program, rng)
     if program.smooth:
         needed = dead_code(lowered.with_outputs(outputs))
-        check_derivatives(widened(needed), wrt, program.feeds, rng, seen)
+        check_derivatives(widen_floats(needed), wrt, program.feeds, rng, seen)
     else:
         seen["special programs"] += 1
 
@@ -212,7 +212,7 @@ def _watch(graph: Graph, feeds: Arrays, look: Callable[[Equation, Arrays, Arrays
         for eqn in body.body:
             given = [known[v] for v in eqn.inputs]
             if is_walked(eqn):
-                results = walked(eqn, given, run)
+                results = run_bodies(eqn, given, run)
             else:
                 results = [np.asarray(x) for x in eqn.op.evaluate(given, eqn.kwargs)]
             look(eqn, given, results)
@@ -299,7 +299,7 @@ def check_modes(program: Program, seen: Counter[str]) -> None:
     """All kernels compute what the interpreter does: of every level of mathematics and style, as
     a whole and in blocks of two or three rows, in one thread and in two, which change no bit.
     """
-    graphs = dict.fromkeys(optimized(program.graph, level) for level in LEVELS)
+    graphs = dict.fromkeys(optimize_graph(program.graph, level) for level in LEVELS)
     for graph in graphs:
         kernels = {
             "readable": compile_graph(graph, style="readable"),
@@ -382,7 +382,7 @@ def check_samples(
     many = batch(graph.with_outputs(ends), size, chosen)
     starts = [v for v, axis in zip(many.inputs, chosen, strict=True) if axis == 0]
     for each in (many, clean_up(many)):
-        fault = mixing(each, starts)
+        fault = find_mixing(each, starts)
         demand(fault is None, f"samples of a batch mix in {fault}\n{each}")
     for extent in {v.shape[0] for v in ends if v.shape and v.shape[0] > 1}:
         places = [i for i in floats if graph.inputs[i].shape[:1] == (extent,)]
@@ -397,7 +397,7 @@ def _check_apart(
 ) -> None:
     """If the structure keeps samples apart, no sample has a derivative by another one."""
     part = graph.with_outputs(ends)
-    if mixing(part, [graph.inputs[i] for i in wrt]) is not None:
+    if find_mixing(part, [graph.inputs[i] for i in wrt]) is not None:
         seen["samples that may mix"] += 1
         return
     seen["samples apart"] += 1

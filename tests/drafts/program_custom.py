@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from complex_step import widened
+from complex_step import widen_floats
 from program_derivatives import demand
 from random_programs import Program
 
@@ -22,7 +22,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse, to_text
-from primgraph.operators.call import on_handles
+from primgraph.operators.call import handle_operator
 from primgraph.operators.variable import Variable
 from primgraph.transforms import batch, dead_code, linearize, lower, transpose
 
@@ -37,7 +37,7 @@ def check_custom(program: Program, seen: Counter[str] | None = None) -> None:
     rng = np.random.default_rng((program.seed, 11))
     graph = dead_code(lower(program.graph))
     floats = [v for v in graph.outputs if v.type.is_float]
-    graph = widened(dead_code(graph.with_outputs(floats)))
+    graph = widen_floats(dead_code(graph.with_outputs(floats)))
     wrt = [i for i, v in enumerate(graph.inputs) if v.type.is_float]
     if not program.smooth or not wrt or not floats or len(graph.body) < 2:
         seen["custom: nothing to differentiate"] += 1
@@ -92,7 +92,7 @@ def _apply(graph: Graph) -> Callable[..., list[Any]]:
         values = recorder.inline(graph, [v.value for v in handles])  # type: ignore[attr-defined]
         return [Variable(recorder, v) for v in values]
 
-    return on_handles(recorded)
+    return handle_operator(recorded)
 
 
 def _pushed(graph: Graph, wrt: Sequence[int]) -> Graph:

@@ -20,7 +20,7 @@ from primgraph.primitives.elementwise import add, floor_divide, remainder
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import reduce_prod, reduce_sum, root_of_squares
 from primgraph.transforms import dead_code, linearize, transpose, unzip
-from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.activity import dependent_values
 
 Arrays = Sequence[np.ndarray]
 
@@ -278,7 +278,7 @@ def _check_faces(
     builder = Builder(graph.name)
     inputs = [builder.input(value.type) for value in graph.inputs]
     values = builder.inline(graph, inputs)
-    active = depending(builder.graph(values), [inputs[i] for i in wrt])
+    active = dependent_values(builder.graph(values), [inputs[i] for i in wrt])
     reached = [i for i, value in enumerate(values) if value in active]
     if not reached:
         return

@@ -19,10 +19,10 @@ from primgraph.errors import ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim, extent_at, size
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.sizes import at_sizes
+from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.types import DTYPE_OF_NAME, DType, Shape, TensorType
 from primgraph.operators.variable import Variable
-from primgraph.primitives.constants import constant, filled
+from primgraph.primitives.constants import constant, filled_constant
 from primgraph.primitives.elementwise import cast, maximum, minimum
 from primgraph.primitives.logic import equal, select
 from primgraph.primitives.reductions import reduce_sum
@@ -177,7 +177,7 @@ class Draft(Choices):
 
     def constant(self, type: TensorType) -> Value:
         if type.names or self.chance(0.5):
-            return filled(self.number(type.dtype), type)
+            return filled_constant(self.number(type.dtype), type)
         return constant(value=self.array(type, self.smooth))
 
     def number(self, dtype: DType) -> Any:
@@ -213,7 +213,7 @@ class Draft(Choices):
 
     def bounded(self, value: Value, low: float, high: float) -> Value:
         """`value` with NaN replaced by `low`, limited to an interval."""
-        limits = [filled(n, value.type) for n in (low, high)]
+        limits = [filled_constant(n, value.type) for n in (low, high)]
         if value.dtype.kind == "f":
             value = select(equal(value, value), value, limits[0])
         return minimum(maximum(value, limits[0]), limits[1])
@@ -323,7 +323,7 @@ class Draft(Choices):
         if not self.sizes:
             return eqn
         alone = Graph(list(dict.fromkeys(eqn.inputs)), [eqn], eqn.outputs, eqn.op.name)
-        (found,) = at_sizes(alone, self.sizes).body
+        (found,) = specialize_graph(alone, self.sizes).body
         return found
 
     def is_usable(self, value: Value) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from complex_step import widened
+from complex_step import widen_floats
 from nested import nested_values
 from program_derivatives import demand
 from random_programs import Program
@@ -44,7 +44,7 @@ def check_jets(program: Program, seen: Counter[str] | None = None) -> None:
     rng = np.random.default_rng((program.seed, 31))
     graph = dead_code(lower(program.graph))
     floats = [v for v in graph.outputs if v.type.is_float]
-    graph = widened(dead_code(graph.with_outputs(floats)))
+    graph = widen_floats(dead_code(graph.with_outputs(floats)))
     wrt = [i for i, v in enumerate(graph.inputs) if v.type.is_float]
     if not program.smooth or not wrt or not floats or len(graph.body) > _LARGEST:
         seen["jets: too large, or nothing to differentiate"] += 1

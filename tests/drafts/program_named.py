@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from complex_step import widened
+from complex_step import widen_floats
 from program_checks import check_round_trips, demand_equal
 from program_derivatives import demand
 from program_draft import Choices
@@ -89,7 +89,7 @@ def check_named(program: Program, seen: Counter[str] | None = None) -> None:
     wrt = [i for i, v in enumerate(graph.inputs) if v.type.is_float]
     ends = [v for v in lowered.outputs if v.type.is_float]
     if program.smooth and wrt and ends:
-        _check_slopes(widened(dead_code(lowered.with_outputs(ends))), wrt, runs, draw, seen)
+        _check_slopes(widen_floats(dead_code(lowered.with_outputs(ends))), wrt, runs, draw, seen)
 
 
 def _check_views(graph: Graph, seen: Counter[str]) -> None:

@@ -17,7 +17,7 @@ from primgraph.errors import FeedError
 from primgraph.ir.dims import size
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
-from primgraph.ir.sizes import at_sizes
+from primgraph.ir.sizes import specialize_graph
 from primgraph.transforms import clean_up, lower
 
 # Programs in one file: the compiler takes longer to begin than for one of them.
@@ -47,7 +47,7 @@ def native_faults(seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
                 continue
             graph = clean_up(lower(program.graph))
             others = {n: size(f"{n}{len(graphs)}") for n in sizes}
-            graphs.append(at_sizes(graph, others) if sizes else graph)
+            graphs.append(specialize_graph(graph, others) if sizes else graph)
             feeds.append([np.array(x, order="C") for x in given])
             owners.append(seed)
         drawn = [pair_program(seed)]

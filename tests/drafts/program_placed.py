@@ -20,7 +20,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.types import DTYPE_OF_NAME, DType, Shape, TensorType
 from primgraph.primitives import elementwise as e
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.logic import less, select
 from primgraph.primitives.reductions import cumsum
 from primgraph.primitives.shapes import (
@@ -53,21 +53,21 @@ _NUMBERS = (0.0, -0.0, 1.0, -1.0, 0.5)
 _OF_ONE: tuple[Callable[[Value], Any], ...] = (
     *[lambda x: e.neg(x)] * 3,
     lambda x: e.mul(x, x),
-    lambda x: e.add(x, filled(1, x.type)),
+    lambda x: e.add(x, filled_constant(1, x.type)),
     lambda x: x,
-    lambda x: e.sub(filled(2, x.type), x),
+    lambda x: e.sub(filled_constant(2, x.type), x),
 )
 _OF_REALS: tuple[Callable[[Value], Any], ...] = (
     lambda x: e.abs_(x),
-    lambda x: e.maximum(x, filled(1, x.type)),
-    lambda x: select(less(x, filled(0, x.type)), e.neg(x), x),
+    lambda x: e.maximum(x, filled_constant(1, x.type)),
+    lambda x: select(less(x, filled_constant(0, x.type)), e.neg(x), x),
     lambda x: cumsum(x, axis=len(x.shape) - 1, reverse=False),
 )
 _OF_FLOATS: tuple[Callable[[Value], Any], ...] = (
     lambda x: e.sin(x),
     lambda x: e.exp(e.neg(x)),
     lambda x: e.tanh(x),
-    lambda x: e.div(x, e.add(e.mul(x, x), filled(1, x.type))),
+    lambda x: e.div(x, e.add(e.mul(x, x), filled_constant(1, x.type))),
     lambda x: e.sigmoid(x),
     lambda x: e.sqrt(e.abs_(x)),
 )
@@ -228,7 +228,7 @@ def _built(draw: Choices, pool: _Pool) -> Value:
     if alike and draw.chance(0.5):
         whole = draw.choose(alike)
     else:
-        whole = filled(draw.choose((0, 1)), TensorType(shape, dtype))
+        whole = filled_constant(draw.choose((0, 1)), TensorType(shape, dtype))
     if draw.chance(0.15) and len(shape) == 1 and shape[0] < _LARGEST:
         whole = pad(whole, low=(draw.below(40),), high=(draw.below(40),))
         shape = whole.shape

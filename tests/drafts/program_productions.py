@@ -104,7 +104,7 @@ def binary(draft: Draft) -> list[Value]:
 @production(0.7)
 def power(draft: Draft) -> list[Value]:
     x = draft.pick("f")
-    y = c.filled(0.5, x.type) if draft.chance(0.2) else draft.like(x)
+    y = c.filled_constant(0.5, x.type) if draft.chance(0.2) else draft.like(x)
     base = e.abs_(x) + 0.5 if draft.smooth else x
     return [e.power(base, y), e.integer_pow(x, n=draft.below(6, -2))]
 
@@ -122,7 +122,7 @@ def integers(draft: Draft) -> list[Value]:
                    bits.right_shift, bits.gcd)  # fmt: skip
         results += [draft.choose(of_bits)(x, y), bits.bitwise_not(x)]
     if draft.chance(0.3):
-        exponent = e.remainder(y, c.filled(4, y.type))
+        exponent = e.remainder(y, c.filled_constant(4, y.type))
         results += [e.power(x, exponent), e.integer_pow(x, n=draft.below(5))]
     return results
 
@@ -164,7 +164,7 @@ def guarded(draft: Draft) -> list[Value]:
     op = draft.choose((*_POSITIVE, e.arccosh))
     # The same predicate for all uses of a function: of several, none is known to guard it.
     least = {e.arccosh: 1.01, e.log1p: -0.99}.get(op, 0.01)
-    inside = logic.greater(x, c.filled(least, x.type))
+    inside = logic.greater(x, c.filled_constant(least, x.type))
     branch = op(x)
     if draft.chance(0.4):
         branch = branch * x
@@ -183,7 +183,7 @@ def needless(draft: Draft) -> list[Value]:
     """What a person would not write, and rewriting may take for less than it is."""
     x = draft.pick("f")
     rank = len(x.shape)
-    unit = c.filled(draft.choose((0.0, -0.0, 1.0, -1.0)), x.type)
+    unit = c.filled_constant(draft.choose((0.0, -0.0, 1.0, -1.0)), x.type)
     y = draft.like(x)
     kind = draft.below(8)
     if kind >= 5:
@@ -332,7 +332,7 @@ def _indices(draft: Draft, shape: tuple[int, ...], limit: int) -> Value:
         return c.constant(value=np.asarray(draft.rng.integers(low, limit, shape)).astype(dtype))
     if limit > np.iinfo(dtype).max:
         raise Unfit
-    return e.remainder(draft.typed(kind), c.filled(limit, kind))
+    return e.remainder(draft.typed(kind), c.filled_constant(limit, kind))
 
 
 # Sums, products, extrema.

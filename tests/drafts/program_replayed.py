@@ -14,7 +14,7 @@ from program_unrolled import pulled
 import primgraph as pg
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
-from primgraph.operators.call import on_handles
+from primgraph.operators.call import handle_operator
 from primgraph.operators.variable import Variable
 from primgraph.transforms import dead_code
 
@@ -48,7 +48,7 @@ def _recorded(eqn: Equation, given: Sequence[Any]) -> list[Any]:
         values = recorder.inline(alone, [v.value for v in handles])
         return [Variable(recorder, v) for v in values]
 
-    found: list[Any] = on_handles(recorded)(*[by_value[v] for v in inputs])
+    found: list[Any] = handle_operator(recorded)(*[by_value[v] for v in inputs])
     return found
 
 

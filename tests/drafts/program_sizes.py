@@ -19,7 +19,7 @@ from primgraph.codegen import compile_graph
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.types import TensorType
-from primgraph.program.compile import optimized
+from primgraph.program.compile import optimize_graph
 
 Build = Callable[[Choices, int], tuple[Callable[..., Any], Sequence[TensorType]]]
 
@@ -191,7 +191,7 @@ def check_sizes(seed: int, seen: Counter[str] | None = None) -> None:
 
 
 def _check_kernels(graph: Graph, feeds: list[np.ndarray], draw: Choices) -> None:
-    plain = optimized(graph)
+    plain = optimize_graph(graph)
     expected = interpret(plain, *feeds)
     demand_equal("passes", graph, feeds, interpret(graph, *feeds), expected)
     for style in ("planned", "readable"):

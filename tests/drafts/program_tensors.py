@@ -12,7 +12,7 @@ from random_programs import Program
 
 import primgraph as pg
 from primgraph.derivatives.grad import grad
-from primgraph.eager.node import Node, given
+from primgraph.eager.node import Node, array_node
 from primgraph.eager.steps import Step, Traced
 from primgraph.eager.tensor import Tensor
 from primgraph.ir.builder import Builder
@@ -87,7 +87,7 @@ def check_tensors(program: Program, seen: Counter[str]) -> None:
 
 
 def _leaf(value: Value, array: np.ndarray, tracked: bool) -> Tensor:
-    return Tensor(given(np.array(array, value.dtype), tracked and value.type.is_float))
+    return Tensor(array_node(np.array(array, value.dtype), tracked and value.type.is_float))
 
 
 def _check_gradients(

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from primgraph.inspect.trips import is_walked, walked
+from primgraph.inspect.trips import is_walked, run_bodies
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.sizes import fitted
+from primgraph.ir.sizes import fit_to_arrays
 from primgraph.operators.call import Operator
 
 _LOOPS = "NumPy has one loop for elements in order and another for those in reverse or apart"
@@ -182,7 +182,7 @@ def interpret_disturbed(
     graph: Graph, feeds: Sequence[np.ndarray], seed: int, least: float = 0.0, times: float = 1.0
 ) -> list[np.ndarray]:
     """The results of `graph` with errors `times` what `ULPS` allows, or `least` everywhere."""
-    graph = fitted(graph, feeds)
+    graph = fit_to_arrays(graph, feeds)
     rng = np.random.default_rng(seed)
     known: dict[Value, np.ndarray] = dict(zip(graph.inputs, feeds, strict=True))
 
@@ -194,10 +194,12 @@ def interpret_disturbed(
         for eqn in graph.body:
             inputs = [known[v] for v in eqn.inputs]
             if is_walked(eqn):
-                known.update(zip(eqn.outputs, walked(eqn, inputs, run), strict=True))
+                known.update(zip(eqn.outputs, run_bodies(eqn, inputs, run), strict=True))
                 continue
             if isinstance(eqn.op, Operator):
-                builder, result = eqn.op.traced(tuple(v.type for v in eqn.inputs), eqn.kwargs)
+                builder, result = eqn.op.trace_decomposition(
+                    tuple(v.type for v in eqn.inputs), eqn.kwargs
+                )
                 inner = builder.graph([result.value])
                 known[eqn.output] = interpret_disturbed(inner, inputs, seed, least, times)[0]
                 continue

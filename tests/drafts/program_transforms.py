@@ -27,12 +27,12 @@ from primgraph.ir.slices import forward_slice
 from primgraph.ir.verify import verify
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.transforms.jacobians.strong_zeros import strong_zeros
-from primgraph.transforms.loops.implicit_solution import iterated
+from primgraph.transforms.loops.implicit_solution import expand_solutions
 from primgraph.transforms.loops.split_loops import split_loops
 from primgraph.transforms.optimize.drop_eigenvectors import values_alone
 from primgraph.transforms.optimize.join_solves import join_solves
 from primgraph.transforms.optimize.matrix_structure import structure
-from primgraph.transforms.partial_eval import separated
+from primgraph.transforms.partial_eval import separate_linear
 from primgraph.transforms.rewrite.rule import LEVELS
 from primgraph.transforms.taylor_mode import taylor
 
@@ -242,10 +242,10 @@ def _hoist(case: Case) -> None:
     _same(case, "hoist", case.graph, case.feeds, case.expected, found)
 
 
-@of(iterated)
+@of(expand_solutions)
 def _iterated(case: Case) -> None:
-    found = interpret(verify(iterated(case.graph)), *case.feeds)
-    _same(case, "iterated", case.graph, case.feeds, case.expected, found)
+    found = interpret(verify(expand_solutions(case.graph)), *case.feeds)
+    _same(case, "expand_solutions", case.graph, case.feeds, case.expected, found)
 
 
 @of(split_loops)
@@ -345,7 +345,7 @@ def _unzip(case: Case) -> None:
     fixed = len(expected) - moving
     found = [*first[:fixed], *second]
     given = jvp.inputs[start : start + len(dx)]
-    apart = separated(jvp, given) if jvp.has_bodies else jvp
+    apart = separate_linear(jvp, given) if jvp.has_bodies else jvp
     moved = forward_slice(apart.body, given)
     both = list(zip(jvp.outputs, apart.outputs, strict=True))
     order = [v for v, end in both if end not in moved]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from complex_step import widened
+from complex_step import widen_floats
 from program_derivatives import demand, equations_of
 from program_draft import Choices
 from program_tolerance import differs, roughly_differs
@@ -21,9 +21,9 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.dims import TRIPS, is_open
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
-from primgraph.ir.types import TensorType, leading
+from primgraph.ir.types import TensorType, add_leading_axis
 from primgraph.ir.verify import verify
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.shapes import concat, reshape, slice_
 from primgraph.transforms import batch, clean_up, dead_code, linearize, lower, transpose
 
@@ -132,7 +132,7 @@ class _Unroller:
             count = len(rows) if is_open(value.shape) else value.shape[0]
             parts = [rows[k][i] if k in rows else empty for k in range(count)]
             if not parts:
-                made.append(self.constant(leading(0, empty.value.type), 0))
+                made.append(self.constant(add_leading_axis(0, empty.value.type), 0))
                 continue
             lifted = [reshape(p.value, shape=(1, *p.value.shape)) for p in parts]
             array = np.stack([p.array for p in parts])
@@ -140,7 +140,7 @@ class _Unroller:
         return made
 
     def constant(self, type: TensorType, number: int) -> Known:
-        return Known(filled(number, type), np.full(type.shape, number, type.dtype))
+        return Known(filled_constant(number, type), np.full(type.shape, number, type.dtype))
 
 
 # What has to be the same.
@@ -165,7 +165,7 @@ def check_unrolled(
     ends = [v for v in graph.outputs if v.type.is_float]
     if not smooth or not wrt or not ends:
         return
-    looped = widened(dead_code(graph.with_outputs(ends)))
+    looped = widen_floats(dead_code(graph.with_outputs(ends)))
     if not looped.has_bodies:
         return
     wide = [np.asarray(x, v.dtype) for v, x in zip(looped.inputs, feeds, strict=True)]

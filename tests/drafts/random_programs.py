@@ -14,7 +14,7 @@ from program_productions import view
 from primgraph import dim
 from primgraph.errors import ShapeError, UnknownSizeError
 from primgraph.ir.graph import Graph
-from primgraph.ir.sizes import at_sizes
+from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.types import TensorType
 from primgraph.primitives.shapes import permute
 
@@ -108,7 +108,7 @@ def _other_sizes(
     for _ in range(5):
         found = {name: int(rng.integers(0, 6)) for name in sizes}
         try:
-            at_sizes(graph, found)
+            specialize_graph(graph, found)
         except ShapeError:
             continue
         return found

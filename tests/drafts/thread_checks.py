@@ -15,7 +15,7 @@ from primgraph.codegen.run import threads
 @contextmanager
 def threads_at_work(count: int) -> Iterator[None]:
     """Kernels run in up to `count` threads; callers wait for another thread to take a block."""
-    before, call, interval = pg.get_num_threads(), threads._Crew.call, sys.getswitchinterval()
+    before, call, interval = pg.get_num_threads(), threads._ThreadPool.call, sys.getswitchinterval()
 
     def patient(crew: Any, job: Any, helpers: int) -> None:
         call(crew, job, helpers)
@@ -25,10 +25,10 @@ def threads_at_work(count: int) -> Iterator[None]:
 
     pg.set_num_threads(count)
     sys.setswitchinterval(1e-6)
-    threads._Crew.call = patient  # type: ignore[method-assign]
+    threads._ThreadPool.call = patient  # type: ignore[method-assign]
     try:
         yield
     finally:
-        threads._Crew.call = call  # type: ignore[method-assign]
+        threads._ThreadPool.call = call  # type: ignore[method-assign]
         sys.setswitchinterval(interval)
         pg.set_num_threads(before)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.eager.buffer_pool import Shelf
+from primgraph.eager.buffer_pool import BufferPool
 from primgraph.ir.types import FLOAT64, TensorType
 
 # Large enough to be lent by the shelf.
@@ -39,14 +39,14 @@ def addresses(training):
 
 
 def test_what_is_lent_belongs_to_one_at_a_time():
-    shelf = Shelf()
+    shelf = BufferPool()
     first, second = shelf.take([BIG, BIG])
     third, *_ = shelf.take([BIG])
     assert len({id(first), id(second), id(third)}) == 3
 
 
 def test_what_nobody_has_is_lent_again():
-    shelf = Shelf()
+    shelf = BufferPool()
     known = {id(a) for a in shelf.take([BIG, BIG])}
     assert {id(a) for a in shelf.take([BIG, BIG])} == known
 
@@ -62,7 +62,7 @@ def test_what_nobody_has_is_lent_again():
     ],
 )
 def test_what_a_view_shows_is_not_lent(held):
-    shelf = Shelf()
+    shelf = BufferPool()
     (array,) = shelf.take([BIG])
     address = array.ctypes.data
     kept = held(array)
@@ -72,7 +72,7 @@ def test_what_a_view_shows_is_not_lent(held):
 
 
 def test_a_shelf_keeps_no_more_than_it_may():
-    shelf = Shelf(most=3 * BIG.nbytes)
+    shelf = BufferPool(most=3 * BIG.nbytes)
     shelf.take([BIG] * 3)
     assert shelf.held == 3 * BIG.nbytes
     shelf.take([BIG] * 4)
@@ -80,14 +80,14 @@ def test_a_shelf_keeps_no_more_than_it_may():
 
 
 def test_what_is_held_for_long_is_let_go():
-    shelf = Shelf()
+    shelf = BufferPool()
     kept = [shelf.take([BIG])[0] for _ in range(100)]
     assert len({id(a) for a in kept}) == 100
     assert shelf.held <= 10 * BIG.nbytes
 
 
 def test_types_that_nobody_asks_for_are_let_go():
-    shelf = Shelf()
+    shelf = BufferPool()
     shelf.take([BIG])
     for _ in range(200):
         shelf.take([TensorType((SIDE,), FLOAT64)])

@@ -128,21 +128,21 @@ def test_a_pattern_finds_leaves_and_what_is_wanted():
     pattern = Pattern(roots, nodes, given, [nodes[1]])
     del inner
     others, _, known = nodes_of()[:3]
-    assert pattern.found(others) == (known, others)
+    assert pattern.match_roots(others) == (known, others)
 
 
 def test_a_pattern_does_not_fit_what_differs():
     roots, nodes, given, _inner = nodes_of()
     pattern = Pattern(roots, nodes, given, nodes)
-    assert pattern.found(roots) is not None
+    assert pattern.match_roots(roots) is not None
     same, _, _, kept = nodes_of(same=True)
-    assert pattern.found(same) is None
+    assert pattern.match_roots(same) is None
     untracked, _, _, kept = nodes_of(tracked=False)
-    assert pattern.found(untracked) is None
+    assert pattern.match_roots(untracked) is None
     unheld, _, _, kept = nodes_of()
     del kept
-    assert pattern.found(unheld) is None
+    assert pattern.match_roots(unheld) is None
     looked, _, _, kept = nodes_of()
     kept.numpy()
-    assert pattern.found(looked) is None
-    assert pattern.found([*roots, *roots]) is None
+    assert pattern.match_roots(looked) is None
+    assert pattern.match_roots([*roots, *roots]) is None

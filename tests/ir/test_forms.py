@@ -10,7 +10,7 @@ import pytest
 
 import primgraph as pg
 from primgraph.errors import ArgumentError, FeedError
-from primgraph.program.compile import optimized
+from primgraph.program.compile import optimize_graph
 
 STYLES = ("planned", "readable")
 X = np.array([1.0, 2.0, 3.0])
@@ -133,7 +133,7 @@ def test_transforms_give_lists_also_where_nothing_changes(name):
     with pg.transforms.debug():
         assert TRANSFORMS[name](traced).form is None
     assert traced.form is not None
-    assert optimized(traced).form is traced.form
+    assert optimize_graph(traced).form is traced.form
 
 
 def test_equal_graphs_of_other_forms_return_their_own():

@@ -15,13 +15,13 @@ from density import DENSE
 import primgraph as pg
 from primgraph.base.interpreter_limits import uncollected
 from primgraph.ir.builder import Builder
-from primgraph.ir.frontend.containers import opened
+from primgraph.ir.frontend.containers import open_container
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array, bits, freeze
 from primgraph.ir.primitive import Primitive, lookup
 from primgraph.ir.text import to_text
 from primgraph.ir.types import FLOAT32, FLOAT64, TensorType, as_dtype
-from primgraph.primitives.constants import constant_op, filled, full
+from primgraph.primitives.constants import constant_op, filled_constant, full
 from primgraph.primitives.elementwise import add, mul, sin, tanh
 from primgraph.primitives.shapes import reshape
 
@@ -79,8 +79,8 @@ def test_constants_are_told_apart_by_bits():
     nan = Array(np.array([np.nan, 1.0]))
     assert nan == Array(np.array([np.nan, 1.0]))
     with pg.Builder() as builder:
-        assert filled(0.0, VECTOR) is not filled(-0.0, VECTOR)
-        assert filled(1.0, VECTOR) is not filled(1.0, VECTOR.with_dtype(FLOAT32))
+        assert filled_constant(0.0, VECTOR) is not filled_constant(-0.0, VECTOR)
+        assert filled_constant(1.0, VECTOR) is not filled_constant(1.0, VECTOR.with_dtype(FLOAT32))
     assert len(builder) == 4
 
 
@@ -412,5 +412,5 @@ def test_values_and_equations_are_no_containers():
     """Containers of the user's are taken apart, dataclasses among them."""
     builder = Builder("f")
     (out,) = builder.emit(lookup("sin"), [builder.input(TensorType((3,), FLOAT64))], {})
-    assert opened(out) is None
-    assert opened(builder.definition(out)) is None
+    assert open_container(out) is None
+    assert open_container(builder.definition(out)) is None

@@ -18,7 +18,7 @@ from primgraph.errors import ShapeError
 from primgraph.operators.lazy_loading import function_named
 from primgraph.operators.name_table import NOT_BECAUSE
 from primgraph.operators.names import library
-from primgraph.operators.numpy_calls import known
+from primgraph.operators.numpy_calls import known_functions
 from primgraph.operators.numpy_overrides import implemented
 
 X = np.linspace(-1.0, 2.0, 6).reshape(2, 3)
@@ -41,7 +41,7 @@ def test_every_function_of_numpy_is_in_the_table_or_in_the_list_of_those_that_ar
     left = [
         name
         for name in number_functions(module)
-        if getattr(module, name) not in known() and room + name not in NOT_BECAUSE
+        if getattr(module, name) not in known_functions() and room + name not in NOT_BECAUSE
     ]
     assert left == []
 

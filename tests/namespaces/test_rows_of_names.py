@@ -19,7 +19,7 @@ X = np.array([[3.0, 1.0, 2.0], [0.5, -1.0, 4.0]])
 def own_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let a test change the rows."""
     monkeypatch.setattr(names, "_worlds", {w: dict(rows) for w, rows in names._worlds.items()})
-    caches = (numpy_calls.known, numpy_calls.counterpart)
+    caches = (numpy_calls.known_functions, numpy_calls.counterpart)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -32,7 +32,7 @@ def test_a_row_adds_a_function_of_numpy() -> None:
         del names._worlds[world]["ptp"]
     with pytest.raises(pg.ArgumentError, match=r"numpy\.ptp has no counterpart"):
         np.ptp(pg.tensor(X))
-    numpy_calls.known.cache_clear()
+    numpy_calls.known_functions.cache_clear()
     numpy_calls.counterpart.cache_clear()
     names.declare({"operators numpy": {"primgraph.operators.reduce.averages": "ptp"}})
     np.testing.assert_array_equal(np.ptp(pg.tensor(X), axis=1), np.ptp(X, axis=1))
@@ -50,7 +50,7 @@ def test_a_row_renames_arguments_and_sets_them() -> None:
     np.testing.assert_allclose(
         np.nanvar(pg.tensor(X), axis=1, correction=1), np.nanvar(X, axis=1, ddof=1)
     )
-    (name, row) = numpy_calls.known()[np.nanvar]
+    (name, row) = numpy_calls.known_functions()[np.nanvar]
     assert (name, row.function, row.renamed) == ("nanvar", "nanvar", {"ddof": "correction"})
 
 

@@ -13,7 +13,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.types import FLOAT64, TensorType
-from primgraph.primitives.constants import constant_op, filled
+from primgraph.primitives.constants import constant_op, filled_constant
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.shapes import concat, pad, permute, reshape, slice_, slice_assign
 from primgraph.transforms import clean_up, simplify
@@ -47,7 +47,7 @@ def feeds(dtype: type) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def zeros(like: Value, *shape: int) -> Value:
-    return filled(0, TensorType(shape, like.dtype))
+    return filled_constant(0, TensorType(shape, like.dtype))
 
 
 def constants(values: object) -> Value:
@@ -300,7 +300,7 @@ def gapped(x: Value, start: int, whole: Value | None = None) -> Value:
 
 
 def ones(like: Value) -> Value:
-    return filled(1, TensorType((2, 16), like.dtype))
+    return filled_constant(1, TensorType((2, 16), like.dtype))
 
 
 # With what is left where zeros have no sign; the rest is left as it is.

@@ -14,7 +14,7 @@ from primgraph.errors import MissingRuleError, NotDifferentiable
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.types import BOOL, FLOAT32, FLOAT64, INT64
-from primgraph.primitives.constants import constant, filled, zeros_like
+from primgraph.primitives.constants import constant, filled_constant, zeros_like
 from primgraph.primitives.elementwise import (
     abs_,
     arccos,
@@ -95,7 +95,7 @@ def of(array: np.ndarray) -> str:
 
 
 def like(value: float, x: Value) -> Value:
-    return filled(value, x.type)
+    return filled_constant(value, x.type)
 
 
 def total(x: Value) -> Value:

@@ -18,7 +18,7 @@ from primgraph.codegen.cards.card import Marks
 from primgraph.codegen.cards.spelling.complex_step import PARTIAL
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.plan.cost_model import per_element
-from primgraph.codegen.plan.fusion_groups import arranged
+from primgraph.codegen.plan.fusion_groups import arrange_regions
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.extend import (
     Primitive,
@@ -212,7 +212,7 @@ def test_a_card_says_more_than_an_expression() -> None:
         pg.check_finite(pg.trace(lambda x: emit(op, lift(x)), pg.spec(2)), np.array([1.0, -1.0]))
     assert caught.value.hint == "keep it above 0"
     graph = pg.trace(lambda x: emit(op, lift(x)) + x, pg.spec((64, 8)))
-    steps, (region,) = arranged(schedule(graph), SMALL, CARDS)
+    steps, (region,) = arrange_regions(schedule(graph), SMALL, CARDS)
     assert region.stop - region.start == len(steps.steps) == 2
     with pytest.raises(pg.BuildError, match="is written in NumPy already"):
         give_card(op, card)

@@ -44,7 +44,7 @@ def test_what_declares_no_map_is_opaque_and_a_reason_is_given():
 
 
 def resolved(found):
-    return found.refined() if isinstance(found, RowMajor) else found
+    return found.refine_axes() if isinstance(found, RowMajor) else found
 
 
 def changed(array, place):
@@ -134,15 +134,15 @@ def test_the_maps_of_both_factors_count_products_by_the_same_variables(case):
     ],
 )  # fmt: skip
 def test_a_reshape_is_affine_over_common_factors(old, new):
-    found = RowMajor(new, old).refined()
+    found = RowMajor(new, old).refine_axes()
     targets, sources = found.pairs(new, old)
     assert targets.tolist() == sources.tolist()
     assert sorted(targets.tolist()) == list(range(prod(old)))
 
 
 def test_a_reshape_without_common_factors_is_no_affine_map():
-    assert RowMajor((3, 2), (2, 3)).refined() is None
-    assert RowMajor((2, 5, 3), (5, 6)).refined() is None
+    assert RowMajor((3, 2), (2, 3)).refine_axes() is None
+    assert RowMajor((2, 5, 3), (5, 6)).refine_axes() is None
 
 
 def test_maps_of_symbolic_sizes_are_those_of_the_sizes_put_in():

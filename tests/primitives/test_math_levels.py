@@ -12,7 +12,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.primitives.linear_algebra.products import matmul, swap_last
-from primgraph.program.compile import optimized
+from primgraph.program.compile import optimize_graph
 from primgraph.transforms import join_products, matrix_chain
 
 
@@ -96,10 +96,10 @@ def test_executors_of_two_levels_share_a_program():
 def test_chains_are_multiplied_in_the_cheapest_order():
     graph = chain(30, 35, 15, 5, 10, 20, 25)
     assert matrix_chain(graph) is not graph
-    ordered = optimized(graph, "fast")
+    ordered = optimize_graph(graph, "fast")
     # The example of Cormen et al.: ((A1 (A2 A3)) ((A4 A5) A6)), 15,125 products of numbers.
     assert sum(n * k * m for n, k, m in products(ordered)) == 15_125
-    assert products(optimized(graph)) == products(graph)
+    assert products(optimize_graph(graph)) == products(graph)
     arrays = feeds(graph)
     np.testing.assert_allclose(
         pg.interpret(ordered, *arrays)[0], np.linalg.multi_dot(arrays), 1e-12
@@ -107,14 +107,14 @@ def test_chains_are_multiplied_in_the_cheapest_order():
 
 
 def test_a_vector_at_the_end_makes_all_products_small():
-    ordered = optimized(chain(50, 50, 50, 50, 1), "fast")
+    ordered = optimize_graph(chain(50, 50, 50, 50, 1), "fast")
     assert all(m == 1 for _, _, m in products(ordered))
 
 
 def test_stacks_of_matrices_are_chains_too():
     specs = [pg.spec((4, *pair)) for pair in ((9, 8), (8, 7), (7, 1))]
     graph = pg.trace(lambda x, y, z: x @ y @ z, *specs)
-    ordered = optimized(graph, "fast")
+    ordered = optimize_graph(graph, "fast")
     assert [e.output.shape for e in ordered.body] == [(4, 8, 1), (4, 9, 1)]
     arrays = feeds(graph)
     np.testing.assert_allclose(*(pg.interpret(g, *arrays)[0] for g in (graph, ordered)), 1e-12)
@@ -126,12 +126,12 @@ def test_products_that_are_read_twice_are_kept():
         return xy @ z, xy
 
     graph = pg.trace(function, pg.spec((9, 9)), pg.spec((9, 9)), pg.spec((9, 1)))
-    assert products(optimized(graph, "fast")) == products(graph)
+    assert products(optimize_graph(graph, "fast")) == products(graph)
 
 
 def test_long_chains_are_ordered_in_pieces():
     graph = chain(*([4, 1] * 200))
-    ordered = optimized(graph, "fast")
+    ordered = optimize_graph(graph, "fast")
     assert len(ordered) == len(graph)
     arrays = [np.ones(v.shape) for v in graph.inputs]
     np.testing.assert_allclose(*(pg.interpret(g, *arrays)[0] for g in (graph, ordered)))
@@ -145,7 +145,7 @@ def test_einsum_multiplies_in_the_order_that_numpy_finds():
     arrays = feeds(graph)
     path = np.einsum_path("ab,bc,cd,de->ae", *arrays, optimize="optimal")[0]
     assert path[1:] == [(2, 3), (1, 2), (0, 1)]
-    assert products(optimized(graph)) == [(50, 50, 1), (2, 50, 1), (50, 2, 1)]
+    assert products(optimize_graph(graph)) == [(50, 50, 1), (2, 50, 1), (50, 2, 1)]
     np.testing.assert_allclose(
         pg.interpret(graph, *arrays)[0], np.einsum("ab,bc,cd,de->ae", *arrays), 1e-12
     )
@@ -161,11 +161,11 @@ def kernels_agree(graph: Graph) -> None:
 def test_rows_of_one_array_are_multiplied_at_once():
     specs = pg.spec((6, 4, 3)), pg.spec((3, 5))
     graph = pg.trace(lambda x, w: [x[k] @ w for k in (3, 0, 1, 5, 4, 2)], *specs)
-    assert products(optimized(graph, "fast")) == [(24, 3, 5)]
-    assert products(optimized(graph, "finite")) == [(4, 3, 5)] * 6
+    assert products(optimize_graph(graph, "fast")) == [(24, 3, 5)]
+    assert products(optimize_graph(graph, "finite")) == [(4, 3, 5)] * 6
     kernels_agree(graph)
     uneven = pg.trace(lambda x, w: (x[4:] @ w, x[:1] @ w, x[1:4] @ w), pg.spec((7, 3)), specs[1])
-    assert products(optimized(uneven, "fast")) == [(7, 3, 5)]
+    assert products(optimize_graph(uneven, "fast")) == [(7, 3, 5)]
     kernels_agree(uneven)
 
 
@@ -182,7 +182,7 @@ def test_rows_of_one_array_are_multiplied_at_once():
 )
 def test_products_of_other_parts_stay_as_they_are(function):
     graph = pg.trace(function, pg.spec((6, 6)), pg.spec((6, 5)))
-    assert products(optimized(graph, "fast")) == products(optimized(graph))
+    assert products(optimize_graph(graph, "fast")) == products(optimize_graph(graph))
     kernels_agree(graph)
 
 
@@ -198,18 +198,18 @@ def outer(*pairs):
 def test_products_with_short_sums_are_added_by_one_product():
     specs = [pg.spec((2, 30)), pg.spec((2, 20)), pg.spec((3, 30)), pg.spec((3, 20))]
     graph = pg.trace(outer, *specs, *specs)
-    assert products(optimized(graph, "fast")) == [(30, 10, 20)]
-    assert products(optimized(graph, "finite")) == products(optimized(graph))
+    assert products(optimize_graph(graph, "fast")) == [(30, 10, 20)]
+    assert products(optimize_graph(graph, "finite")) == products(optimize_graph(graph))
     kernels_agree(graph)
     mixed = pg.trace(lambda b, *p: pg.tanh(b) + outer(*p) + b, pg.spec((30, 20)), *specs)
-    assert products(optimized(mixed, "fast")) == [(30, 5, 20)]
+    assert products(optimize_graph(mixed, "fast")) == [(30, 5, 20)]
     kernels_agree(mixed)
 
 
 def test_long_sums_and_results_that_are_read_are_added_as_they_are():
     long = [pg.spec((13, 30)), pg.spec((13, 20))]
     graph = pg.trace(outer, *long, *long)
-    assert len(products(optimized(graph, "fast"))) == 2
+    assert len(products(optimize_graph(graph, "fast"))) == 2
     specs = [pg.spec((2, 30)), pg.spec((2, 20))] * 3
 
     def also_read(*pairs):
@@ -217,7 +217,7 @@ def test_long_sums_and_results_that_are_read_are_added_as_they_are():
         return first + outer(*pairs[2:]), first
 
     graph = pg.trace(also_read, *specs)
-    assert products(optimized(graph, "fast")) == [(30, 2, 20), (30, 4, 20)]
+    assert products(optimize_graph(graph, "fast")) == [(30, 2, 20), (30, 4, 20)]
     kernels_agree(graph)
 
 
@@ -228,7 +228,7 @@ def test_factors_that_are_parts_of_one_array_are_that_array():
         return pg.grad(pg.sum(pg.stack(steps) ** 2), w)
 
     graph = pg.trace(gradient, pg.spec((5, 2, 30)), pg.spec((30, 20)))
-    fast = optimized(graph, "fast")
+    fast = optimize_graph(graph, "fast")
     assert products(fast) == [(10, 30, 20), (30, 10, 20)]
     kernels_agree(graph)
 

@@ -15,8 +15,8 @@ from program_tolerance import same_bits
 import primgraph as pg
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
-from primgraph.ir.slices import without_formal
-from primgraph.program.compile import optimized
+from primgraph.ir.slices import drop_formal
+from primgraph.program.compile import optimize_graph
 from primgraph.transforms import linearize, lower, raise_, transpose
 
 Function = Callable[[pg.Variable], pg.Variable]
@@ -106,7 +106,7 @@ def test_it_takes_fewer_equations(order):
     """13, 21 and 40 in the place of 16, 32 and 79, literals and moves left out."""
 
     counts = [
-        len(optimized(graph.with_outputs(graph.outputs[-1:])).body)
+        len(optimize_graph(graph.with_outputs(graph.outputs[-1:])).body)
         for graph in (derivatives(f, order, pg.spec((8, 16))) for f in (pg.softmax, decomposed))
     ]
     assert counts[0] < counts[1]
@@ -168,7 +168,7 @@ def test_a_derivative_that_was_traced_or_printed_has_derivatives():
 def test_without_its_slope_it_is_what_it_was_computed_from():
     plain = lower(pg.trace(pg.softmax, pg.spec((2, 3))))
     assert "as_softmax_of" in str(plain)
-    bare = without_formal(plain)
+    bare = drop_formal(plain)
     assert "as_softmax_of" not in str(bare)
     x, d = rng.normal(size=(2, 2, 3))
     for mine, theirs in zip(

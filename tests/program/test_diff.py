@@ -11,7 +11,7 @@ from primgraph.errors import ArgumentError
 from primgraph.ir.primitive import registered
 from primgraph.ir.text import parse
 from primgraph.ir.types import TensorType
-from primgraph.program.compile import optimized
+from primgraph.program.compile import optimize_graph
 
 BEFORE = """graph f(%x: f64[3], %y: f64[3]) {
   %0: f64[3] = full(dtype=f64, shape=(3,), value=1.0)
@@ -108,7 +108,7 @@ def test_the_line_of_the_user_stands_beside_it():
         return pg.sum(pg.sin(x) * 1.0)
 
     graph = pg.transforms.lower(pg.trace(f, pg.spec(3)))
-    text = str(pg.diff(graph, optimized(graph)))
+    text = str(pg.diff(graph, optimize_graph(graph)))
     assert "mul 1 -> 0" in text
     assert "# test_diff.py:" in text
 
@@ -118,7 +118,7 @@ def test_differences_account_for_every_equation(start):
     for seed in range(start, start + 20):
         graph = pg.transforms.lower(random_program(seed).graph)
         assert not pg.diff(graph, parse(str(graph), graph.constants))
-        after = optimized(graph)
+        after = optimize_graph(graph)
         difference = pg.diff(graph, after)
         matched = difference.kept + len(difference.changed)
         assert matched + len(difference.removed) == len(graph)

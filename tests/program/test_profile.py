@@ -236,10 +236,10 @@ def test_clocks_are_put_after_each_run_of_lines_and_into_loops():
     plain.returns(["run(x)"])
     module = Module([], [], [function, plain], "entry", {})
     clocks = with_clocks(module, 2)
-    assert plain.indented == ["    return run(x)"]
-    assert "clock_calls[2] += 1" in "".join(function.indented)
+    assert plain.indented_lines == ["    return run(x)"]
+    assert "clock_calls[2] += 1" in "".join(function.indented_lines)
     namespace = dict(module.table)
-    exec("\n".join([*function.header, *function.indented]), namespace)
+    exec("\n".join([*function.header, *function.indented_lines]), namespace)
     assert namespace["run"]([1, 2, 3]) == [2]
     assert clocks.calls == [3 + 1, 1, 3]
     assert all(s > 0 for s in clocks.seconds)

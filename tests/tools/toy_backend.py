@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from primgraph.codegen.plan.planner import planned
+from primgraph.codegen.plan.planner import plan_schedule
 from primgraph.codegen.plan.program import Compute, Copy, Make, Options, Plan, Release, Return, See
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.codegen.plan.storage import places
@@ -47,7 +47,7 @@ CARDS = {
 
 def compiled(graph: Graph, options: Options) -> tuple[Plan, Callable[..., Any]]:
     """The plan of a graph, and a function of flat lists that returns a list of such."""
-    plan = planned(schedule(graph), (), options, CARDS)
+    plan = plan_schedule(schedule(graph), (), options, CARDS)
     exec(printed(plan), namespace := dict[str, Any]())
     return plan, namespace["run"]
 

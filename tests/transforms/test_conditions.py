@@ -156,7 +156,7 @@ def test_an_operand_matters_where_a_result_that_depends_on_it_does(
     related = depends(graph, position, place)
     conditions = Conditions(graph)
     matters = Value(TensorType(result.shape, BOOL))
-    found = conditions.before(eqn, position, place, matters)
+    found = conditions.operand_condition(eqn, position, place, matters)
     assert found.type == TensorType(eqn.inputs[position].shape, BOOL)
     for share in (0.0, 0.3, 0.6, 1.0):
         where = rng.random(result.shape) < share
@@ -169,7 +169,7 @@ def test_an_operand_matters_where_a_result_that_depends_on_it_does(
 def test_what_is_not_there_matters_nowhere() -> None:
     graph = build(lambda x: broadcast(x, shape=(3, 0), new_axes=(1,)), "f64[3]")
     conditions, matters = Conditions(graph), Value(TensorType((3, 0), BOOL))
-    found = conditions.before(graph.body[-1], 0, 0, matters)
+    found = conditions.operand_condition(graph.body[-1], 0, 0, matters)
     assert not evaluated(conditions, {matters: np.zeros((3, 0), bool)}, found).any()
     assert found.shape == (3,)
 
@@ -190,7 +190,7 @@ def test_a_result_depends_on_an_operand_from_where_that_counts(name: str, place:
             None if i == left_out else Value(TensorType(v.shape, BOOL))
             for i, v in enumerate(eqn.inputs)
         ]
-        found = conditions.behind(eqn, place, counts)
+        found = conditions.result_condition(eqn, place, counts)
         assert found is not None
         assert found.type == TensorType(result.shape, BOOL)
         given = {v: rng.random(v.shape) < 0.4 for v in counts if v is not None}
@@ -207,7 +207,7 @@ def test_what_is_not_followed_has_no_condition() -> None:
     graph = called("matmul")
     conditions = Conditions(graph)
     everywhere = [conditions.everywhere(v) for v in graph.inputs]
-    assert conditions.behind(graph.body[-1], 0, everywhere) is None
+    assert conditions.result_condition(graph.body[-1], 0, everywhere) is None
 
 
 def test_equal_conditions_are_recorded_once_or_are_those_of_the_graph() -> None:
@@ -218,9 +218,9 @@ def test_equal_conditions_are_recorded_once_or_are_those_of_the_graph() -> None:
     other = conditions.record(greater, y, x)
     assert conditions.record(greater, y, x) is other
     assert list(conditions.made) == [other]
-    assert conditions.negated(conditions.negated(other)) is other
+    assert conditions.negate_condition(conditions.negate_condition(other)) is other
     assert conditions.plain(other) == (other, False)
-    assert conditions.plain(conditions.negated(other)) == (other, True)
+    assert conditions.plain(conditions.negate_condition(other)) == (other, True)
     assert conditions.both(x, x) is x
     assert conditions.either(x, x) is x
     assert conditions.definition(conditions.either(other, graph.outputs[0])) is not None
@@ -261,7 +261,7 @@ def test_negations_of_the_graph_are_looked_through() -> None:
     conditions = Conditions(graph)
     assert conditions.plain(second) == (first, True)
     assert conditions.plain(third) == (first, False)
-    assert conditions.negated(second) is first
+    assert conditions.negate_condition(second) is first
 
 
 def test_a_part_of_what_is_repeated_is_repeated_less() -> None:
@@ -338,7 +338,7 @@ def test_a_condition_that_was_repeated_as_its_value_is_not_joined_again(name: st
     same = conditions.record(eqn.op, condition, *eqn.inputs[1:], **eqn.kwargs)
     assert conditions.repeats_alike(eqn, same) is condition
     assert conditions.keeps(eqn, same)
-    assert conditions.before(eqn, 0, 0, same) is condition
+    assert conditions.operand_condition(eqn, 0, 0, same) is condition
     other = Value(TensorType(eqn.outputs[0].shape, BOOL))
     assert conditions.repeats_alike(eqn, other) is None
     assert not conditions.keeps(eqn, other)

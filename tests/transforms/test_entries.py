@@ -9,7 +9,7 @@ import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.derivatives.matrices.layout import Passes
 from primgraph.ir.interpret import interpret
-from primgraph.transforms.pipeline import optimized
+from primgraph.transforms.pipeline import optimize_graph
 
 rng = np.random.default_rng(3)
 
@@ -83,7 +83,7 @@ def test_what_is_written_out_is_the_jacobian(name):
     np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-13)
     np.testing.assert_array_equal(row, found[-1])
     np.testing.assert_array_equal(columns, found[:, :1])
-    graph = optimized(pg.trace(lambda x: pg.jacobian(function(x), x), pg.spec(shape)))
+    graph = optimize_graph(pg.trace(lambda x: pg.jacobian(function(x), x), pg.spec(shape)))
     for style in ("planned", "readable"):
         again = compile_graph(graph, style=style)(at)
         np.testing.assert_allclose(np.reshape(again, wanted.shape), wanted, atol=1e-13)
@@ -122,7 +122,7 @@ def test_what_has_few_colours_takes_a_pass_for_each(name):
 
 
 def _operations(graph):
-    return [eqn.op.name for eqn in optimized(graph).body]
+    return [eqn.op.name for eqn in optimize_graph(graph).body]
 
 
 def test_elements_are_those_that_a_person_would_write():
@@ -132,7 +132,7 @@ def test_elements_are_those_that_a_person_would_write():
     assert names.count("placed") == 1
     assert "matmul" not in names
     assert not [
-        e for e in optimized(graph).body if e.op.name != "placed" and e.output.type.ndim > 1
+        e for e in optimize_graph(graph).body if e.op.name != "placed" and e.output.type.ndim > 1
     ]
     assert len(names) < 30
     kernel = pg.compile(graph)

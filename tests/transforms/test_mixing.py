@@ -29,7 +29,7 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
-from primgraph.transforms.dataflow.batch_independence import mixing
+from primgraph.transforms.dataflow.batch_independence import find_mixing
 
 rng = np.random.default_rng(3)
 N, K = 4, 3
@@ -259,7 +259,7 @@ def depends(graph: Graph) -> np.ndarray:
 def test_samples_that_stay_apart(name: str) -> None:
     graph = build(APART[name], f"f64[{N},{K}]")
     assert not np.any(depends(graph) & ~np.eye(N, dtype=bool)), "the test is wrong"
-    assert mixing(graph, graph.inputs) is None
+    assert find_mixing(graph, graph.inputs) is None
 
 
 @pytest.mark.parametrize("name", MIXED)
@@ -269,7 +269,7 @@ def test_samples_that_meet_or_may(name: str) -> None:
     related = depends(graph)
     if graph.outputs[0].shape[0] == N:
         assert in_fact == bool(np.any(related & ~np.eye(N, dtype=bool))), "the test is wrong"
-    assert mixing(graph, graph.inputs) is not None
+    assert find_mixing(graph, graph.inputs) is not None
 
 
 def test_what_has_no_rule_may_mix_unless_it_is_elementwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +279,7 @@ def test_what_has_no_rule_may_mix_unless_it_is_elementwise(monkeypatch: pytest.M
             f"test_alike_{elementwise}", lambda x: x, lambda x: x + 1.0, elementwise=elementwise
         )
         graph = build(op, f"f64[{N},{K}]")
-        assert (mixing(graph, graph.inputs) is None) == elementwise
+        assert (find_mixing(graph, graph.inputs) is None) == elementwise
 
 
 def test_what_has_no_derivative_may_look_at_all_samples() -> None:
@@ -287,19 +287,19 @@ def test_what_has_no_derivative_may_look_at_all_samples() -> None:
         lambda x: x * broadcast(floor(reduce_sum(x, axes=(0,))), shape=(N, K), new_axes=(0,)),
         f"f64[{N},{K}]",
     )
-    assert mixing(graph, graph.inputs) is None
+    assert find_mixing(graph, graph.inputs) is None
 
 
 def test_one_sample_or_none_is_never_mixed() -> None:
     for count, mixes in ((0, False), (1, False), (2, True)):
         graph = build(lambda x: cumsum(x, axis=0, reverse=False), TensorType((count, K), FLOAT64))
-        assert (mixing(graph, graph.inputs) is not None) == mixes
-    assert mixing(graph, []) is None
+        assert (find_mixing(graph, graph.inputs) is not None) == mixes
+    assert find_mixing(graph, []) is None
 
 
 def test_samples_of_several_inputs() -> None:
     apart = build(lambda x, y: x * y, "f64[4]", "f64[4]")
-    assert mixing(apart, apart.inputs) is None
+    assert find_mixing(apart, apart.inputs) is None
     moved = build(lambda x, y: x * reverse(y, axes=(0,)), "f64[4]", "f64[4]")
-    assert mixing(moved, moved.inputs) is not None
-    assert mixing(moved, moved.inputs[:1]) is None
+    assert find_mixing(moved, moved.inputs) is not None
+    assert find_mixing(moved, moved.inputs[:1]) is None

@@ -21,7 +21,7 @@ from primgraph.ir.interpret import interpret
 from primgraph.ir.types import TensorType
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import logic
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.transforms import dead_code, simplify
 from primgraph.transforms.optimize.simplify import _sweep, rules
 from primgraph.transforms.rewrite.functions import STABLE
@@ -83,7 +83,7 @@ def written(given: Term, values: dict[Term, Any], like: TensorType, turned: bool
         return found
     if not isinstance(given, Applied):
         number = values[given] if isinstance(given, Unknown) else values.get(given, given.value)
-        return filled(number, like.with_dtype(BOOL) if isinstance(number, bool) else like)
+        return filled_constant(number, like.with_dtype(BOOL) if isinstance(number, bool) else like)
     made = {t: written(t, values, like, turned) for t in given.operands if not is_number(t)}
     beside = list(made.values())[-1].type if made else like
     operands = [made[t] if t in made else written(t, values, beside) for t in given.operands]

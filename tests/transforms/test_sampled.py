@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.transforms.dataflow.batch_independence import Mixing, mixing
-from primgraph.transforms.dataflow.sum_separability import taken_apart
+from primgraph.transforms.dataflow.batch_independence import Mixing, find_mixing
+from primgraph.transforms.dataflow.sum_separability import split_samples
 
 W, X, Y = pg.spec(3), pg.spec(("rows", 3)), pg.spec(("rows",), "int64")
 
 
 def parts(function, *specs):
     graph = pg.transforms.lower(pg.trace(function, *specs))
-    return taken_apart(graph, [v for v in graph.inputs if v.type.names])
+    return split_samples(graph, [v for v in graph.inputs if v.type.names])
 
 
 SUMS = {
@@ -84,7 +84,7 @@ def test_eight_times_as_many_equations_take_about_eight_times_as_long():
         found = []
         for _ in range(3):
             start = time.process_time()
-            parts = taken_apart(graph, graph.inputs[1:])
+            parts = split_samples(graph, graph.inputs[1:])
             found.append(time.process_time() - start)
         assert not isinstance(parts, Mixing)
         return min(found)
@@ -135,4 +135,4 @@ def test_places_of_extrema_are_those_of_each_sample():
         for axis, apart in ((1, True), (0, False)):
             x = pg.spec((3, 3))
             graph = pg.trace(partial(function, axis=axis), x)
-            assert (mixing(graph, graph.inputs) is None) == apart
+            assert (find_mixing(graph, graph.inputs) is None) == apart

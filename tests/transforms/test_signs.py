@@ -21,16 +21,16 @@ from primgraph.ir.interpret import interpret
 from primgraph.ir.types import TensorType
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import reductions, shapes
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.transforms import simplify
-from primgraph.transforms.pipeline import optimized
+from primgraph.transforms.pipeline import optimize_graph
 
 Function = Callable[[Value, Value], Value]
 
 DTYPES = [np.dtype(c) for c in "dfe"]
 LINE = Source("model.py", 3)
-DERIVED = LINE.derived("cotangent")
+DERIVED = LINE.mark_derivative("cotangent")
 
 
 def built(function: Function, dtype: np.dtype, count: int, source: Source) -> Graph:
@@ -55,7 +55,7 @@ def turned(x: Value) -> Value:
 
 
 def c(number: float, like: Value) -> Value:
-    return filled(number, like.type)
+    return filled_constant(number, like.type)
 
 
 # What only moves signs: function, what is left.
@@ -174,7 +174,7 @@ def test_what_is_no_derivative_stays_exact(name):
 
 def test_what_lines_hand_on_is_what_it_is_called():
     """A sign is not taken out of a cotangent by the line that reads it."""
-    other = Source("model.py", 2).derived("cotangent")
+    other = Source("model.py", 2).mark_derivative("cotangent")
     with Builder(source=DERIVED) as builder:
         x, y = (builder.input(TensorType((3, 4), np.dtype(np.float64))) for _ in "xy")
         handed = -(x / y)
@@ -196,7 +196,7 @@ def test_a_program_keeps_its_own_zeros_beside_its_derivatives():
         own, found = kernel(np.array([1.0, 2.0]), np.array([1.0, 5.0]))
         assert np.signbit(own[0]), "as it is written: minus zero"
         np.testing.assert_array_equal(found, [0.0, -3.0])
-    names = [eqn.op.name for eqn in optimized(program.graph([slope])).body]
+    names = [eqn.op.name for eqn in optimize_graph(program.graph([slope])).body]
     assert names.count("neg") <= 1
 
 

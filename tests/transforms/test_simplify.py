@@ -17,7 +17,7 @@ from primgraph.ir.interpret import interpret
 from primgraph.ir.types import TensorType
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import logic, reductions, shapes
-from primgraph.primitives.constants import constant_op, filled, iota
+from primgraph.primitives.constants import constant_op, filled_constant, iota
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linear_algebra.products import matmul, swap_last
 from primgraph.transforms import clean_up, simplify
@@ -62,7 +62,7 @@ def grid(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
 
 
 def c(value: float, like: Value) -> Value:
-    return filled(value, like.type)
+    return filled_constant(value, like.type)
 
 
 def flat(x: Value) -> int:
@@ -848,7 +848,7 @@ def test_a_reader_that_goes_away_lets_a_rule_apply():
 def test_long_chains_are_simplified_in_linear_time_and_without_recursion(level):
     with Builder() as builder:
         x = value = builder.input(TensorType((4,), F64))
-        part = filled(1.5, TensorType((1,), F64))
+        part = filled_constant(1.5, TensorType((1,), F64))
         for i in range(10_000):
             value = shapes.slice_assign(value, part * float(i), starts=(i % 3,), steps=(1,))
             value = shapes.reverse(value * x, axes=(0,))

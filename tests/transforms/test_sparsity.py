@@ -9,7 +9,7 @@ import primgraph as pg
 from primgraph.derivatives.matrices import sparsity_patterns
 from primgraph.errors import ArgumentError, NotDifferentiable, NotScalarError, ShapeError
 from primgraph.sparsity.pattern import Pattern
-from primgraph.sparsity.rows import listed
+from primgraph.sparsity.rows import list_columns
 from primgraph.transforms.dataflow.sparsity import dependencies, pattern_rows
 from primgraph.transforms.lower import lower
 
@@ -265,7 +265,7 @@ def test_patterns_of_long_programs_take_no_recursion():
 
 
 def test_what_nothing_reaches_has_no_columns():
-    none = listed([], (2, 3), 7)
+    none = list_columns([], (2, 3), 7)
     assert none.extent == 6
     assert not none.columns.size
 

@@ -26,7 +26,7 @@ import pytest
 from density import DENSE
 
 import primgraph as pg
-from primgraph.base.frames import rendered
+from primgraph.base.frames import format_traceback
 from primgraph.base.user_lines import Source
 from primgraph.ir.frontend.html_tables import ROWS, Row, Sheet, facts
 
@@ -479,7 +479,7 @@ def test_lines_of_cells_are_called_what_the_notebook_calls_them(shell):
     eqn = shell.namespace["p"].graph().body[0]
     assert str(eqn.source) == "Cell In[3], line 3"
     assert eqn.source.text == "y = pg.tanh(x)"
-    assert str(eqn.source.derived("cotangent")) == "in the gradient of Cell In[3], line 3"
+    assert str(eqn.source.mark_derivative("cotangent")) == "in the gradient of Cell In[3], line 3"
 
 
 def test_a_cell_that_is_run_again_as_it_is_has_its_new_number(shell):
@@ -700,7 +700,7 @@ def test_an_error_that_nobody_raised_or_whose_lines_are_gone_is_rendered(shell):
         code = compile("pg.tanhh", "", "exec").replace(co_filename=name)
         with pytest.raises(pg.PrimgraphError) as caught:
             exec(code, {"pg": pg})
-        assert "nothing named" in rendered(caught.value, str(caught.value))[-1]
+        assert "nothing named" in format_traceback(caught.value, str(caught.value))[-1]
 
 
 def test_outside_of_notebooks_errors_look_as_ever():

@@ -15,19 +15,19 @@ import primgraph as pg
 from primgraph.errors import ArgumentError
 from primgraph.view.folding import (
     LIMIT,
-    folded,
+    fold_groups,
+    groups_to_fold,
+    nested_groups,
     op_of,
-    opened,
-    shut_groups,
+    open_groups,
     tree_of,
-    within,
 )
 from primgraph.view.layouts.lanes import ladder
 from primgraph.view.layouts.layout import layout
 from primgraph.view.layouts.node_places import BOX_GAP
 from primgraph.view.patterns import repeats
-from primgraph.view.picture import numbered, picture_of
-from primgraph.view.primitive_twins import without_twins
+from primgraph.view.picture import picture_of, picture_with_boxes
+from primgraph.view.primitive_twins import drop_twins
 from primgraph.view.scene import scene_of
 
 SEEDS = range(12)
@@ -83,7 +83,7 @@ def test_the_marks_of_a_source_change_neither_text_nor_printed_form_and_are_kept
     assert [e.source for e in pickle.loads(pickle.dumps(lowered)).body] == [
         e.source for e in lowered.body
     ]
-    derived = lowered.body[-1].source.derived("tangent")
+    derived = lowered.body[-1].source.mark_derivative("tangent")
     assert str(derived).startswith("in the gradient of ")
     assert derived.operator == lowered.body[-1].source.operator
     with pg.Program() as program:
@@ -232,7 +232,7 @@ def test_nothing_is_drawn_twice():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_graph_without_twins_computes_the_same(seed):
     graph = random_program(seed).graph
-    merged, moved = without_twins(graph)
+    merged, moved = drop_twins(graph)
     assert len(merged) <= max(len(pg.transforms.lower(graph)), len(graph))
     assert [moved.get(v, v) for v in graph.outputs] == list(merged.outputs)
     rng = np.random.default_rng(seed)
@@ -275,7 +275,7 @@ def test_a_training_step_is_grouped_by_part_and_layer():
     assert forward == layers
     assert ("adam", "update") in outer
     assert len(root.children) < 30
-    for node in within(root):
+    for node in nested_groups(root):
         states = [picture.boxes[i].label for i in node.boxes if picture.boxes[i].part == "input"]
         if node.label == "sequential.0.first" and node.part == "forward":
             assert states == ["sequential.0.first.weight", "sequential.0.first.bias"]
@@ -337,7 +337,7 @@ def test_large_constants_are_not_spelled_out():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_pictures_of_random_programs_are_whole(seed):
     graph = random_program(seed).graph
-    picture, box_of = numbered(graph)
+    picture, box_of = picture_with_boxes(graph)
     assert [b.id for b in picture.boxes] == list(range(len(picture.boxes)))
     assert all(a.tail < a.head for a in picture.arrows)
     inlined = [i for i, b in enumerate(box_of) if b < 0]
@@ -369,7 +369,7 @@ def test_branches_and_loops_are_groups_with_what_is_in_them():
         return pg.while_loop(lambda v: pg.sum(v) < 9.0, rises, last, max_trips=5)
 
     graph = pg.trace(searched, pg.spec(3), pg.spec(3), pg.spec(("T", 3)))
-    picture, box_of = numbered(graph)
+    picture, box_of = picture_with_boxes(graph)
     assert all(a.tail < a.head for a in picture.arrows)
     titled = {g.label: g for g in picture.groupings["layer"]}
     assert {"scan step × T", "while_loop rises ≤ 5"} <= set(titled)
@@ -388,7 +388,7 @@ def test_branches_and_loops_are_groups_with_what_is_in_them():
     assert pairs[boxes["xs"], add] == "f64[3]"
     for found in (graph.to_svg(), graph.to_html(), graph.to_dot(), graph.to_mermaid()):
         assert "tanh" in found
-    shut = folded(picture, [trip])
+    shut = fold_groups(picture, [trip])
     assert [b.label for b in shut.boxes if b.label.startswith("scan step")] == ["scan step × T (5)"]
     assert len(shut.boxes) == len(picture.boxes) - 4
 
@@ -498,8 +498,8 @@ def test_repeats_are_equal_and_do_not_overlap(seed):
 )  # fmt: skip
 def test_folding_leaves_about_the_limit_and_every_arrow_between_groups(graph):
     picture = picture_of(graph)
-    shut = shut_groups(picture)
-    shown = folded(picture, shut)
+    shut = groups_to_fold(picture)
+    shown = fold_groups(picture, shut)
     assert len(shown.boxes) <= LIMIT
     if len(picture.boxes) <= LIMIT:
         assert shown is picture
@@ -520,7 +520,7 @@ def test_a_folded_box_has_the_part_and_the_heat_of_its_members():
     graph = net(30)
     times = [1.0] * len(graph.body)
     picture = picture_of(graph, times=times)
-    shown = folded(picture, shut_groups(picture))
+    shown = fold_groups(picture, groups_to_fold(picture))
     heats = [b.heat for b in shown.boxes if b.heat is not None]
     drawn = len([b for b in picture.boxes if b.heat is not None])
     assert sum(heats) == pytest.approx(drawn / len(graph.body))
@@ -531,7 +531,7 @@ def test_a_folded_box_has_the_part_and_the_heat_of_its_members():
 def test_no_group_holds_more_than_can_be_looked_at(count):
     picture = picture_of(chain(count))
     root = tree_of(picture, "layer")
-    groups = list(within(root))
+    groups = list(nested_groups(root))
     assert max(len(g.children) for g in groups) <= 50
     assert sorted(root.boxes) == list(range(len(picture.boxes)))
     leaves = [c.boxes[0] for g in groups for c in g.children if not c.children]
@@ -540,10 +540,10 @@ def test_no_group_holds_more_than_can_be_looked_at(count):
 
 def test_all_of_a_level_is_open_at_first_or_none_of_it():
     root = tree_of(picture_of(training()), "layer")
-    assert opened(root, 40) == set()
-    everything = opened(root, 10_000, operators=True)
-    assert everything == set(within(root)) - {root}
-    assert opened(root, len(root.children) - 1) == set()
+    assert open_groups(root, 40) == set()
+    everything = open_groups(root, 10_000, operators=True)
+    assert everything == set(nested_groups(root)) - {root}
+    assert open_groups(root, len(root.children) - 1) == set()
 
 
 # Scenes.
@@ -566,7 +566,7 @@ def test_everything_in_a_scene_lies_apart_and_inside_its_frame(whole):
     for picture in scenes():
         for kind in (*picture.groupings, "none"):
             root = tree_of(picture, kind)
-            scene = scene_of(picture, root, set(within(root)) if whole else set())
+            scene = scene_of(picture, root, set(nested_groups(root)) if whole else set())
             for inside in scene.insides.values():
                 plan = inside.plan
                 places = boxes_of(inside.sizes, plan)
@@ -749,7 +749,7 @@ def test_a_run_of_neighbours_has_enough_of_them_to_be_worth_a_group():
         return pg.linalg.solve(a, b), factor, values, pg.sum(pg.linalg.svd(a)[1])
 
     graph = pg.trace(several, pg.spec((3, 3)), pg.spec(3))
-    runs = [n.label for n in within(tree_of(picture_of(graph), "none")) if n.kind == "run"]
+    runs = [n.label for n in nested_groups(tree_of(picture_of(graph), "none")) if n.kind == "run"]
     assert len(runs) == 4
     assert runs[0].startswith("1 – 7 of ")
 

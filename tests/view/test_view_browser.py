@@ -21,7 +21,7 @@ from primgraph.view.formats.page import Step, page
 from primgraph.view.grouping import Group
 from primgraph.view.layers import SMALL
 from primgraph.view.picture import Arrow, Box, Picture, picture_of
-from primgraph.view.steps import as_built
+from primgraph.view.steps import single_step
 
 pytestmark = pytest.mark.long
 
@@ -185,20 +185,20 @@ def apart(view: Any) -> None:
 
 def test_a_training_step_opens_folded_with_every_label_in_the_window(show: Show) -> None:
     for layers in (2, 3, 12):
-        view = show(as_built(training(layers)))
+        view = show(single_step(training(layers)))
         assert view.evaluate(OUTSIDE) == []
         assert 6 <= len(boxes(view)) <= 60
         assert view.evaluate("camera.k") > 0.5
         headings = view.locator(".heading").all_text_contents()
         assert headings == ["forward", "reverse", "update"]
         apart(view)
-    names = boxes(show(as_built(training())))
+    names = boxes(show(single_step(training())))
     assert {"x", "t", "loss", "sequential.0 (3)", "sequential.2 (3)"} <= set(names)
     assert "output" not in " ".join(names)
 
 
 def test_what_is_folded_and_unfolded_is_fitted_again_and_lies_apart(show: Show) -> None:
-    view = show(as_built(training(3)))
+    view = show(single_step(training(3)))
     start = boxes(view)
     for name in ("sequential.0 (3)", "sequential.2", "adam"):
         view.locator(".folded", has_text=name).first.click()
@@ -216,7 +216,7 @@ def test_what_is_folded_and_unfolded_is_fitted_again_and_lies_apart(show: Show) 
 
 
 def test_arrows_end_at_what_they_join_however_much_is_unfolded(show: Show) -> None:
-    view = show(as_built(training(3)))
+    view = show(single_step(training(3)))
     ends = """() => {
       const { root, open } = tree();
       const insides = [placed(root, open)];
@@ -249,7 +249,7 @@ def test_a_page_has_everything_where_the_svg_has_it(show: Show) -> None:
     program = training(3)
     drawn = SVG_LABEL.findall(program.to_svg(limit=SMALL))
     expected = sorted((html.unescape(name), float(x), float(y)) for x, y, name in drawn)
-    found = sorted(map(tuple, show(as_built(program)).evaluate(LABELS)))
+    found = sorted(map(tuple, show(single_step(program)).evaluate(LABELS)))
     assert len(expected) > 5
     assert [name for name, _, _ in found] == [name for name, _, _ in expected]
     for (_, x, y), (_, left, top) in zip(found, expected, strict=True):
@@ -258,7 +258,7 @@ def test_a_page_has_everything_where_the_svg_has_it(show: Show) -> None:
 
 
 def test_the_legend_covers_nothing(show: Show) -> None:
-    view = show(as_built(training()))
+    view = show(single_step(training()))
     stage, legend = (view.locator(name).bounding_box() for name in ("#stage", "#legend"))
     assert legend["y"] >= stage["y"] + stage["height"] - 0.5
     told = view.locator("#legend li").all_text_contents()
@@ -266,7 +266,7 @@ def test_the_legend_covers_nothing(show: Show) -> None:
 
 
 def test_two_fingers_zoom_and_what_lies_between_them_stays(show: Show) -> None:
-    view = show(as_built(training()))
+    view = show(single_step(training()))
     before = view.evaluate("[camera.x, camera.y, camera.k]")
     view.evaluate(
         """() => {
@@ -291,7 +291,7 @@ def test_two_fingers_zoom_and_what_lies_between_them_stays(show: Show) -> None:
 
 
 def test_a_port_leads_to_what_it_stands_for(show: Show) -> None:
-    view = show(as_built(training()))
+    view = show(single_step(training()))
     view.locator(".folded.part-cotangent", has_text="sequential.2").click()
     view.locator(".port.source", has_text="tanh").click()
     shown = view.locator(".box", has_text="tanh").bounding_box()

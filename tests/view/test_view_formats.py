@@ -19,12 +19,12 @@ import pytest
 from view_graphs import HOSTILE, chain, hostile, net
 
 import primgraph as pg
-from primgraph.base.plain_text import plain, shortened, width_of
+from primgraph.base.plain_text import plain, shorten_text, width_of
 from primgraph.errors import ArgumentError, RunError
 from primgraph.ir.graph import Graph, Value
 from primgraph.view.formats import svg
-from primgraph.view.formats.dot import quoted
-from primgraph.view.formats.mermaid import escaped
+from primgraph.view.formats.dot import quote_dot
+from primgraph.view.formats.mermaid import escape_label
 from primgraph.view.picture import picture_of
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -82,7 +82,7 @@ def test_svg_is_xml_with_one_group_for_each_box_and_nothing_that_loads_or_runs(g
         for group in boxes_in(root):
             label, note = (t.text or "" for t in group.findall(f"{SPACE}text"))
             drawn.append((group.get("class"), label, note))
-        wanted = [(b.part, shortened(plain(b.label), 34), plain(b.note)) for b in picture.boxes]
+        wanted = [(b.part, shorten_text(plain(b.label), 34), plain(b.note)) for b in picture.boxes]
         assert sorted(drawn) == sorted(wanted)
         arrows = [g for g in root.findall(f"{SPACE}g") if g.get("class") is None]
         assert len(arrows) >= len({(a.tail, a.head) for a in picture.arrows})
@@ -194,7 +194,7 @@ def test_dot_reads_back_to_the_same_boxes_and_arrows(graph):
     assert read.title == plain(picture.title)
     assert list(read.nodes) == [f"b{b.id}" for b in picture.boxes]
     for box, attributes in zip(picture.boxes, read.nodes.values(), strict=True):
-        lines = [shortened(plain(text), 60) for text in (box.label, box.note)]
+        lines = [shorten_text(plain(text), 60) for text in (box.label, box.note)]
         assert attributes["label"] == "\n".join(lines)
         assert plain(box.label) in attributes["tooltip"] or box.details
     ends = [(f"b{a.tail}", f"b{a.head}", a.label) for a in picture.arrows]
@@ -203,7 +203,7 @@ def test_dot_reads_back_to_the_same_boxes_and_arrows(graph):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_quoted_string_of_dot_is_one_string(name):
-    text = quoted(name)
+    text = quote_dot(name)
     assert re.fullmatch(r'"(?:[^"\\\n]|\\.)*"', text)
     reader = Dot(f"digraph {text} {{}}")
     assert reader.title == plain(name)
@@ -239,8 +239,8 @@ def test_mermaid_reads_back_to_the_same_boxes_and_arrows(graph):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_label_of_mermaid_has_no_sign_that_means_something(name):
-    assert re.fullmatch(r"(?:[^\W]|[ .,:+\-=/()·×…]|#\d+;)*", escaped(name))
-    assert "\n" not in escaped(name)
+    assert re.fullmatch(r"(?:[^\W]|[ .,:+\-=/()·×…]|#\d+;)*", escape_label(name))
+    assert "\n" not in escape_label(name)
 
 
 def test_mermaid_is_folded_where_it_is_large():

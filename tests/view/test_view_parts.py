@@ -11,7 +11,7 @@ from random_programs import random_program
 
 import primgraph as pg
 from primgraph.view import shades
-from primgraph.view.folding import op_of, opened, tree_of, within
+from primgraph.view.folding import nested_groups, op_of, open_groups, tree_of
 from primgraph.view.layers import part_title
 from primgraph.view.loop_bodies import Span, enclosing_spans, with_whole_bodies
 from primgraph.view.picture import picture_of
@@ -101,7 +101,7 @@ def test_a_loop_is_a_group_in_each_kind_of_grouping(kind):
     program, _, _ = looped("while_loop")
     picture = picture_of(program)
     root = tree_of(picture, kind)
-    bodies = [n for n in within(root) if n.kind == "body"]
+    bodies = [n for n in nested_groups(root) if n.kind == "body"]
     assert len(bodies) == 4
     labels = {n.label.split()[0] for n in bodies}
     assert labels == {"while_loop", "test", "body", "scan"}
@@ -131,7 +131,7 @@ def test_groups_of_random_programs_nest(seed):
         for kind in ("layer", "line", "pattern", "none"):
             root = tree_of(picture, kind)
             assert sorted(root.boxes) == list(range(len(picture.boxes)))
-            bodies = [n.boxes for n in within(root) if n.kind == "body"]
+            bodies = [n.boxes for n in nested_groups(root) if n.kind == "body"]
             assert all(b == list(range(b[0], b[-1] + 1)) for b in bodies)
 
 
@@ -291,12 +291,12 @@ def test_what_cross_entropy_became_stands_in_its_box(form, labels):
     drawn = classifying(form, labels)
     picture = picture_of(drawn)
     root = tree_of(picture, "layer")
-    groups = [n for n in within(root) if n.label == "cross_entropy"]
+    groups = [n for n in nested_groups(root) if n.label == "cross_entropy"]
     inside = {i for n in groups for i in n.boxes}
     own = {b.id for b in picture.boxes if dict(b.details).get("operator") == "cross_entropy"}
     assert own <= inside
     assert {n.part for n in groups} == {"forward", "cotangent"}
-    assert opened(root, 60).isdisjoint(groups)
+    assert open_groups(root, 60).isdisjoint(groups)
     folded = re.sub("<title>.*?</title>", "", drawn.to_svg(), flags=re.DOTALL)
     assert folded.count(">cross_entropy (") == 2
     assert "gather" not in re.sub(r'<text class="note[^>]*>[^<]*', "", folded)

@@ -25,7 +25,7 @@ import dask.bag as db
 from distributed import Client, LocalCluster, get_worker
 
 from primgraph.distributed.engine import Engine
-from primgraph.distributed.tasks import spent_here
+from primgraph.distributed.tasks import process_statistics
 
 D = pg.distributed
 ROWS = 1_050
@@ -145,7 +145,7 @@ def wait_for_workers(client, count):
 
 def tasks_of(client):
     """How many chunks each worker has computed so far."""
-    return {worker: spent["tasks"] for worker, spent in client.run(spent_here).items()}
+    return {worker: spent["tasks"] for worker, spent in client.run(process_statistics).items()}
 
 
 def test_bits_do_not_depend_on_where_tasks_run_nor_on_their_order(client, samples):

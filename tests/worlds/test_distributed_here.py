@@ -49,8 +49,8 @@ def test_a_kernel_travels_as_a_graph_and_is_compiled_once():
     assert large == []
     assert parcel == again
     assert parcel.nbytes < 4_000
-    kernel = parcels.opened(parcel)
-    assert parcels.opened(again) is kernel
+    kernel = parcels.open_parcel(parcel)
+    assert parcels.open_parcel(again) is kernel
     np.testing.assert_array_equal(kernel(np.ones(3)), np.tanh(np.ones(3)) * 2.0)
 
 
@@ -59,7 +59,7 @@ def test_large_constants_travel_beside_the_graph():
     parcel, large = parcels.pack(kernel_parts(lambda x: x @ table, pg.spec(300)))
     assert [a.nbytes for a in large] == [table.nbytes]
     assert parcel.nbytes < 8_000
-    found = parcels.opened(parcel, large)(np.ones(300))
+    found = parcels.open_parcel(parcel, large)(np.ones(300))
     np.testing.assert_allclose(found, np.ones(300) @ table)
     (other, _) = parcels.pack(kernel_parts(lambda x: x @ (table + 1.0), pg.spec(300)))
     assert other.digest != parcel.digest
@@ -70,7 +70,7 @@ def test_a_kernel_of_another_version_is_refused_by_name(monkeypatch):
     assert parcel.version == pg.__version__
     monkeypatch.setattr(pg, "__version__", "99.0")
     with pytest.raises(pg.LoadError, match=rf"made by primgraph {parcel.version}, and here is 99"):
-        parcels.opened(parcel)
+        parcels.open_parcel(parcel)
 
 
 def test_a_graph_of_many_equations_is_packed_small():

@@ -218,7 +218,7 @@ def test_mutated_checkpoints_are_refused_or_restored(tmp_path):
     program, loss = network(pg.optimizer.SGD(0.1))
     file = tmp_path / "run.npz"
     trainer = training._Trainer(engine_of("threads"), program, loss, SAMPLES, 3, None)
-    place = trainer.restored(file)
+    place = trainer.restore_progress(file)
     for path in (None, file):
         trainer.finish_epoch(place, path, 2)
     place.losses.append(trainer.step(trainer.steps(2)[0]))
@@ -230,7 +230,7 @@ def test_mutated_checkpoints_are_refused_or_restored(tmp_path):
         file.write_bytes(mutated(whole, np.random.default_rng(seed)))
         before = states(program)
         try:
-            found = trainer.restored(file)
+            found = trainer.restore_progress(file)
         except (pg.LoadError, pg.OptionError):
             refused += 1
             assert states(program) == before, "a refused checkpoint has changed states"

@@ -14,7 +14,9 @@ from primgraph.primitives.control import Regions
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 
 
-def depending(graph: Graph, sources: Sequence[Value], *, by_tangents: bool = False) -> set[Value]:
+def dependent_values(
+    graph: Graph, sources: Sequence[Value], *, by_tangents: bool = False
+) -> set[Value]:
     """Return the inexact values that depend on `sources` differentiably, including `sources`.
 
     With `by_tangents`, follow only the operands along which a primitive passes tangents.
@@ -80,7 +82,7 @@ class _Varying(_Reach):
 _REACH, _ACTIVE, _VARYING, _BY_TANGENTS = _Reach(), _Active(), _Varying(), _ByTangents()
 
 
-def reached(body: Iterable[Equation], sources: Iterable[Value]) -> set[Value]:
+def reached_values(body: Iterable[Equation], sources: Iterable[Value]) -> set[Value]:
     """Return `sources` and all values that depend on them, per result of equations with bodies.
 
     `forward_slice` includes all results of a loop, a branch or a checkpoint. This includes only the
@@ -193,7 +195,7 @@ def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:
     kind = wrt[0].type
     if any(v.type != kind for v in (*wrt, *graph.outputs)):
         return False
-    active = depending(graph, wrt)
+    active = dependent_values(graph, wrt)
     for eqn in graph.body:
         if active.isdisjoint(eqn.inputs) or active.isdisjoint(eqn.outputs):
             continue

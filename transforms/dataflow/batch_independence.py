@@ -29,7 +29,7 @@ from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import Shape
 from primgraph.transforms.dataflow.activity import Relevance
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Fault, Flow
-from primgraph.transforms.dataflow.locality import is_looking, looking_into, slopes_of
+from primgraph.transforms.dataflow.locality import inspect_derivative, is_inspecting, slopes_of
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ _DIFFERENT = "joins different samples of its operands"
 _PARTS = "takes a part of the samples where these share an axis with others"
 
 
-def mixing(graph: Graph, wrt: Sequence[Value]) -> Mixing | None:
+def find_mixing(graph: Graph, wrt: Sequence[Value]) -> Mixing | None:
     """Return the first equation of `graph` that may mix samples of `wrt` on the way to outputs.
 
     Return None if samples are independent, and axis 0 of all outputs counts them. A single sample
@@ -127,7 +127,7 @@ class _Independence(Samples[Place]):
 
     def key(self) -> str | None:
         # Inside a derivative rule results hold for what remains of the rule only.
-        return None if is_looking() else "samples"
+        return None if is_inspecting() else "samples"
 
     def visit(self, eqn: Equation, given: Places, flow: Flow[Place]) -> Places:
         relevant, _ = flow.scope
@@ -194,12 +194,12 @@ def _analyse_derivatives(eqn: Equation, places: Places) -> Places:
     extent = eqn.inputs[with_samples[0]].shape[:1]
     if any(p not in (None, Place(0)) for p in places) or eqn.output.shape[:1] != extent:
         raise Fault(_UNKNOWN)
-    with looking_into(eqn) as is_new:
+    with inspect_derivative(eqn) as is_new:
         for graph, operands, others in slopes_of(eqn, with_samples) if is_new else ():
             sources = [*operands, *others]
             if any(v.shape[:1] != extent for v in sources):
                 raise Fault(_UNKNOWN)
-            found = mixing(graph, sources)
+            found = find_mixing(graph, sources)
             if found is not None:
                 raise Fault(found.why)
     return [Place(0)]
@@ -214,7 +214,7 @@ class Counts:
         self._made = {v: e for e in graph.body for v in e.outputs}
         self._known: dict[tuple[Value, int], tuple[int, int] | None] = {}
 
-    def along(self, value: Value, after: int = 1) -> tuple[int, int] | None:
+    def counting_axis(self, value: Value, after: int = 1) -> tuple[int, int] | None:
         """Return (axis, start) if elements are `start` plus their index along the axis; else None.
 
         With `after`, each counted position covers that many consecutive indices.
@@ -328,7 +328,7 @@ def _map_place_by_gather(
     eqn: Equation, found: IndexMap, at: Lookup, place: Place, counts: Counts
 ) -> Place:
     """Indices that count the samples take each sample from itself."""
-    counted = counts.along(eqn.inputs[at.operand], place.after)
+    counted = counts.counting_axis(eqn.inputs[at.operand], place.after)
     if counted is None or place.before != 1:
         raise Fault("takes samples by computed positions")
     axis, start = counted
@@ -346,7 +346,7 @@ def _map_place_by_scatter(
             continue
         whole = eqn.output.shape[axis]
         for after in (1, whole // extent if whole % extent == 0 else 1):
-            counted = counts.along(eqn.inputs[goal.operand], after)
+            counted = counts.counting_axis(eqn.inputs[goal.operand], after)
             if counted is not None and goal.variables[counted[0]] == variable:
                 return Place(axis, after=after, shift=place.shift - counted[1])
     raise Fault("adds samples up at computed positions")

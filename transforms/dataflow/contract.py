@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 from primgraph.base.debug_mode import debugging
 from primgraph.base.interpreter_limits import uncollected
 from primgraph.errors import InternalError
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Graph
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.slices import backward_slice
@@ -46,7 +46,7 @@ def transform(
     """
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:
-        @checked
+        @check_arguments
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             if not debugging.get():

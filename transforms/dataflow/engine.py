@@ -124,12 +124,12 @@ class Analysis(ABC, Generic[T]):
 
     def regions(self, eqn: Equation, flow: Flow[T] | None) -> Regions:
         """Return the layout of an equation with bodies, and the bodies that may run."""
-        return Regions.of(eqn)
+        return Regions.from_equation(eqn)
 
     def visit(self, eqn: Equation, given: Facts[T], flow: Flow[T]) -> Sequence[T | None]:
         """Transfer the facts through an equation, or through its bodies; called if it `enters`."""
         if eqn.op.has_bodies and eqn.op.fact(REGIONS) is not None:
-            return self.through(eqn, given, flow)
+            return self.analyze_bodies(eqn, given, flow)
         return self.transfer(eqn, given, flow)
 
     # The engine.
@@ -188,10 +188,10 @@ class Analysis(ABC, Generic[T]):
                 body.note(key, results)
         return list(results)
 
-    def through(self, eqn: Equation, given: Facts[T], flow: Flow[T] | None) -> Facts[T]:
+    def analyze_bodies(self, eqn: Equation, given: Facts[T], flow: Flow[T] | None) -> Facts[T]:
         """Return the facts behind an equation with bodies."""
         regions = self.regions(eqn, flow)
-        found = self.settle(regions, self.entering(eqn, regions, given), eqn, flow)[1]
+        found = self.settle(regions, self.entry_facts(eqn, regions, given), eqn, flow)[1]
         inputs, outputs = self._interface_values(eqn, regions)
         outer, first = (inputs, regions.consts) if self.backward else (outputs, 0)
         first += regions.carries
@@ -204,12 +204,12 @@ class Analysis(ABC, Generic[T]):
             return [*[None] * regions.lead, *found]
         return [*found[:first], *[self.count()] * regions.counts, *found[first:]]
 
-    def entering(self, eqn: Equation, regions: Regions, given: Facts[T]) -> Facts[T]:
+    def entry_facts(self, eqn: Equation, regions: Regions, given: Facts[T]) -> Facts[T]:
         """Return the facts on body inputs before the first step; backward, on body outputs."""
         inputs, outputs = self._interface_values(eqn, regions)
         if self.backward:
             outer, first = outputs, regions.carries
-            facts = [x for k, x in enumerate(given) if regions.kept(k) is not None]
+            facts = [x for k, x in enumerate(given) if regions.body_result(k) is not None]
         else:
             outer, first = inputs, regions.consts + regions.carries
             facts = given[regions.lead :]
@@ -256,7 +256,7 @@ class Analysis(ABC, Generic[T]):
         eqn: Equation, regions: Regions
     ) -> tuple[Sequence[Value], Sequence[Value]]:
         """Return the operands and results that belong to inputs and outputs of the bodies."""
-        outputs = [v for k, v in enumerate(eqn.outputs) if regions.kept(k) is not None]
+        outputs = [v for k, v in enumerate(eqn.outputs) if regions.body_result(k) is not None]
         return eqn.inputs[regions.lead :], outputs
 
     def _ends(self, body: Graph) -> tuple[tuple[Value, ...], tuple[Value, ...]]:

@@ -55,7 +55,7 @@ def is_elementwise(eqn: Equation) -> bool:
         return op.elementwise
     if len({v.shape for v in (*eqn.inputs, *eqn.outputs)}) != 1:
         return False
-    with looking_into(eqn) as is_new:
+    with inspect_derivative(eqn) as is_new:
         return not is_new or all(_keeps_places(g) for g, _, _ in slopes_of(eqn))
 
 
@@ -64,7 +64,7 @@ _looked_into: ContextVar[frozenset[Any]] = ContextVar("looked_into", default=fro
 
 
 @contextmanager
-def looking_into(eqn: Equation) -> Iterator[bool]:
+def inspect_derivative(eqn: Equation) -> Iterator[bool]:
     """Guard against recursion while inspecting the derivative of `eqn`; yield whether it is new.
 
     A rule may call its own function; then the rest of the rule decides.
@@ -78,7 +78,7 @@ def looking_into(eqn: Equation) -> Iterator[bool]:
         _looked_into.set(before)
 
 
-def is_looking() -> bool:
+def is_inspecting() -> bool:
     """Return whether a derivative is being inspected."""
     return bool(_looked_into.get())
 

@@ -109,5 +109,5 @@ def _view_facts(eqn: Equation, fact: Structure) -> Structure:
     if x.shape[-2:] == y.shape[-2:] and found.operand[-2:] == rows:
         return fact
     if x.shape[-2:] == y.shape[-2:][::-1] and found.operand[-2:] == rows[::-1]:
-        return fact.turned()
+        return fact.transpose_facts()
     return signs

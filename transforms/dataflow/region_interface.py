@@ -31,7 +31,7 @@ _MARK = -1
 
 @final
 @dataclass(slots=True)
-class Entry:
+class ConditionInputs:
     """Body inputs that stand for conditions passed into the bodies of an equation.
 
     Conditions in `fixed` are loop-invariant; those in `rows` are stacks, with one row per
@@ -42,7 +42,7 @@ class Entry:
     rows: dict[Value, Value] = field(default_factory=dict)
     present: dict[tuple[Value, bool], Value] = field(default_factory=dict)
 
-    def of(self, condition: Value, row: bool) -> Value:
+    def body_input(self, condition: Value, row: bool) -> Value:
         """Return the body input that stands for `condition`."""
         if (condition, row) in self.present:
             return self.present[condition, row]
@@ -76,7 +76,7 @@ class Repeated:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Opening:
+class BodyConditions:
     """Conditions to be passed into the bodies of an equation.
 
     `matters` has conditions on body results, `differs` conditions on body inputs. For stacks these
@@ -95,8 +95,8 @@ class Opening:
         matters = chain.from_iterable(self.matters.values())
         return [*[c.condition for c in matters], *self.differs.values()]
 
-    def joined(self, other: Opening) -> Opening:
-        return Opening(
+    def merge_openings(self, other: BodyConditions) -> BodyConditions:
+        return BodyConditions(
             {**self.matters, **other.matters},
             {**self.differs, **other.differs},
             self.unused | other.unused,
@@ -104,19 +104,19 @@ class Opening:
         )
 
 
-NONE = Opening()
+NONE = BodyConditions()
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Marked:
+class MarkedBodies:
     """Bodies with marks, and the inputs that were added for them."""
 
     regions: Regions
-    entry: Entry
+    entry: ConditionInputs
     bodies: tuple[Graph, ...]
 
-    def inserted(
+    def insert_conditions(
         self, values: Sequence[Any], fixed: Sequence[Any], rows: Sequence[Any]
     ) -> list[Any]:
         """Insert conditions after the constants (`fixed`) and after the rows (`rows`)."""
@@ -124,17 +124,17 @@ class Marked:
         return [*values[:consts], *fixed, *values[consts:begin], *values[begin:], *rows]
 
 
-def marked(
+def mark_bodies(
     eqn: Equation,
-    opening: Opening,
+    opening: BodyConditions,
     outputs: Collection[int] | None = None,
     bodies: Sequence[Graph] | None = None,
-) -> Marked:
+) -> MarkedBodies:
     """Mark `bodies` of `eqn` (default: all); keep only the body results at `outputs`, if given.
 
     The bodies keep their own input values.
     """
-    regions, entry = Regions.of(eqn), Entry()
+    regions, entry = Regions.from_equation(eqn), ConditionInputs()
     if regions.is_loop:
         operands = eqn.inputs[regions.lead :]
         entry.present.update(
@@ -145,30 +145,34 @@ def marked(
     own = regions.bodies[0]
     behind = {
         k: [
-            Repeated(entry.of(c.condition, c.is_stack(own.outputs[k])), c.new_axes)
+            Repeated(entry.body_input(c.condition, c.is_stack(own.outputs[k])), c.new_axes)
             for c in conditions
         ]
         for k, conditions in opening.matters.items()
     }
-    before = {i: entry.of(c, c.shape != own.inputs[i].shape) for i, c in opening.differs.items()}
-    found = Marked(regions, entry, ())
+    before = {
+        i: entry.body_input(c, c.shape != own.inputs[i].shape) for i, c in opening.differs.items()
+    }
+    found = MarkedBodies(regions, entry, ())
     given = regions.bodies if bodies is None else bodies
     done = [_mark_body(found, body, behind, before, outputs, eqn, opening) for body in given]
     return replace(found, bodies=tuple(done))
 
 
 def _mark_body(
-    marked: Marked,
+    marked: MarkedBodies,
     body: Graph,
     behind: Mapping[int, Sequence[Repeated]],
     before: Mapping[int, Value],
     outputs: Collection[int] | None,
     eqn: Equation,
-    opening: Opening,
+    opening: BodyConditions,
 ) -> Graph:
     builder = Builder(body.name, eqn.source or NOWHERE)
     entry = marked.entry
-    for value in marked.inserted(body.inputs, [*entry.fixed.values()], [*entry.rows.values()]):
+    for value in marked.insert_conditions(
+        body.inputs, [*entry.fixed.values()], [*entry.rows.values()]
+    ):
         builder.share_input(value)
     with builder:
         moved = {body.inputs[i]: _mark(body.inputs[i], c) for i, c in before.items()}
@@ -214,14 +218,14 @@ def is_mark(eqn: Equation) -> bool:
     return bool(eqn.op.own_slope) and eqn.kwargs.get("number") in (_MARK, UNSURE)
 
 
-def opened(eqn: Equation, opening: Opening) -> tuple[Equation, list[int]]:
+def add_condition_operands(eqn: Equation, opening: BodyConditions) -> tuple[Equation, list[int]]:
     """Return `eqn` with marked bodies and conditions as operands, and the new operand positions."""
-    found = marked(eqn, opening)
+    found = mark_bodies(eqn, opening)
     lead, entry = found.regions.lead, found.entry
     fixed, rows = [*entry.fixed], [*entry.rows]
     values = eqn.inputs[lead:]
-    inputs = [*eqn.inputs[:lead], *found.inserted(values, fixed, rows)]
-    order = found.inserted(range(len(values)), [None] * len(fixed), [None] * len(rows))
+    inputs = [*eqn.inputs[:lead], *found.insert_conditions(values, fixed, rows)]
+    order = found.insert_conditions(range(len(values)), [None] * len(fixed), [None] * len(rows))
     places = [*range(lead)] + [lead + order.index(i) for i in range(len(values))]
     extended = eqn.op.fact(EXTENDED)
     assert extended is not None

@@ -19,7 +19,7 @@ from primgraph.ir.graph import COUNTED, Equation, Graph, Value
 from primgraph.ir.index_maps import Index, IndexMap, Lookup, variables_of
 from primgraph.ir.primitive import Primitive, recording
 from primgraph.ir.slices import backward_slice
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.control import Regions
 from primgraph.transforms.dataflow.batch_independence import (
     Counts,
@@ -107,7 +107,7 @@ def cut_at_sums(graph: Graph, wrt: Sequence[Value]) -> Cut | Mixing:
     return Cut(each, Graph([*shared, *sums], after, plain.outputs, graph.name))
 
 
-def taken_apart(graph: Graph, wrt: Sequence[Value]) -> Parts | Mixing:
+def split_samples(graph: Graph, wrt: Sequence[Value]) -> Parts | Mixing:
     """Split `graph`, whose inputs `wrt` have samples along axis 0, or return the mixing equation.
 
     `graph` consists of primitives. Each output must be a row per sample, or a sum over samples plus
@@ -412,7 +412,7 @@ def _split_terms(graph: Graph, kinds: Mapping[Value, _Kind], rows: frozenset[int
 
 
 def _or_zeros(found: Value | None, like: Value) -> Value:
-    return filled(0, like.type) if found is None else found
+    return filled_constant(0, like.type) if found is None else found
 
 
 def _with_zeros(

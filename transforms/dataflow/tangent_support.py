@@ -16,14 +16,14 @@ from primgraph.ir.facts.choices import CHOICE, Choice
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.primitives.control import Regions
-from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.activity import dependent_values
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 from primgraph.transforms.dataflow.locality import is_elementwise
 from primgraph.transforms.dataflow.masks.conditions import Conditions, moves_forth
 from primgraph.transforms.dataflow.masks.masks_through_loops import OuterConditions
-from primgraph.transforms.dataflow.masks.repeated_conditions import of_row
+from primgraph.transforms.dataflow.masks.repeated_conditions import row_condition
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks
-from primgraph.transforms.dataflow.region_interface import Opening, marked
+from primgraph.transforms.dataflow.region_interface import BodyConditions, mark_bodies
 from primgraph.transforms.dataflow.value_bounds import ranges_within
 
 # The condition under which a tangent may be nonzero; True if it may be so everywhere.
@@ -32,7 +32,7 @@ Support: TypeAlias = "Value | Literal[True]"
 
 def supports_of(
     graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
-) -> tuple[dict[Equation, list[Value | None]], dict[Equation, Opening]]:
+) -> tuple[dict[Equation, list[Value | None]], dict[Equation, BodyConditions]]:
     """Return supports of operand tangents of equations with risky derivatives, and body conditions.
 
     A support is None if the tangent may be nonzero everywhere. For branches and loops the supports
@@ -57,7 +57,7 @@ class _Supports(Analysis[Support]):
         self.conditions = conditions
         self.risks = risks
         self.found: dict[Equation, list[Value | None]] = {}
-        self.openings: dict[Equation, Opening] = {}
+        self.openings: dict[Equation, BodyConditions] = {}
 
     def update(self, value: Value, old: Support, new: Support) -> Support:
         return old
@@ -91,7 +91,7 @@ class _Supports(Analysis[Support]):
         return [*found]
 
     def _is_risky(self, eqn: Equation, position: int) -> bool:
-        return self.risks.along(eqn, position) == ALWAYS
+        return self.risks.operand_risk(eqn, position) == ALWAYS
 
     def _result_support(
         self,
@@ -116,7 +116,7 @@ class _Supports(Analysis[Support]):
         rest = eqn.outputs[place].type.size - sum(v.type.size for v in eqn.inputs)
         surrounded = bounds(rest)[1] > 0
         if moves_forth(eqn.op) and (None in operands or any(known) or surrounded):
-            return self.conditions.behind(eqn, place, operands)
+            return self.conditions.result_condition(eqn, place, operands)
         return None
 
     def _selection_support(
@@ -131,7 +131,7 @@ class _Supports(Analysis[Support]):
         if len(present) == 1:
             (i,) = present
             condition = eqn.inputs[choice.by or 0]
-            where = condition if choice.sides[i] else self.conditions.negated(condition)
+            where = condition if choice.sides[i] else self.conditions.negate_condition(condition)
             return self._restrict_support(where, known[i])
         if not any(known[i] for i in present):
             return None
@@ -149,7 +149,7 @@ class _Supports(Analysis[Support]):
         place = 1 if operands[0] is None else 0
         assert choice.lost is not None
         lost = choice.lost(self.conditions.record, place, eqn.inputs, eqn.outputs, **eqn.kwargs)
-        return self._restrict_support(self.conditions.negated(lost), known[place])
+        return self._restrict_support(self.conditions.negate_condition(lost), known[place])
 
     def _restrict_support(self, condition: Value, support: Value | None) -> Value:
         return condition if support is None else self.conditions.both(condition, support)
@@ -165,11 +165,11 @@ class _Supports(Analysis[Support]):
         return found
 
     def row(self, fact: Support, stack: Value, row: Value) -> Support:
-        return fact if fact is True else of_row(self.conditions, fact)
+        return fact if fact is True else row_condition(self.conditions, fact)
 
-    def entering(self, eqn: Equation, regions: Regions, given: Facts[Support]) -> Facts[Support]:
+    def entry_facts(self, eqn: Equation, regions: Regions, given: Facts[Support]) -> Facts[Support]:
         """Return the supports of body inputs; growing stacks have no rows to take."""
-        facts = super().entering(eqn, regions, given)
+        facts = super().entry_facts(eqn, regions, given)
         return [
             True if isinstance(x, Value) and not regions.stacks and x.shape != v.shape else x
             for x, v in zip(facts, regions.bodies[0].inputs, strict=True)
@@ -183,11 +183,11 @@ class _Supports(Analysis[Support]):
         outer: Flow[Support] | None = None,
     ) -> Facts[Support]:
         assert eqn is not None
-        marks = marked(eqn, _opening(given), bodies=[body])
+        marks = mark_bodies(eqn, _opening(given), bodies=[body])
         (inside,) = marks.bodies
         sources = [v for v, x in zip(body.inputs, given, strict=True) if x is not None]
         ranges = ranges_within(eqn, [self.risks.ranges[v] for v in eqn.inputs])
-        conditions, active = Conditions(inside), depending(inside, sources)
+        conditions, active = Conditions(inside), dependent_values(inside, sources)
         known = dict(zip(body.inputs, ranges, strict=True))
         inner = _Supports(conditions, Risks(inside, active, known, conditions))
         facts = inner.run(inside, dict.fromkeys(sources, True)).facts
@@ -199,7 +199,7 @@ class _Supports(Analysis[Support]):
             before = given[consts + k] if marks.regions.is_carried(k) else None
             if isinstance(support, Value) and isinstance(before, Value):
                 # A step keeps the support of a carry, or it is given up.
-                kept = support is marks.entry.of(before, False)
+                kept = support is marks.entry.body_input(before, False)
                 found.append(before if kept else True)
             elif isinstance(support, Value):
                 found.append(outside.to_result(k, support) or True)
@@ -232,5 +232,5 @@ class _Supports(Analysis[Support]):
         return within, found
 
 
-def _opening(given: Facts[Support]) -> Opening:
-    return Opening(differs={i: x for i, x in enumerate(given) if isinstance(x, Value)})
+def _opening(given: Facts[Support]) -> BodyConditions:
+    return BodyConditions(differs={i: x for i, x in enumerate(given) if isinstance(x, Value)})

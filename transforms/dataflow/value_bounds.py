@@ -21,8 +21,8 @@ from primgraph.ir.facts.ranges import (
     REAL,
     ZERO,
     Range,
-    beside_zeros,
     hull,
+    join_with_zeros,
 )
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
@@ -88,8 +88,8 @@ class _Ranges(Analysis[Range]):
     def widen(self, values: Sequence[Value], state: Facts[Range], step: int) -> Facts[Range]:
         return [REAL if x is not None and x.finite else ANYTHING for x in state]
 
-    def entering(self, eqn: Equation, regions: Regions, given: Facts[Range]) -> Facts[Range]:
-        facts = super().entering(eqn, regions, given)
+    def entry_facts(self, eqn: Equation, regions: Regions, given: Facts[Range]) -> Facts[Range]:
+        facts = super().entry_facts(eqn, regions, given)
         return [None if x is None else replace(x, peak=None) for x in facts]
 
     def scope(self, flow: Flow[Range], eqn: Equation | None, outer: Flow[Range] | None) -> _Around:
@@ -133,7 +133,7 @@ def ranges_near(values: Iterable[Value], definition: Definition) -> dict[Value, 
                 made.update(dict.fromkeys(eqn.outputs, eqn))
                 given = [known[v] for v in eqn.inputs]
                 if eqn.op.fact(REGIONS) is not None:
-                    found = _some(_RANGES.through(eqn, [*given], None))
+                    found = _some(_RANGES.analyze_bodies(eqn, [*given], None))
                 else:
                     found = [_range(eqn, given, around)] * len(eqn.outputs)
                 known.update(zip(eqn.outputs, found, strict=True))
@@ -145,8 +145,8 @@ def ranges_within(eqn: Equation, given: Sequence[Range]) -> list[Range]:
 
     For loop carries only finiteness is tracked, not bounds.
     """
-    regions = Regions.of(eqn)
-    return _some(_RANGES.settle(regions, _RANGES.entering(eqn, regions, [*given]), eqn)[0])
+    regions = Regions.from_equation(eqn)
+    return _some(_RANGES.settle(regions, _RANGES.entry_facts(eqn, regions, [*given]), eqn)[0])
 
 
 def _some(facts: Facts[Range]) -> list[Range]:
@@ -168,7 +168,7 @@ def _range(eqn: Equation, given: Sequence[Any], around: _Around) -> Range:
         return rule(*given, **eqn.kwargs) if eqn.params else rule(*given)
     if isinstance(op, Primitive) and op.moves:
         moved = [x for v, x in zip(eqn.inputs, given, strict=True) if v.type.is_inexact]
-        return hull(moved) if op.is_view else beside_zeros(*moved)
+        return hull(moved) if op.is_view else join_with_zeros(*moved)
     harmless = not (isinstance(op, Primitive) and op.singular)
     return REAL if harmless and all(x.finite for x in given) else ANYTHING
 

@@ -8,10 +8,10 @@ from typing import final
 from primgraph.errors import BuildError, MissingRuleError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.rebuild import NOWHERE, require_primitive, written
+from primgraph.ir.rebuild import NOWHERE, origin_lines, require_primitive
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import TensorType
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.elementwise import mul
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.transforms.dataflow.contract import primitives_only, transform
@@ -107,7 +107,7 @@ class _Copies:
         if value in self.differing:
             result = reduce_sum(same, axes=(0,))
         else:
-            result = mul(same, filled(self.size, same.type))
+            result = mul(same, filled_constant(self.size, same.type))
         self.total[value] = result
         return result
 
@@ -130,7 +130,7 @@ class _Copies:
         try:
             rule = op.batch_rule
         except MissingRuleError as error:
-            raise error.located(written(eqn)) from None
+            raise error.located(origin_lines(eqn)) from None
         found = rule(flags, *(self.each[v] for v in eqn.inputs), **eqn.kwargs)
         self.each.update(zip(eqn.outputs, found if op.multiple else (found,), strict=True))
 

@@ -22,7 +22,7 @@ from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, full_value, require_primitive
 from primgraph.ir.types import TensorType
-from primgraph.primitives.constants import constant_op, filled, zeros_like
+from primgraph.primitives.constants import constant_op, filled_constant, zeros_like
 from primgraph.primitives.elementwise import SIGNS, add, cast, div, mul, neg, sub
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.logic import select
@@ -115,7 +115,7 @@ class _Work:
     moved: dict[Value, Value]
     terms: dict[Value, list[Term]]
 
-    def known(self, value: Value) -> Array:
+    def constant_array(self, value: Value) -> Array:
         """Return the array of a compile-time constant; raise `_Unknown` for other values."""
         eqn = self.builder.definition(self.moved[value])
         if eqn is None or eqn.inputs or eqn.op.stops:
@@ -131,7 +131,7 @@ class _Work:
         """Return the factor of a term as a value, ones if it is None."""
         if term.factor is not None:
             return term.factor
-        return filled(1, type)
+        return filled_constant(1, type)
 
     def clean(self, term: Term, type: TensorType) -> Term:
         """Return the term with a factor that is zero where it is absent, or raise `_Unknown`."""
@@ -189,7 +189,7 @@ def _add_terms(work: _Work, eqn: Equation) -> list[list[Term]]:
 
 def _negative(work: _Work, term: Term, type: TensorType) -> Term:
     if term.factor is None:
-        return replace(term, factor=filled(-1, type))
+        return replace(term, factor=filled_constant(-1, type))
     return replace(term, factor=neg(term.factor))
 
 
@@ -249,7 +249,7 @@ def _move_terms(work: _Work, eqn: Equation) -> list[list[Term]]:
         elif i in moving:
             work.require_zero(value)
         else:
-            columns[i] = work.known(value)
+            columns[i] = work.constant_array(value)
     found: list[list[Term]] = [[] for _ in eqn.outputs]
     for number in range(max(map(len, listed.values()))):
         chosen = {i: terms[number] for i, terms in listed.items() if number < len(terms)}
@@ -272,7 +272,7 @@ def _move_terms(work: _Work, eqn: Equation) -> list[list[Term]]:
 
 def _scatter_terms(work: _Work, eqn: Equation) -> list[list[Term]]:
     x, y, *indices = eqn.inputs
-    numbers = [work.known(v) for v in indices]
+    numbers = [work.constant_array(v) for v in indices]
     times = scatter_add.impl(
         np.zeros(x.shape, np.int64), np.ones(y.shape, np.int64), *numbers, **eqn.kwargs
     )
@@ -387,7 +387,7 @@ def elements_of(
     element, number, row = np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1)
     times = np.bincount(element, minlength=keys.size)
     with builder:
-        factors = [filled(1, type) if t.factor is None else t.factor for t in terms]
+        factors = [filled_constant(1, type) if t.factor is None else t.factor for t in terms]
         if times.max(initial=0) <= 1:
             known = _known_factors(builder, factors)
             result = _join_runs(builder, factors, known, element, number, row, wanted, kinds, type)
@@ -482,7 +482,7 @@ def _gather_entries(
     type: TensorType,
 ) -> Value:
     """Gather all entries from one vector at constant indices; add entries with several terms."""
-    zero = filled(0, type.with_shape((1,)))
+    zero = filled_constant(0, type.with_shape((1,)))
     flat = concat(*factors, zero, axis=0)
     order = np.argsort(element, kind="stable")
     place = (number * type.size + row)[order]

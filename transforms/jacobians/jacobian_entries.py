@@ -19,7 +19,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.rebuild import NOWHERE, copy
 from primgraph.ir.types import Shape, TensorType
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.elementwise import add as add_
 from primgraph.primitives.elementwise import as_function_of, cast, div, mul, neg, sub
 from primgraph.primitives.indexing import placed, places_in
@@ -38,7 +38,7 @@ from primgraph.primitives.shapes import (
 )
 from primgraph.sparsity import affine, effects
 from primgraph.sparsity.affine import Affine, Maps
-from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.activity import dependent_values
 
 # With more terms, compressed products are used.
 _MOST_TERMS = 24
@@ -68,7 +68,7 @@ class _Unknown(Exception):
     """Raised for an equation that has no rule for terms."""
 
 
-def written_out(graph: Graph, seed: int) -> tuple[Graph, int] | None:
+def explicit_matrix(graph: Graph, seed: int) -> tuple[Graph, int] | None:
     """Return the matrix of `graph`, linear in the vector at `seed`, and its number of diagonals.
 
     The only result, a vector, becomes a matrix with one column per element of that input, which is
@@ -92,8 +92,8 @@ def written_out(graph: Graph, seed: int) -> tuple[Graph, int] | None:
                     copy(builder, eqn, moved)
                     continue
                 builder.source = eqn.source or NOWHERE
-                terms.update(walk.through(eqn, terms))
-            found = walk.apart(terms.get(graph.outputs[0], []))
+                terms.update(walk.apply_rule(eqn, terms))
+            found = walk.split_terms(terms.get(graph.outputs[0], []))
         except _Unknown:
             return None
         whole = _matrix(found, graph.outputs[0].type, (height, width))
@@ -104,7 +104,7 @@ def written_out(graph: Graph, seed: int) -> tuple[Graph, int] | None:
 
 def may_be_written_out(graph: Graph, wrt: Sequence[Value]) -> bool:
     """Return whether all active equations are elementwise or have a rule for terms."""
-    active = depending(graph, wrt)
+    active = dependent_values(graph, wrt)
     for eqn in graph.body:
         if active.isdisjoint(eqn.inputs) or active.isdisjoint(eqn.outputs):
             continue
@@ -126,7 +126,7 @@ def _matrix(terms: Terms, type: TensorType, shape: tuple[int, int]) -> Value | N
     if count > _MOST_PLACES:
         return None
     if not terms:
-        return filled(0, type.with_shape(shape))
+        return filled_constant(0, type.with_shape(shape))
     if any(s < 0 for m in places for s in m.strides) or not _are_apart(places, count, shape):
         return None
     return placed(
@@ -156,7 +156,7 @@ def _are_apart(places: Maps, count: int, shape: tuple[int, int]) -> bool:
 
 def _full(term: Term, type: TensorType) -> Value:
     if term.coefficient is None:
-        return filled(1, type.with_shape(term.box))
+        return filled_constant(1, type.with_shape(term.box))
     return term.coefficient
 
 
@@ -169,7 +169,7 @@ class _Walk:
         self.moved = moved
         self.type = type
 
-    def through(self, eqn: Equation, terms: dict[Value, Terms]) -> dict[Value, Terms]:
+    def apply_rule(self, eqn: Equation, terms: dict[Value, Terms]) -> dict[Value, Terms]:
         rule = _RULES.get(eqn.op)
         if rule is None or any(v.dtype != self.type.dtype for v in eqn.outputs):
             raise _Unknown
@@ -204,21 +204,21 @@ class _Walk:
         m = term.map
         if box[:rank] != found.shape:
             found = slice_(found, starts=m.low[:rank], sizes=box[:rank], steps=(1,) * rank)
-        return self.spread(found, box)
+        return self.broadcast_value(found, box)
 
-    def spread(self, value: Value, box: Shape) -> Value:
+    def broadcast_value(self, value: Value, box: Shape) -> Value:
         """Broadcast `value` along the axes that are summed over."""
         rank = value.type.ndim
         if rank == len(box):
             return value
         return broadcast(value, shape=box, new_axes=tuple(range(rank, len(box))))
 
-    def scaled(self, term: Term, by: Callable[[Value], Value], one: Value | None) -> Term:
+    def scale_term(self, term: Term, by: Callable[[Value], Value], one: Value | None) -> Term:
         if term.coefficient is None and one is not None:
             return term._replace(coefficient=one)
         return term._replace(coefficient=by(_full(term, self.type)))
 
-    def joined(self, terms: Terms) -> Terms:
+    def merge_terms(self, terms: Terms) -> Terms:
         """Add terms that have equal maps and boxes."""
         found: dict[Affine, Term] = {}
         for term in terms:
@@ -228,10 +228,10 @@ class _Walk:
             found[term.map] = term
         return list(found.values())
 
-    def apart(self, terms: Terms) -> Terms:
+    def split_terms(self, terms: Terms) -> Terms:
         """Split terms into disjoint boxes; add terms of one map where they overlap."""
         cells: Terms = []
-        waiting = self.joined(terms)[::-1]
+        waiting = self.merge_terms(terms)[::-1]
         while waiting:
             term = waiting.pop()
             place, both = _find_overlap(cells, term.map)
@@ -248,7 +248,7 @@ class _Walk:
         return cells
 
     def _remove_overlap(self, term: Term, m: Affine) -> Terms:
-        pieces = effects.without([term.map], m.low, m.high)
+        pieces = effects.cut_out_box([term.map], m.low, m.high)
         return [self.part(term, p.low, p.high) for p in pieces]
 
 
@@ -256,7 +256,7 @@ def _find_overlap(cells: Terms, m: Affine) -> tuple[int, Affine | None]:
     """Return the first of `cells` that overlaps `m` under the same map, and the overlap."""
     for place, cell in enumerate(cells):
         if (cell.map.strides, cell.map.offset) == (m.strides, m.offset):
-            both = effects.within([m], cell.map.low, cell.map.high)
+            both = effects.clip_to_box([m], cell.map.low, cell.map.high)
             if both:
                 return place, both[0]
     return -1, None
@@ -268,7 +268,7 @@ _Rule: TypeAlias = Callable[[_Walk, Equation, "Sequence[Terms | None]"], "Terms 
 
 
 def _add(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
-    return walk.joined([t for part in terms for t in part or ()])
+    return walk.merge_terms([t for part in terms for t in part or ()])
 
 
 def _neg(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
@@ -276,12 +276,12 @@ def _neg(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
 
 
 def _negative(walk: _Walk, term: Term) -> Term:
-    return walk.scaled(term, neg, filled(-1, walk.type.with_shape(term.box)))
+    return walk.scale_term(term, neg, filled_constant(-1, walk.type.with_shape(term.box)))
 
 
 def _sub(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
     left, right = terms
-    return walk.joined([*(left or ()), *(_negative(walk, t) for t in right or ())])
+    return walk.merge_terms([*(left or ()), *(_negative(walk, t) for t in right or ())])
 
 
 def _mul(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
@@ -289,7 +289,7 @@ def _mul(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
     for i, part in enumerate(terms):
         for term in part or ():
             other = walk.other(eqn.inputs[1 - i], term)
-            found.append(walk.scaled(term, lambda c, other=other: mul(c, other), other))  # type: ignore[misc]
+            found.append(walk.scale_term(term, lambda c, other=other: mul(c, other), other))  # type: ignore[misc]
     return found
 
 
@@ -299,7 +299,7 @@ def _div(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
     found = []
     for term in terms[0] or ():
         other = walk.other(eqn.inputs[1], term)
-        found.append(walk.scaled(term, lambda c, other=other: div(c, other), None))  # type: ignore[misc]
+        found.append(walk.scale_term(term, lambda c, other=other: div(c, other), None))  # type: ignore[misc]
     return found
 
 
@@ -308,10 +308,10 @@ def _select(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
     for i in (1, 2):
         for term in terms[i] or ():
             chosen = walk.other(eqn.inputs[0], term)
-            zeros = filled(0, walk.type.with_shape(term.box))
+            zeros = filled_constant(0, walk.type.with_shape(term.box))
             parts = [_full(term, walk.type), zeros]
             found.append(Term(term.map, select(chosen, *(parts if i == 1 else parts[::-1]))))
-    return walk.joined(found)
+    return walk.merge_terms(found)
 
 
 def _same(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
@@ -330,7 +330,7 @@ def _extend_by_zeros(m: Affine, rank: int, numbers: Shape) -> Shape:
 
 
 def _shift_term(term: Term, starts: Shape) -> Term:
-    (m,) = effects.shifted([term.map], _extend_by_zeros(term.map, len(starts), starts))
+    (m,) = effects.shift_maps([term.map], _extend_by_zeros(term.map, len(starts), starts))
     return Term(m, term.coefficient)
 
 
@@ -345,7 +345,7 @@ def _concat(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
         starts = tuple([start if a == axis else 0 for a in range(rank)])
         found += [_shift_term(t, starts) for t in part or ()]
         start += value.shape[axis]
-    return walk.joined(found)
+    return walk.merge_terms(found)
 
 
 def _slice(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
@@ -360,7 +360,7 @@ def _slice_terms(terms: Terms, starts: Shape, sizes: Shape, steps: Shape) -> Ter
         behind = len(m.low) - rank
         first = (*starts, *[0] * behind)
         by = (*steps, *[1] * behind)
-        for new in effects.sliced([m], first, (*sizes, *m.high[rank:]), by):
+        for new in effects.slice_maps([m], first, (*sizes, *m.high[rank:]), by):
             coefficient = term.coefficient
             box = tuple([b - a for a, b in zip(new.low, new.high, strict=True)])
             if coefficient is not None and (box != term.box or by != (1,) * len(by)):
@@ -399,19 +399,19 @@ def _slice_assign(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> 
     for term in terms[0] or ():
         m = term.map
         behind = len(m.low) - len(starts)
-        pieces = effects.without(
+        pieces = effects.cut_out_box(
             [m], (*starts, *m.low[len(starts) :]), (*high, *m.high[len(starts) :])
         )
         assert behind >= 0
         found += [walk.part(term, p.low, p.high) for p in pieces]
-    return walk.joined(found)
+    return walk.merge_terms(found)
 
 
 def _permute(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
     axes, found = eqn.kwargs["axes"], []
     for term in terms[0] or ():
         order = (*axes, *range(len(axes), len(term.map.low)))
-        (m,) = effects.moved([term.map], order)
+        (m,) = effects.permute_maps([term.map], order)
         coefficient = term.coefficient
         found.append(Term(m, None if coefficient is None else permute(coefficient, axes=order)))
     return found
@@ -423,7 +423,7 @@ def _broadcast(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Ter
     for term in terms[0] or ():
         rank = eqn.inputs[0].type.ndim
         hidden = term.map.high[rank:]
-        for m in effects.repeated([term.map], (*shape, *hidden), new):
+        for m in effects.repeat_maps([term.map], (*shape, *hidden), new):
             box = tuple([b - a for a, b in zip(m.low, m.high, strict=True)])
             coefficient = term.coefficient
             if coefficient is not None and new:
@@ -437,7 +437,7 @@ def _reshape(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms
     for term in terms[0] or ():
         if len(term.map.low) != len(old):
             raise _Unknown
-        maps = effects.reshaped([term.map], old, new)
+        maps = effects.reshape_maps([term.map], old, new)
         if maps is None or len(maps) != 1 or maps[0].places != term.map.places:
             raise _Unknown
         (m,) = maps
@@ -457,19 +457,19 @@ def _reduce_sum(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Te
         gone = [a for a in axes if not m.strides[a]]
         if gone:
             total = reduce_sum(_full(term, walk.type), axes=tuple(gone))
-            (m,) = effects.summed([m], gone)
+            (m,) = effects.sum_maps([m], gone)
             term = Term(m, total)
         rank = eqn.inputs[0].type.ndim
         names = [a for a in range(rank) if a not in gone]
         summed = [i for i, a in enumerate(names) if a in axes]
         kept = [i for i in range(len(m.low)) if i not in summed]
         order = (*kept[: rank - len(axes)], *summed, *kept[rank - len(axes) :])
-        (m,) = effects.moved([term.map], order)
+        (m,) = effects.permute_maps([term.map], order)
         coefficient = term.coefficient
         if coefficient is not None and order != tuple(range(len(order))):
             coefficient = permute(coefficient, axes=order)
         found.append(Term(m, coefficient))
-    return walk.joined(found)
+    return walk.merge_terms(found)
 
 
 _RULES: dict[Op, _Rule] = {

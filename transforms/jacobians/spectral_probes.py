@@ -66,7 +66,7 @@ class Probes:
                 found.setdefault((alone, tuple(eqn.inputs)), []).append(eqn.outputs[place])
         return next((values for values in found.values() if w in values), [])
 
-    def between(self, sources: list[Value], end: Value) -> Graph:
+    def cut_subgraph(self, sources: list[Value], end: Value) -> Graph:
         """Return the part of the graph between `sources` and `end`."""
         needed = backward_slice(self._graph.body, [end])
         reached = forward_slice(needed, sources)

@@ -57,7 +57,7 @@ def strong_zeros(
     builder, moved = rebuild(graph)
     place = graph.inputs[seed]
     with builder:
-        follow = _Following(builder, moved, ranges)
+        follow = _SupportPropagation(builder, moved, ranges)
         follow.supports[place] = not_equal(place, zeros_like(place))
         for eqn in graph.body:
             builder.source = eqn.source or NOWHERE
@@ -77,7 +77,7 @@ def _is_risky(eqn: Equation, ranges: dict[Value, Range]) -> bool:
 
 
 @final
-class _Following:
+class _SupportPropagation:
     """Copies equations, and propagates the supports of their results."""
 
     def __init__(

@@ -11,13 +11,13 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import active_recorder
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import BOOL, INT64, TensorType
-from primgraph.primitives.constants import extent, filled, zeros_like
-from primgraph.primitives.control import COUNT, Regions, cond, parted, scan, while_loop
+from primgraph.primitives.constants import extent, filled_constant, zeros_like
+from primgraph.primitives.control import COUNT, Regions, cond, scan, split_operands, while_loop
 from primgraph.primitives.elementwise import add, cast, minimum, sub
 from primgraph.primitives.logic import less, less_equal, select
 from primgraph.primitives.reductions import reduce_max, reduce_sum
 from primgraph.primitives.shapes import broadcast, pad, permute
-from primgraph.transforms.batch import batch, batched
+from primgraph.transforms.batch import batch, batch_graph
 from primgraph.transforms.dataflow.activity import varying_inputs
 
 
@@ -57,7 +57,7 @@ def _scan_batch(
         most = _largest(own)
         if length is not TRIPS:
             most = minimum(most, _number(length))
-        first = sub(most, filled(1, COUNT)) if reverse else filled(0, COUNT)
+        first = sub(most, filled_constant(1, COUNT)) if reverse else filled_constant(0, COUNT)
         body = _frozen_body(body, consts, carries, reverse)
         given = [own, *rest[:consts], first, *rest[consts:]]
         flags = (True, *flags[1 : 1 + consts], False, *flags[1 + consts :])
@@ -71,7 +71,7 @@ def _number(length: int) -> Value:
     """Return an iteration count as a value."""
     if type(length) is Dim:
         return extent(dtype=INT64, shape=(), size=length)
-    return filled(length, COUNT)
+    return filled_constant(length, COUNT)
 
 
 def _largest(counts: Value) -> Value:
@@ -79,7 +79,7 @@ def _largest(counts: Value) -> Value:
     (size,) = counts.shape
     if type(size) is Dim:
         counts = pad(counts, low=(0,), high=(1,))
-    return reduce_max(counts, axes=(0,)) if counts.shape[0] else filled(0, COUNT)
+    return reduce_max(counts, axes=(0,)) if counts.shape[0] else filled_constant(0, COUNT)
 
 
 def _batch_scan(
@@ -93,11 +93,11 @@ def _batch_scan(
     params: dict[str, Any],
 ) -> tuple[Value, ...]:
     present = _varying_positions(body, flags, consts, carries)
-    fixed, init, xs = parted(given, consts, carries)
+    fixed, init, xs = split_operands(given, consts, carries)
     begin = consts + carries
     axes = [0 if i in present else None for i in range(len(given))]
     everywhere = [consts + k in present for k in range(carries)]
-    many = batched(body, size, axes, [*everywhere, *[True] * (len(body.outputs) - carries)])
+    many = batch_graph(body, size, axes, [*everywhere, *[True] * (len(body.outputs) - carries)])
     found = scan(
         *trips,
         *fixed,
@@ -135,13 +135,13 @@ def _while_batch(
         return _while_each(size, flags, inputs, test, body, consts, limit)
     axes = [0 if i in present else None for i in range(len(inputs))]
     everywhere = [consts + k in present for k in range(carries)]
-    many = batched(body, size, axes, [*everywhere, *[True] * (len(body.outputs) - carries)])
+    many = batch_graph(body, size, axes, [*everywhere, *[True] * (len(body.outputs) - carries)])
     found = while_loop(
         *[
             _replicate(v, size) if i >= consts and i in present and not flags[i] else v
             for i, v in enumerate(inputs)
         ],
-        test=batched(test, size, axes, [False]),
+        test=batch_graph(test, size, axes, [False]),
         body=many,
         consts=consts,
         limit=limit,
@@ -171,7 +171,7 @@ def _while_each(
         given = [builder.input(v.type) for v in asked.inputs]
         (goes_on,) = builder.inline(asked, given)
         number = cast(goes_on, dtype=INT64)
-        some = less(filled(0, COUNT), reduce_sum(number, axes=(0,)))
+        some = less(filled_constant(0, COUNT), reduce_sum(number, axes=(0,)))
     test_of_all = Graph([*given[:consts], count, *given[consts:]], builder.body, [some], test.name)
     many = batch(body, size, axes)
     builder = Builder(body.name)
@@ -193,7 +193,7 @@ def _while_each(
         )
     results = while_loop(
         *inputs[:consts],
-        filled(0, TensorType((size,), INT64)),
+        filled_constant(0, TensorType((size,), INT64)),
         *[v if has else _replicate(v, size) for v, has in zip(inputs, flags, strict=True)][consts:],
         test=test_of_all,
         body=frozen,
@@ -221,14 +221,14 @@ def _frozen_body(body: Graph, consts: int, carries: int, reverse: bool) -> Graph
             for new, old in zip(found, given[consts:begin], strict=False)
         ]
         ys = [select(_broadcast_condition(goes_on, y), y, zeros_like(y)) for y in found[carries:]]
-        after = add(number, filled(-1 if reverse else 1, COUNT))
+        after = add(number, filled_constant(-1 if reverse else 1, COUNT))
     inputs = [total, *given[:consts], number, *given[consts:]]
     return Graph(inputs, builder.body, [after, *state, *ys], body.name)
 
 
 def _varying_positions(body: Graph, flags: Sequence[bool], consts: int, carries: int) -> set[int]:
     """Return the positions of body inputs that differ between samples in some iteration."""
-    regions = Regions.of_loop(body, consts, carries)
+    regions = Regions.from_loop_body(body, consts, carries)
     return varying_inputs(regions, [i for i, has in enumerate(flags) if has])
 
 
@@ -257,7 +257,7 @@ def _choose(index: Value, choices: Sequence[Value]) -> Value:
         return select(_broadcast_condition(index, choices[1]), choices[1], choices[0])
     found = choices[-1]
     for k in reversed(range(len(choices) - 1)):
-        here = less_equal(index, filled(k, index.type))
+        here = less_equal(index, filled_constant(k, index.type))
         found = select(_broadcast_condition(here, found), choices[k], found)
     return found
 

@@ -16,12 +16,12 @@ from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.ir.types import BOOL
 from primgraph.primitives.constants import full
 from primgraph.primitives.logic import logical_not, select
-from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.activity import dependent_values
 from primgraph.transforms.dataflow.masks.masks import guards_at
 from primgraph.transforms.loops.residuals import Residuals
 
 
-def guarded(
+def guard_residuals(
     graph: Graph, parts: Residuals, ends: Sequence[Value]
 ) -> tuple[list[Equation], dict[Value, Value]]:
     """Return equations to append to `graph`, and the replacements of residuals.
@@ -34,7 +34,7 @@ def guarded(
         return [], {}
     sources = [v for v in graph.inputs if v.type.is_inexact]
     part = Graph(graph.inputs, body, ends, graph.name)
-    held, made = guards_at(part, depending(part, sources), sources, kept)
+    held, made = guards_at(part, dependent_values(part, sources), sources, kept)
     linear = forward_slice(made, parts.linear)
     found: list[Equation] = []
     moved: dict[Value, Value] = {}

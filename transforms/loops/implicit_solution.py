@@ -229,7 +229,7 @@ def _linear_solution(
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
-def iterated(graph: Graph) -> Graph:
+def expand_solutions(graph: Graph) -> Graph:
     """Replace solutions by the loops that compute them.
 
     The result must not be differentiated, as that would differentiate the iteration.
@@ -242,9 +242,9 @@ def iterated(graph: Graph) -> Graph:
             if eqn.op is solution:
                 builder.source = eqn.source or NOWHERE
                 types = tuple([v.type for v in eqn.inputs])
-                loop = iterated(iteration(types, builder.source, **eqn.kwargs))
+                loop = expand_solutions(iteration(types, builder.source, **eqn.kwargs))
                 found = builder.inline(loop, [moved[v] for v in eqn.inputs])
                 moved.update(zip(eqn.outputs, found, strict=True))
                 continue
-            copy(builder, map_bodies(eqn, iterated), moved)
+            copy(builder, map_bodies(eqn, expand_solutions), moved)
     return builder.graph([moved[v] for v in graph.outputs])

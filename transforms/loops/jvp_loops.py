@@ -8,7 +8,7 @@ from typing import NamedTuple
 from primgraph.ir.graph import Graph, Value
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import Regions, cond, scan, while_loop
-from primgraph.transforms.dataflow.activity import active_inputs, reached
+from primgraph.transforms.dataflow.activity import active_inputs, reached_values
 from primgraph.transforms.edits import dead_code
 from primgraph.transforms.linearize import Tangents, linearize
 
@@ -124,7 +124,7 @@ def _linearized_loop(
     Inputs whose tangents are zero because of steps without a derivative are left out. A carry that
     has a tangent keeps it, as zeros, even if an iteration overwrites the carry.
     """
-    active = active_inputs(Regions.of_loop(body, consts, carries), present)
+    active = active_inputs(Regions.from_loop_body(body, consts, carries), present)
     while True:
         joint = _linearize_body(body, active, turned)
         needed = set(present)
@@ -155,7 +155,7 @@ def _ends(body: Graph, joint: _Joint, positions: Collection[int]) -> set[int]:
     An independent tangent that is not a known zero would be a constant in the transposed body. Its
     sum with a linear term would not be linear.
     """
-    found = reached(joint.graph.body, [joint.tangents[i] for i in sorted(positions)])
+    found = reached_values(joint.graph.body, [joint.tangents[i] for i in sorted(positions)])
     return {k for k, d in _slopes(body, joint.graph).items() if d in found}
 
 

@@ -13,13 +13,13 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import active_recorder
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.ir.types import TensorType
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.control import Regions, cond, scan, while_loop
 from primgraph.transforms.dataflow.activity import reached_inputs
 from primgraph.transforms.edits import dead_code
-from primgraph.transforms.loops.guarded_residuals import guarded
+from primgraph.transforms.loops.guarded_residuals import guard_residuals
 from primgraph.transforms.loops.residuals import Residuals, residuals_of
-from primgraph.transforms.partial_eval import separated
+from primgraph.transforms.partial_eval import separate_linear
 
 
 class _Loop(NamedTuple):
@@ -35,7 +35,7 @@ class _Loop(NamedTuple):
     carries: int
 
     @property
-    def known(self) -> list[int]:
+    def nonlinear_positions(self) -> list[int]:
         """Return the positions of the inputs that are not linear."""
         return [i for i in range(len(self.graph.inputs)) if i not in self.linear]
 
@@ -68,10 +68,10 @@ def _separate_scan(
             found = list(
                 scan(
                     *trips,
-                    *[given[i] for i in loop.known],
+                    *[given[i] for i in loop.nonlinear_positions],
                     body=known,
-                    consts=len(loop.group(loop.known, 0)),
-                    carries=len(loop.group(loop.known, 1)),
+                    consts=len(loop.group(loop.nonlinear_positions, 0)),
+                    carries=len(loop.group(loop.nonlinear_positions, 1)),
                     **options,
                 )
             )
@@ -96,14 +96,16 @@ def _separate_while(
         )
     parts = _residuals(loop)
     known, firsts = _known_body(loop, parts)
-    count = len(loop.group(loop.known, 1))
-    asked_of = Graph([test.inputs[i] for i in loop.known], test.body, test.outputs, test.name)
+    count = len(loop.group(loop.nonlinear_positions, 1))
+    asked_of = Graph(
+        [test.inputs[i] for i in loop.nonlinear_positions], test.body, test.outputs, test.name
+    )
     with _as_written():
         results = while_loop(
-            *[inputs[i] for i in loop.known],
+            *[inputs[i] for i in loop.nonlinear_positions],
             test=dead_code(asked_of),
             body=known,
-            consts=len(loop.group(loop.known, 0)),
+            consts=len(loop.group(loop.nonlinear_positions, 0)),
             limit=limit,
         )
     trips = results[count]
@@ -120,7 +122,7 @@ def _separate_cond(
 ) -> list[Value]:
     places = [i for i, is_one in enumerate(linear[1:]) if is_one]
     others = [i for i in range(len(operands)) if i not in places]
-    whole = [separated(b, [b.inputs[i] for i in places]) for b in branches]
+    whole = [separate_linear(b, [b.inputs[i] for i in places]) for b in branches]
     turned, parts = _turned_parts(whole, places, others)
     count = len(whole[0].outputs)
     plain = [k for k in range(count) if k not in turned]
@@ -187,7 +189,7 @@ def _as_written() -> Iterator[None]:
     builder = active_recorder()
     assert isinstance(builder, Builder)
     before = builder.source
-    builder.source = None if before is None else before.undone()
+    builder.source = None if before is None else before.before_derivative()
     try:
         yield
     finally:
@@ -200,9 +202,9 @@ def _loop(body: Graph, linear: set[int], consts: int, carries: int) -> _Loop:
     The linear carries are found first. Separating bodies until they are known would double the time
     at each nesting level.
     """
-    linear = reached_inputs(Regions.of_loop(body, consts, carries), linear)
+    linear = reached_inputs(Regions.from_loop_body(body, consts, carries), linear)
     seeds = [body.inputs[i] for i in sorted(linear)]
-    graph = separated(body, seeds)
+    graph = separate_linear(body, seeds)
     found = forward_slice(graph.body, seeds)
     results = {k for k, v in enumerate(graph.outputs) if v in found}
     carried = {k for k in range(carries) if consts + k in linear}
@@ -211,8 +213,8 @@ def _loop(body: Graph, linear: set[int], consts: int, carries: int) -> _Loop:
 
 def _residuals(loop: _Loop) -> Residuals:
     graph = loop.graph
-    fixed = {graph.inputs[i] for i in loop.group(loop.known, 0)}
-    given = fixed | {graph.inputs[i] for i in loop.group(loop.known, 2)}
+    fixed = {graph.inputs[i] for i in loop.group(loop.nonlinear_positions, 0)}
+    given = fixed | {graph.inputs[i] for i in loop.group(loop.nonlinear_positions, 2)}
     ends = [graph.inputs[i] for i in loop.linear]
     wanted = [graph.outputs[k] for k in sorted(loop.results)]
     return residuals_of(graph, ends, wanted, given, fixed)
@@ -225,11 +227,11 @@ def _known_body(loop: _Loop, parts: Residuals) -> tuple[Graph, list[int]]:
     """
     graph = loop.graph
     firsts = [k for k in range(len(graph.outputs)) if k not in loop.results]
-    more, instead = guarded(graph, parts, [graph.outputs[k] for k in sorted(loop.results)])
+    more, instead = guard_residuals(graph, parts, [graph.outputs[k] for k in sorted(loop.results)])
     kept = [instead.get(v, v) for v in parts.kept]
     outputs = [*[graph.outputs[k] for k in firsts], *kept]
     body = [*[e for e in graph.body if e.outputs[0] not in parts.linear], *more]
-    known = Graph([graph.inputs[i] for i in loop.known], body, outputs, graph.name)
+    known = Graph([graph.inputs[i] for i in loop.nonlinear_positions], body, outputs, graph.name)
     return dead_code(known), firsts
 
 
@@ -281,7 +283,7 @@ def _outside(loop: _Loop, parts: Residuals, given: Sequence[Value]) -> list[Valu
     builder = active_recorder()
     assert isinstance(builder, Builder)
     graph = loop.graph
-    moved = {graph.inputs[i]: given[i] for i in loop.group(loop.known, 0)}
+    moved = {graph.inputs[i]: given[i] for i in loop.group(loop.nonlinear_positions, 0)}
     builder.add_all(backward_slice(graph.body, parts.outside), moved, builder.copy)
     return [moved.get(v, v) for v in parts.outside]
 
@@ -319,13 +321,13 @@ def _known_branch(
     for i in others:
         builder.share_input(branch.inputs[i])
     moved: dict[Value, Value] = {}
-    more, instead = guarded(branch, part, ends)
+    more, instead = guard_residuals(branch, part, ends)
     body = [*[e for e in branch.body if e.outputs[0] not in part.linear], *more]
     kept_in = {s: instead.get(v, v) for s, v in filled_by.items()}
     with builder:
         builder.add_all(body, moved, builder.share)
         kept = [
-            moved.get(kept_in[s], kept_in[s]) if s in kept_in else filled(0, type)
+            moved.get(kept_in[s], kept_in[s]) if s in kept_in else filled_constant(0, type)
             for s, type in enumerate(slots)
         ]
     return dead_code(builder.graph([*[moved.get(v, v) for v in plain], *kept]))

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Linear
 from primgraph.ir.slices import forward_slice
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.control import checkpoint
 from primgraph.transforms.batch import batch
-from primgraph.transforms.dataflow.activity import reached
+from primgraph.transforms.dataflow.activity import reached_values
 from primgraph.transforms.edits import dead_code
 from primgraph.transforms.linearize import Tangents, linearize
-from primgraph.transforms.partial_eval import separated
+from primgraph.transforms.partial_eval import separate_linear
 from primgraph.transforms.transpose import transpose_separated
 
 
@@ -30,7 +30,7 @@ def _pushforward(
     seeds = joint.inputs[len(inputs) :]
     count = len(body.outputs)
     floats = [k for k, v in enumerate(body.outputs) if v.type.is_inexact]
-    found = reached(joint.body, seeds)
+    found = reached_values(joint.body, seeds)
     ends = dict(zip(floats, joint.outputs[count:], strict=True))
     results = {k: d for k, d in ends.items() if d in found}
     if not results:
@@ -48,11 +48,13 @@ def _separate(linear: tuple[bool, ...], *inputs: Value, body: Graph) -> list[Val
     Constant results are moved out of the body, where zeros are recognised.
     """
     seeds = [v for v, is_one in zip(body.inputs, linear, strict=True) if is_one]
-    whole = separated(body, seeds)
+    whole = separate_linear(body, seeds)
     ahead = forward_slice(whole.body, seeds)
     made = {v: eqn for eqn in whole.body for v in eqn.outputs}
     numbers = {k: made[v].number for k, v in enumerate(whole.outputs) if v in made}
-    results = {k: filled(n, whole.outputs[k].type) for k, n in numbers.items() if n is not None}
+    results = {
+        k: filled_constant(n, whole.outputs[k].type) for k, n in numbers.items() if n is not None
+    }
     for depends in (False, True):
         ends = [
             k for k, v in enumerate(whole.outputs)

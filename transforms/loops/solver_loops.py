@@ -14,7 +14,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.types import BOOL, FLOAT32, INT64, DType, Shape, TensorType
-from primgraph.primitives.constants import filled, iota
+from primgraph.primitives.constants import filled_constant, iota
 from primgraph.primitives.control import while_loop
 from primgraph.primitives.elementwise import abs_, add, cast, maximum, mul, sub
 from primgraph.primitives.linear_algebra.systems import solve
@@ -68,7 +68,7 @@ def iteration(types: Sequence[TensorType], source: Source = NOWHERE, **params: A
         if problem.linear and problem.method == "newton":
             z = newton_step(builder, problem.body, inputs, problem.consts, problem.lead)
             found = _is_finite(z, problem.lead)
-            trips = filled(1, TensorType(samples, INT64))
+            trips = filled_constant(1, TensorType(samples, INT64))
         else:
             z, found, trips = _emit_loop(builder, problem, inputs, samples)
         if problem.checked:
@@ -77,7 +77,10 @@ def iteration(types: Sequence[TensorType], source: Source = NOWHERE, **params: A
                 for v in z
             ]
         elif problem.strict:
-            z = [select(_broadcast_condition(found, v), v, filled(math.nan, v.type)) for v in z]
+            z = [
+                select(_broadcast_condition(found, v), v, filled_constant(math.nan, v.type))
+                for v in z
+            ]
     return dead_code(builder.graph([*z, found, trips]))
 
 
@@ -99,7 +102,10 @@ def _emit_loop(
     The loop carries the active samples, their step counts, and the state.
     """
     fixed, init = inputs[: problem.consts], inputs[problem.consts :]
-    first = [filled(1, TensorType(samples, BOOL)), filled(0, TensorType(samples, INT64))]
+    first = [
+        filled_constant(1, TensorType(samples, BOOL)),
+        filled_constant(0, TensorType(samples, INT64)),
+    ]
     results = while_loop(
         *fixed,
         *first,
@@ -120,7 +126,7 @@ def _test(problem: _Problem, types: Sequence[TensorType]) -> Graph:
         goes_on = [builder.input(t) for t in types][problem.consts]
         if problem.lead:
             count = reduce_sum(cast(goes_on, dtype=INT64), axes=tuple(range(problem.lead)))
-            goes_on = less(filled(0, count.type), count)
+            goes_on = less(filled_constant(0, count.type), count)
         return builder.graph([goes_on])
 
 
@@ -131,7 +137,7 @@ def _turn(problem: _Problem, types: Sequence[TensorType]) -> Graph:
         inputs = [builder.input(t) for t in types]
         goes_on, trips, *z = inputs[consts:]
         new, change = _step(builder, problem, inputs[:consts], z)
-        allowed = mul(filled(problem.tolerance, change.type), _scale(problem, new, change))
+        allowed = mul(filled_constant(problem.tolerance, change.type), _scale(problem, new, change))
         far = greater(change, allowed)
         if lead:
             new = [
@@ -154,7 +160,7 @@ def _step(
     changes = [sub(a, b) for a, b in zip(new, z, strict=True)]
     if problem.damping != 1.0:
         new = [
-            add(old, mul(filled(problem.damping, d.type), d))
+            add(old, mul(filled_constant(problem.damping, d.type), d))
             for old, d in zip(z, changes, strict=True)
         ]
     return new, _largest(changes, problem.lead)
@@ -162,7 +168,7 @@ def _step(
 
 def _scale(problem: _Problem, z: Sequence[Value], like: Value) -> Value:
     size = _largest(z, problem.lead)
-    return size if problem.linear else maximum(size, filled(1.0, like.type))
+    return size if problem.linear else maximum(size, filled_constant(1.0, like.type))
 
 
 def _largest(values: Sequence[Value], lead: int) -> Value:
@@ -175,12 +181,12 @@ def _largest(values: Sequence[Value], lead: int) -> Value:
             continue
         size = abs_(value)
         found.append(_cast(reduce_max(size, axes=axes) if axes else size, wide))
-    return reduce(maximum, found) if found else filled(0.0, TensorType(samples, wide))
+    return reduce(maximum, found) if found else filled_constant(0.0, TensorType(samples, wide))
 
 
 def _is_finite(z: Sequence[Value], lead: int) -> Value:
     size = _largest(z, lead)
-    return less(size, filled(math.inf, size.type))
+    return less(size, filled_constant(math.inf, size.type))
 
 
 # Newton's method.
@@ -226,7 +232,7 @@ def _directions(z: Sequence[Value], lead: int, n: int) -> list[Value]:
         own = value.shape[lead:]
         size = own_size([value.type], lead)
         row, column = (iota(shape=(n, size), axis=i, dtype=INT64) for i in (0, 1))
-        ones = equal(row, add(column, filled(begin, column.type)))
+        ones = equal(row, add(column, filled_constant(begin, column.type)))
         unit = reshape(cast(ones, dtype=value.dtype), shape=(n, *own))
         axes = tuple(range(1, 1 + lead))
         found.append(broadcast(unit, shape=(n, *value.shape), new_axes=axes) if axes else unit)

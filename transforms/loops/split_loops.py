@@ -10,10 +10,10 @@ from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.slices import backward_slice, forward_slice
-from primgraph.ir.types import FLOAT64, leading
+from primgraph.ir.types import FLOAT64, add_leading_axis
 from primgraph.ir.views import Slice
 from primgraph.primitives.control import REGIONS, Regions
-from primgraph.transforms.batch import batched
+from primgraph.transforms.batch import batch_graph
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.locality import multiplies_sums, view_of
 from primgraph.transforms.horizontal_fusion import functions_of_joined, functions_of_slices
@@ -75,10 +75,10 @@ class _Split:
         self.varying: Collection[Value] = ()
 
     def equations(self, eqn: Equation, trips: int, fewest: int) -> list[Equation]:
-        length = Regions.of(eqn).steps if eqn.op.fact(REGIONS) else None
+        length = Regions.from_equation(eqn).steps if eqn.op.fact(REGIONS) else None
         if type(length) is not int or length < trips:
             return [eqn]
-        loop = Loop.of(eqn)
+        loop = Loop.from_equation(eqn)
         sizes = [v.type.size for e in loop.body.body for v in e.outputs]
         if any(type(n) is not int for n in sizes) or max(sizes, default=0) <= fewest:
             return [eqn]
@@ -118,7 +118,7 @@ class _Split:
                 stays.append(k)
                 continue
             (row,) = eqn.inputs
-            stack = known.setdefault(row, Value(leading(self.length, row.type)))
+            stack = known.setdefault(row, Value(add_leading_axis(self.length, row.type)))
             looks.append((loop.stacked[k], Graph([row], [eqn], [value], loop.body.name), stack))
         if not looks:
             return loop, []
@@ -172,7 +172,7 @@ class _Split:
         rows = list(zip(loop.xs, xs, strict=True))
         rows += [(found[v], v) for v in ends if v in read]
         fixed = list(zip(loop.consts, consts, strict=True))
-        return loop.taking(fixed, None, rows, stays, rest)
+        return loop.with_operands(fixed, None, rows, stays, rest)
 
     def _boundary(
         self, loop: Loop, early: Sequence[Equation]
@@ -210,7 +210,7 @@ class _Split:
     ) -> list[Value]:
         """Batch `part`, which takes constants and rows, over all rows."""
         axes = [*[None] * len(consts), *[0] * len(stacks)]
-        graph = batched(part, self.length, axes, [True] * len(part.outputs))
+        graph = batch_graph(part, self.length, axes, [True] * len(part.outputs))
         known = dict(zip(graph.inputs, (*consts, *stacks), strict=True))
         # Bodies of two loops may share an equation.
         shared = {v for e in part.body for v in e.outputs}
@@ -275,10 +275,10 @@ class _Split:
         made = {v for e in bound for v in e.outputs}.union([states[k] for k in last])
         stays = [k for k, v in enumerate(outputs[count:]) if v not in made]
         goes = [k for k, v in enumerate(outputs[count:]) if v in made]
-        stacks = [Value(leading(self.length, v.type)) for v in new]
+        stacks = [Value(add_leading_axis(self.length, v.type)) for v in new]
         firsts = [k for k in range(count) if k not in last]
         given = list(zip(loop.consts, consts, strict=True))
-        first = loop.taking(given, firsts, None, stays, [e for e in body if e in core])
+        first = loop.with_operands(given, firsts, None, stays, [e for e in body if e in core])
         graph = Graph(
             first.body.inputs,
             first.body.body,
@@ -289,7 +289,7 @@ class _Split:
         stack_of = dict(zip(outputs[count:], loop.stacked, strict=True))
         stack_of.update(zip(new, stacks, strict=True))
         rows = [*zip(loop.xs, xs, strict=True), *[(stack_of[v], v) for v in needed]]
-        return first, loop.taking(given, last, rows, goes, late)
+        return first, loop.with_operands(given, last, rows, goes, late)
 
     def _extend_late_equations(
         self, loop: Loop, late: Sequence[Equation], there: Collection[Value]

@@ -39,7 +39,7 @@ def with_loops(values: Iterable[Value], body: Iterable[Equation]) -> list[Equati
     return [eqn for eqn in dict.fromkeys(made.values()) if eqn in found]
 
 
-def added(x: Value, y: Value) -> Value:
+def add_stacks(x: Value, y: Value) -> Value:
     """Add two values of one type; growing stacks are added row by row, in a loop."""
     if not is_open(x.shape):
         return add(x, y)
@@ -48,7 +48,7 @@ def added(x: Value, y: Value) -> Value:
     eqn = builder.definition(y)
     # Cotangents of a stack come from loops along it.
     assert eqn is not None
-    assert Regions.of(eqn).lead
+    assert Regions.from_equation(eqn).lead
     row = TensorType(x.shape[1:], x.dtype)
     one = Builder("sum", source=NOWHERE)
     with one:

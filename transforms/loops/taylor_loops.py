@@ -11,7 +11,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import Regions, checkpoint, cond, scan, while_loop
-from primgraph.transforms.dataflow.activity import active_inputs, reached
+from primgraph.transforms.dataflow.activity import active_inputs, reached_values
 from primgraph.transforms.edits import dead_code
 
 # Taylor coefficients of operands or results by position and order; missing ones are zero.
@@ -172,7 +172,7 @@ def _expand_body(expand: Expand, body: Graph, orders: Orders) -> _Body:
     graph, results = expand(body, {i: sorted(some) for i, some in orders.items()})
     given = _unflatten(orders, graph.inputs[len(body.inputs) :])
     known = _unflatten(results, graph.outputs[len(body.outputs) :])
-    ahead = reached(graph.body, _flatten(given, given))
+    ahead = reached_values(graph.body, _flatten(given, given))
     moving = {i: {k: v for k, v in c.items() if v in ahead} for i, c in known.items()}
     return _Body(graph, given, {i: c for i, c in moving.items() if c})
 
@@ -204,7 +204,7 @@ def _expand_loop_body(
     for turn in range(_TURNS + 1):
         if turn == _TURNS:
             every = set(range(1, order + 1))
-            moving = active_inputs(Regions.of_loop(body, consts, carries), given)
+            moving = active_inputs(Regions.from_loop_body(body, consts, carries), given)
             orders.update((i, every) for i in moving if i in kept)
         inner = _expand_body(expand, body, orders)
         after = {consts + k: c for k, c in inner.results.items() if k < carries}

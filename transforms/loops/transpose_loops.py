@@ -16,7 +16,7 @@ from primgraph.ir.rebuild import full_value
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.views import Permute
 from primgraph.primitives.constants import zeros_like
-from primgraph.primitives.control import cond, parted, scan
+from primgraph.primitives.control import cond, scan, split_operands
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import reduce_sum
@@ -46,17 +46,17 @@ def _scan_transpose(
     """
     present = [ct for ct in cts if ct is not None]
     body = _drop_unused_results(body, [ct is None for ct in cts])
-    fixed, init, xs = parted(inputs[counted:], consts, carries)
+    fixed, init, xs = split_operands(inputs[counted:], consts, carries)
     _require_zeros(init)
     begin = consts + carries
     places = [k for k, v in enumerate(fixed) if isinstance(v, Linear)]
     rows = [begin + k for k, v in enumerate(xs) if isinstance(v, Linear)]
     known, stacks = _present(fixed), _present(xs)
-    turned = _Turned.of(body, places, range(consts, begin), rows)
+    turned = _TransposedBody.from_body(body, places, range(consts, begin), rows)
     # Unreached rows are zeros only if this loop has made them.
     given = {} if counted else dict(zip(turned.stacks, stacks, strict=True))
     open_ended = counted and type(length) is not int
-    later = _Later(turned, given, None if open_ended else length)
+    later = _DeferredSums(turned, given, None if open_ended else length)
     sums = [k for k in range(len(places)) if k not in later.found]
     found = scan(
         *_present(inputs[:counted]),
@@ -65,7 +65,7 @@ def _scan_transpose(
         *present[:carries],
         *stacks,
         *present[carries:],
-        body=turned.summing(sums, list(later.kept)),
+        body=turned.carry_sums(sums, list(later.kept)),
         consts=len(known),
         carries=len(sums) + carries,
         length=length,
@@ -97,7 +97,7 @@ def _cond_transpose(
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Turned:
+class _TransposedBody:
     """The transposed body: `graph` returns cotangents of constants, of carries, and of rows.
 
     Its inputs are the loop-invariant `known`, the rows of `stacks`, and `cts`, with the cotangents
@@ -112,14 +112,16 @@ class _Turned:
     carries: int
 
     @classmethod
-    def of(cls, body: Graph, consts: Sequence[int], carries: range, rows: Sequence[int]) -> _Turned:
+    def from_body(
+        cls, body: Graph, consts: Sequence[int], carries: range, rows: Sequence[int]
+    ) -> _TransposedBody:
         graph = transpose_separated(body, [*consts, *carries, *rows])
         cts = graph.inputs[len(graph.inputs) - len(body.outputs) :]
         known = [v for i, v in enumerate(body.inputs) if i < carries.start and i not in consts]
         stacks = [v for i, v in enumerate(body.inputs) if i >= carries.stop and i not in rows]
         return cls(graph, known, stacks, list(cts), len(consts), len(carries))
 
-    def summing(self, sums: Sequence[int], kept: Sequence[Value]) -> Graph:
+    def carry_sums(self, sums: Sequence[int], kept: Sequence[Value]) -> Graph:
         """Return the transposed body with carried sums for the constants at the positions `sums`.
 
         The values `kept` are stacked after its other results.
@@ -147,7 +149,7 @@ class _Product(NamedTuple):
 
 
 @final
-class _Later:
+class _DeferredSums:
     """Sums over `length` iterations that are computed after the loop.
 
     A sum of matrix products becomes one product of the stacked factors. A few elements are stacked
@@ -156,7 +158,7 @@ class _Later:
     reads.
     """
 
-    def __init__(self, turned: _Turned, given: Collection[Value], length: Any) -> None:
+    def __init__(self, turned: _TransposedBody, given: Collection[Value], length: Any) -> None:
         self.turned, self.length = turned, length
         self.found: dict[int, list[_Product | Value]] = {}
         self.kept: dict[Value, None] = {}

@@ -11,10 +11,10 @@ from primgraph.transforms.dataflow.contract import (
     transform,
 )
 from primgraph.transforms.optimize.fold_constants import fold
-from primgraph.transforms.optimize.join_checkpoints import joined_checkpoints
-from primgraph.transforms.optimize.join_loops import joined
-from primgraph.transforms.optimize.simplify import simplified
-from primgraph.transforms.optimize.simplify_loops import tidied
+from primgraph.transforms.optimize.join_checkpoints import merge_checkpoints
+from primgraph.transforms.optimize.join_loops import merge_loops
+from primgraph.transforms.optimize.simplify import simplify_graph
+from primgraph.transforms.optimize.simplify_loops import tidy_bodies
 
 # Maximum number of rounds: each round may enable rewrites in bodies and around them.
 _ROUNDS = 8
@@ -42,7 +42,7 @@ def clean_up(
     key = ("clean_up", math, last, stable)
     if graph.noted(key):
         return graph
-    found = simplified(graph, fold, math, last=last, stable=stable)
+    found = simplify_graph(graph, fold, math, last=last, stable=stable)
     if not found.has_bodies:
         return _mark_clean(found, graph, key) if found == graph else found
 
@@ -50,8 +50,8 @@ def clean_up(
         return clean_up(body, math, last=last, stable=stable)
 
     for _ in range(_ROUNDS):
-        before, found = found, joined_checkpoints(joined(tidied(found, clean)))
-        found = simplified(found, fold, math, last=last, stable=stable)
+        before, found = found, merge_checkpoints(merge_loops(tidy_bodies(found, clean)))
+        found = simplify_graph(found, fold, math, last=last, stable=stable)
         if found == before:
             return _mark_clean(found, graph, key)
     return found

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.rebuild import copy, rebuild
-from primgraph.primitives.linear_algebra.products import CONTRACTS, transposed
+from primgraph.primitives.linear_algebra.products import CONTRACTS, transpose_source
 from primgraph.transforms.edits import dead_code
 
 
-def without_identity(graph: Graph, seed: int) -> Graph:
+def drop_identity_products(graph: Graph, seed: int) -> Graph:
     """Remove products with the input at `seed`, which holds all unit vectors in order.
 
     The zeros of the identity are structural, as in `strong_zeros`: infinite or NaN factors that
@@ -23,7 +23,7 @@ def without_identity(graph: Graph, seed: int) -> Graph:
     builder, moved = rebuild(graph)
     with builder:
         for eqn in graph.body:
-            if transposed(eqn.outputs[0], made.get) in unit:
+            if transpose_source(eqn.outputs[0], made.get) in unit:
                 unit.add(eqn.output)
             other = _other(eqn.inputs, unit) if eqn.op.fact(CONTRACTS) else None
             if other is not None and other.type == eqn.output.type:

@@ -11,7 +11,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
-from primgraph.primitives.constants import constant_op, filled
+from primgraph.primitives.constants import constant_op, filled_constant
 from primgraph.primitives.linear_algebra.products import CONTRACTS
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 
@@ -100,7 +100,7 @@ def _fold_uniform(eqn: Equation, inputs: list[Value], scalars: list[Any]) -> lis
         return None
     result = np.asarray(results[0], eqn.output.dtype)
     # A NaN of any sign and payload becomes the default NaN of parameters.
-    return [filled(result.item(), eqn.output.type)]
+    return [filled_constant(result.item(), eqn.output.type)]
 
 
 def _array(definition: Equation) -> np.ndarray[Any, Any]:

@@ -14,7 +14,7 @@ from primgraph.primitives.control import Flow, flow_of
 CANDIDATES = 8
 
 
-def joined_checkpoints(graph: Graph) -> Graph:
+def merge_checkpoints(graph: Graph) -> Graph:
     """Merge checkpoints with those of their forward-mode tangents.
 
     Checkpoints of reverse mode stay separate, as merging would keep values alive until they are

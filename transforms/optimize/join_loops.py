@@ -17,7 +17,7 @@ from primgraph.transforms.optimize.join_checkpoints import CANDIDATES
 from primgraph.transforms.optimize.loop_parts import Loop
 
 
-def joined(graph: Graph) -> Graph:
+def merge_loops(graph: Graph) -> Graph:
     """Merge a loop into another loop that computes all its carries.
 
     Differentiation creates such pairs: the primal loop, and one with tangents or residuals.
@@ -61,7 +61,7 @@ def _key(eqn: Equation) -> object:
     """Return the key that equations must share to be merged."""
     if flow_of(eqn) is Flow.CHOICE:
         return eqn.op.name, eqn.inputs[0], len(eqn.kwargs["branches"])
-    loop = Loop.of(eqn)
+    loop = Loop.from_equation(eqn)
     return eqn.op.name, loop.trips, bits(loop.rest)
 
 
@@ -72,7 +72,7 @@ def _as_one(body: Sequence[Equation], first: Equation, last: Equation) -> Joined
             return None
     if flow_of(first) is Flow.CHOICE:
         return _one_choice(first, last), {}
-    loop, twin = Loop.of(first), Loop.of(last)
+    loop, twin = Loop.from_equation(first), Loop.from_equation(last)
     return _add_stacks(twin, loop) or _add_stacks(loop, twin)
 
 
@@ -114,12 +114,12 @@ def _add_stacks(one: Loop, other: Loop) -> Joined | None:
                 if value not in found:
                     found[value] = _input_like(builder, like)
 
-    def given(loop: Loop, carried: Sequence[Value]) -> list[Value]:
+    def loop_operands(loop: Loop, carried: Sequence[Value]) -> list[Value]:
         return [*[known[v] for v in loop.consts], *carried, *[rows[v] for v in loop.xs]]
 
     mapped = [states[k] for k in places]
-    results = builder.inline(one.body, given(one, states))
-    more = _inline_body(builder, other.body, given(other, mapped))
+    results = builder.inline(one.body, loop_operands(one, states))
+    more = _inline_body(builder, other.body, loop_operands(other, mapped))
     if any(results[k] is not v for k, v in zip(places, more, strict=False)):
         return None
     carries, test = len(states), None
@@ -128,8 +128,8 @@ def _add_stacks(one: Loop, other: Loop) -> Joined | None:
         asking = Builder(one.test.name, source=NOWHERE)
         for value in (*fixed, *states):
             asking.share_input(value)
-        (end,) = asking.inline(one.test, given(one, states))
-        (twin,) = asking.inline(other.test, given(other, mapped))
+        (end,) = asking.inline(one.test, loop_operands(one, states))
+        (twin,) = asking.inline(other.test, loop_operands(other, mapped))
         if end is not twin:
             return None
         test = asking.graph([end])
@@ -184,7 +184,7 @@ def _among(first: Equation, eqn: Equation, inputs: Sequence[Value]) -> list[Valu
     ends = builder.inline(one, [made[v] for v in first.inputs])
     found = builder.inline(other, [made[v] for v in inputs])
     # Loops in the bodies may also differ by unused results.
-    both = joined(builder.graph([*ends, *found])).outputs
+    both = merge_loops(builder.graph([*ends, *found])).outputs
     places = dict(zip(both, first.outputs, strict=False))
     more = both[len(ends) :]
     return [places[v] for v in more] if places.keys() >= set(more) else None

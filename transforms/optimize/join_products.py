@@ -12,7 +12,12 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.index_maps import Index, IndexMap, RowMajor, axes_at
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.primitives.elementwise import SIGNS, add
-from primgraph.primitives.linear_algebra.products import CONTRACTS, matmul, swap_last, transposed
+from primgraph.primitives.linear_algebra.products import (
+    CONTRACTS,
+    matmul,
+    swap_last,
+    transpose_source,
+)
 from primgraph.primitives.shapes import concat, reshape, slice_
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 
@@ -177,7 +182,7 @@ def _sums(graph: Graph) -> dict[Equation, _Sum]:
     def origin(product: Equation) -> int:
         """Return the position of the left factor's origin, which orders the parts of an array."""
         x = product.inputs[0]
-        return place.get(transposed(x, made.get) or x, -1)
+        return place.get(transpose_source(x, made.get) or x, -1)
 
     for eqn in reversed(graph.body):
         if not _is_sum(eqn) or eqn in inside:
@@ -225,7 +230,7 @@ def _pays(eqn: Equation | None) -> bool:
 def _join_factors(builder: Builder, factors: Sequence[Sequence[Value]]) -> Value:
     """Return the sum of the products of these pairs as one product."""
     left, right = zip(*factors, strict=True)
-    swapped = [transposed(x, builder.definition) for x in left]
+    swapped = [transpose_source(x, builder.definition) for x in left]
     columns = [x for x in swapped if x is not None]
     below = concat(*right, axis=0)
     if len(columns) == len(left):

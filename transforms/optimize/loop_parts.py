@@ -9,7 +9,7 @@ from typing import Any, final
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import freeze_all
 from primgraph.ir.primitive import Op
-from primgraph.primitives.control import Regions, parted
+from primgraph.primitives.control import Regions, split_operands
 
 # Parameters that follow from the other parts.
 _LAYOUT = frozenset({"body", "carries", "consts", "test"})
@@ -39,11 +39,11 @@ class Loop:
     eqn: Equation
 
     @classmethod
-    def of(cls, eqn: Equation) -> Loop:
-        regions = Regions.of(eqn)
+    def from_equation(cls, eqn: Equation) -> Loop:
+        regions = Regions.from_equation(eqn)
         lead, carries = regions.lead, regions.carries
         stacked = carries + regions.counts
-        consts, init, xs = parted(eqn.inputs[lead:], regions.consts, carries)
+        consts, init, xs = split_operands(eqn.inputs[lead:], regions.consts, carries)
         return cls(
             eqn.op,
             eqn.inputs[:lead],
@@ -62,7 +62,7 @@ class Loop:
     @property
     def inputs(self) -> tuple[list[Value], list[Value], list[Value]]:
         """Return the body inputs: constants, carries and rows."""
-        return parted(self.body.inputs, len(self.consts), len(self.init))
+        return split_operands(self.body.inputs, len(self.consts), len(self.init))
 
     def equation(self) -> Equation:
         """Return the loop as an equation; the original one if nothing has changed."""
@@ -83,7 +83,7 @@ class Loop:
             return old
         return Equation(self.op, inputs, freeze_all(params.items()), outputs, old.source)
 
-    def taking(
+    def with_operands(
         self,
         consts: Sequence[tuple[Value, Value]],
         carries: Collection[int] | None = None,

@@ -12,7 +12,7 @@ from primgraph.transforms.dataflow.activity import live_values
 from primgraph.transforms.optimize.loop_parts import Loop
 
 
-def pruned(graph: Graph, *, deep: bool = False) -> Graph:
+def prune_bodies(graph: Graph, *, deep: bool = False) -> Graph:
     """Eliminate dead equations, and dead results, carries and operands of loops and branches.
 
     With `deep`, also in bodies, at every depth.
@@ -21,7 +21,7 @@ def pruned(graph: Graph, *, deep: bool = False) -> Graph:
 
 
 def live_equations(graph: Graph, deep: bool = False) -> list[Equation]:
-    """Return the equations that outputs depend on, without dead results; see `pruned`."""
+    """Return the equations that outputs depend on, without dead results; see `prune_bodies`."""
     kept: list[Equation] = []
     live = set(graph.outputs)
     for eqn in reversed(graph.body):
@@ -49,8 +49,8 @@ def _prune_equation(eqn: Equation, live: Collection[Value]) -> Equation:
     """Return the equation without results that are not `live` and their dependencies."""
     if eqn.op.fact(REGIONS) is None:
         return eqn
-    regions = Regions.of(eqn)
-    places = (regions.kept(i) for i, v in enumerate(eqn.outputs) if v in live)
+    regions = Regions.from_equation(eqn)
+    places = (regions.body_result(i) for i, v in enumerate(eqn.outputs) if v in live)
     ends = {k for k in places if k is not None}
     return (_prune_loop if regions.is_loop else _prune_branches)(eqn, regions, ends)
 
@@ -72,7 +72,7 @@ def _prune_branches(eqn: Equation, regions: Regions, ends: Collection[int]) -> E
 
 
 def _prune_loop(eqn: Equation, regions: Regions, ends: Collection[int]) -> Equation:
-    loop = Loop.of(eqn)
+    loop = Loop.from_equation(eqn)
     consts, states, xs = loop.inputs
     count = len(states)
     live, asked = set(ends), set[Value]()
@@ -87,4 +87,4 @@ def _prune_loop(eqn: Equation, regions: Regions, ends: Collection[int]) -> Equat
     used = {loop.body.inputs[i] for i in needed}
     fixed = [(v, c) for v, c in zip(loop.consts, consts, strict=True) if c in used or c in asked]
     rows = [(v, x) for v, x in zip(loop.xs, xs, strict=True) if x in used]
-    return loop.taking(fixed, kept, rows, stacks, part).equation()
+    return loop.with_operands(fixed, kept, rows, stacks, part).equation()

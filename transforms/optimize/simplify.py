@@ -31,7 +31,7 @@ from primgraph.transforms.rewrite.rule import (
     Table,
     check_level,
     level_of_derivatives,
-    selected,
+    select_rules,
 )
 from primgraph.transforms.rewrite.signs import SIGNS
 from primgraph.transforms.rewrite.sink_moves import LAST, OWN_SLOPES
@@ -67,7 +67,7 @@ def table_of(math: str, last: bool, stable: bool, late: int) -> Table:
 
     `late` counts the rules of `LAST`: lazily loaded primitives add theirs.
     """
-    return Table(selected(_merge_rule_tables(*_parts(last, stable)), math))
+    return Table(select_rules(_merge_rule_tables(*_parts(last, stable)), math))
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -82,10 +82,10 @@ def simplify(graph: Graph, math: str = "exact", extra: Family | None = None) -> 
     >>> len(pg.transforms.simplify(pg.transforms.lower(graph), "fast"))
     0
     """
-    return simplified(graph, lambda builder, eqn, inputs: None, math, extra=extra)
+    return simplify_graph(graph, lambda builder, eqn, inputs: None, math, extra=extra)
 
 
-def simplified(
+def simplify_graph(
     graph: Graph,
     fold: Fold,
     math: str = "exact",
@@ -108,7 +108,7 @@ def simplified(
         own, derived = (table_of(level, last, stable, late) for level in levels)
     else:
         whole = _merge_rule_tables(extra.rules, *_parts(last, stable))
-        own, derived = (Table(selected(whole, level)) for level in levels)
+        own, derived = (Table(select_rules(whole, level)) for level in levels)
     for _ in range(_SWEEPS):
         graph = dead_code(graph)
         result, unsettled = _sweep(graph, fold, (own, derived))

@@ -25,7 +25,7 @@ Clean: TypeAlias = Callable[[Graph], Graph]
 _ROUNDS = 20
 
 
-def tidied(graph: Graph, clean: Clean) -> Graph:
+def tidy_bodies(graph: Graph, clean: Clean) -> Graph:
     """Clean all bodies by `clean`, and remove unneeded results, carries and operands.
 
     Loop-invariant equations are hoisted before the loop. A branch with a constant index is inlined.
@@ -124,7 +124,7 @@ class _Sweep:
         self.moved.update(zip(outputs, [known[v] for v in graph.outputs], strict=True))
 
     def _loop(self, eqn: Equation) -> None:
-        loop = Loop.of(eqn)
+        loop = Loop.from_equation(eqn)
         if dict(loop.rest).get("length") == 0 and not loop.stacked:
             self.moved.update(zip(loop.carried, loop.init, strict=True))
             return
@@ -162,7 +162,7 @@ class _Sweep:
         self.moved.update((loop.carried[k], loop.init[k]) for k in same)
         fixed = list(zip(loop.consts, consts, strict=True))
         fixed += [(loop.init[k], states[k]) for k in same]
-        return loop.taking(fixed, [k for k in range(len(states)) if k not in same])
+        return loop.with_operands(fixed, [k for k in range(len(states)) if k not in same])
 
     def _deduplicate_inputs(self, loop: Loop) -> Loop:
         """Pass each value once, and move constants into the body."""
@@ -170,7 +170,7 @@ class _Sweep:
         made: list[Equation] = []
         twins: dict[Value, Value] = {}
 
-        def sorted_out(pairs: Iterable[tuple[Value, Value]]) -> list[tuple[Value, Value]]:
+        def deduplicate(pairs: Iterable[tuple[Value, Value]]) -> list[tuple[Value, Value]]:
             seen: dict[Value, Value] = {}
             for value, inner in pairs:
                 number = self._number(value)
@@ -182,8 +182,8 @@ class _Sweep:
                     seen[value] = inner
             return list(seen.items())
 
-        fixed = sorted_out(zip(loop.consts, consts, strict=True))
-        rows = sorted_out(zip(loop.xs, xs, strict=True))
+        fixed = deduplicate(zip(loop.consts, consts, strict=True))
+        rows = deduplicate(zip(loop.xs, xs, strict=True))
         if len(fixed) == len(loop.consts) and len(rows) == len(loop.xs):
             return loop
         if loop.test is not None:
@@ -191,7 +191,7 @@ class _Sweep:
         body = [*made, *_replace_operands(loop.body.body, twins)]
         outputs = [twins.get(v, v) for v in loop.body.outputs]
         graph = Graph(loop.body.inputs, body, outputs, loop.body.name)
-        return replace(loop, body=graph).taking(fixed, None, rows)
+        return replace(loop, body=graph).with_operands(fixed, None, rows)
 
     def _deduplicate_stacks(self, loop: Loop) -> Loop:
         """Stack each value once."""
@@ -204,7 +204,7 @@ class _Sweep:
         if len(first) == len(rows):
             return loop
         fixed = zip(loop.consts, loop.inputs[0], strict=True)
-        return loop.taking(list(fixed), stacks=set(first.values()))
+        return loop.with_operands(list(fixed), stacks=set(first.values()))
 
     def _moved_out(self, loop: Loop) -> Loop:
         """Hoist loop-invariant equations."""
@@ -222,7 +222,7 @@ class _Sweep:
         made = [Value(v.type) for v in ends]
         self._inline(part, loop.consts, made)
         fixed += [(self.moved[v], inner) for v, inner in zip(made, ends, strict=True)]
-        return loop.taking(fixed, body=[e for e in loop.body.body if e in inside])
+        return loop.with_operands(fixed, body=[e for e in loop.body.body if e in inside])
 
 
 def _merge_equal_carries(loop: Loop) -> tuple[Loop, Sequence[int]]:
@@ -265,7 +265,7 @@ def _with_one_of_each(loop: Loop, twins: dict[Value, Value], places: Sequence[in
     graph = Graph(loop.body.inputs, body, outputs, loop.body.name)
     fixed = list(zip(loop.consts, consts, strict=True))
     kept = [k for k, place in enumerate(places) if k == place]
-    return replace(loop, body=graph).taking(fixed, kept)
+    return replace(loop, body=graph).with_operands(fixed, kept)
 
 
 def _may_leave(eqn: Equation, varying: Collection[Value]) -> bool:

@@ -26,7 +26,7 @@ from primgraph.primitives.shapes import (
     slice_assign,
 )
 from primgraph.transforms.rewrite.rule import Family, Seen, is_zero
-from primgraph.transforms.rewrite.views import reshaped
+from primgraph.transforms.rewrite.views import reshape_to
 
 PLACES = Family(any_dtype=True)
 _rule = PLACES.rule
@@ -38,32 +38,32 @@ _LONGEST = 16
 _MOST = 64
 
 
-class _Placed(NamedTuple):
+class _PlacedPart(NamedTuple):
     """A part of an array, and its start along each axis."""
 
     part: Value
     starts: tuple[int, ...]
 
-    def along(self, shape: Shape) -> list[int]:
+    def partial_axes(self, shape: Shape) -> list[int]:
         """Return the axes along which the part does not cover the whole."""
         return [a for a, n in enumerate(self.part.shape) if n != shape[a]]
 
 
-def _embedded_part(seen: Seen, value: Value) -> _Placed | None:
+def _embedded_part(seen: Seen, value: Value) -> _PlacedPart | None:
     """Return the part that `value` embeds in zeros, or None."""
     eqn = seen.made_by(pad, value)
     if eqn is not None:
-        return _Placed(eqn.inputs[0], eqn.kwargs["low"])
+        return _PlacedPart(eqn.inputs[0], eqn.kwargs["low"])
     eqn = seen.made_by(slice_assign, value)
     if eqn is None or not is_zero(seen.scalar(eqn.inputs[0]), 1.0):
         return None
     return _written_part(eqn.inputs[1], eqn.kwargs)
 
 
-def _written_part(part: Value, params: dict[str, Any]) -> _Placed | None:
+def _written_part(part: Value, params: dict[str, Any]) -> _PlacedPart | None:
     """Return the part that a `slice_assign` writes, if it is contiguous."""
     single = all(s == 1 or n == 1 for s, n in zip(params["steps"], part.shape, strict=True))
-    return _Placed(part, params["starts"]) if single and part.type.size else None
+    return _PlacedPart(part, params["starts"]) if single and part.type.size else None
 
 
 @_rule(add, of=(pad, slice_assign))
@@ -124,7 +124,7 @@ def sum_of_overlapping(seen: Seen, inputs: list[Value]) -> Value | None:
     return pad(total, low=first.starts, high=tuple(n - a - m for a, m, n in behind))
 
 
-def _columns(placed: _Placed, axis: int, start: int, stop: int) -> Value:
+def _columns(placed: _PlacedPart, axis: int, start: int, stop: int) -> Value:
     """Return the elements of a part at positions `start` to `stop` (exclusive) of the whole."""
     starts, sizes = [0] * placed.part.type.ndim, list(placed.part.shape)
     starts[axis], sizes[axis] = start - placed.starts[axis], stop - start
@@ -139,9 +139,13 @@ def _everything_assigned(seen: Seen, inputs: list[Value], params: dict[str, Any]
     below, last = inputs[0], _written_part(inputs[1], params)
     axis = None
     for _ in range(_LONGEST):
-        if last is None or len(last.along(shape)) != 1 or axis not in (None, *last.along(shape)):
+        if (
+            last is None
+            or len(last.partial_axes(shape)) != 1
+            or axis not in (None, *last.partial_axes(shape))
+        ):
             return None
-        axis = last.along(shape)[0]
+        axis = last.partial_axes(shape)[0]
         if last.starts[axis] in parts:
             return None
         parts[last.starts[axis]] = last.part
@@ -206,7 +210,7 @@ def _gather_of_pairs(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
 def _join_axes(x: Value, axis: int, count: int) -> Value:
     """Return `x` with `count` axes from `axis` on joined into one."""
     extent = int(np.prod(x.shape[axis : axis + count]))
-    return reshaped(x, (*x.shape[:axis], extent, *x.shape[axis + count :]))
+    return reshape_to(x, (*x.shape[:axis], extent, *x.shape[axis + count :]))
 
 
 @_rule(slice_)

@@ -13,11 +13,11 @@ from primgraph.base.debug_mode import debugging
 from primgraph.ir.facts.matrices import DEFINITE, DIAGONAL, Structure
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.elementwise import abs_, add, log, neg, sign
 from primgraph.primitives.linear_algebra.assumptions import assumed
 from primgraph.primitives.linear_algebra.cholesky import cholesky, cholesky_slope
-from primgraph.primitives.linear_algebra.products import matmul, swap_last, transposed
+from primgraph.primitives.linear_algebra.products import matmul, swap_last, transpose_source
 from primgraph.primitives.linear_algebra.systems import det, inv, slogdet, solve, triangular_solve
 from primgraph.primitives.logic import lower_part_of, upper_part_of
 from primgraph.primitives.reductions import reduce_prod, reduce_sum
@@ -67,7 +67,9 @@ def inverses_in_products(graph: Graph) -> set[Value]:
     turned = {
         e.output: e.inputs[0]
         for e in graph.body
-        if e.op is permute and e.inputs[0] in inverses and transposed(e.output, {e.output: e}.get)
+        if e.op is permute
+        and e.inputs[0] in inverses
+        and transpose_source(e.output, {e.output: e}.get)
     }
     for eqn in graph.body:
         if eqn.op is not matmul and eqn.output not in turned:
@@ -77,7 +79,7 @@ def inverses_in_products(graph: Graph) -> set[Value]:
 
 def _upright(to: Matrices, value: Value) -> Value:
     """Return a symmetric matrix for its transpose."""
-    inner = transposed(value, to.definition)
+    inner = transpose_source(value, to.definition)
     return inner if inner is not None and Structure.SYMMETRIC in to.fact(inner) else value
 
 
@@ -121,7 +123,7 @@ def _diagonal(a: Value) -> Value:
 def _embed_diagonal(x: Value) -> Value:
     """Return matrices with the vectors on their diagonals, and zeros elsewhere."""
     *lead, n = x.shape
-    flat = filled(0, x.type.with_shape((*lead, n * n)))
+    flat = filled_constant(0, x.type.with_shape((*lead, n * n)))
     steps = (*(1,) * len(lead), n + 1)
     placed = slice_assign(flat, x, starts=(0,) * (len(lead) + 1), steps=steps)
     return reshape(placed, shape=(*lead, n, n))
@@ -160,7 +162,7 @@ def _solution(to: Matrices, a: Value, b: Value) -> Value | None:
 def _divide_rows(b: Value, diagonal: Value, last: int) -> Value:
     from_each = reshape(diagonal, shape=(*diagonal.shape, 1))
     columns = b.shape[-1]
-    ones = filled(1, b.type.with_shape((*b.shape[:-2], 1, columns)))
+    ones = filled_constant(1, b.type.with_shape((*b.shape[:-2], 1, columns)))
     return b / matmul(from_each, ones)
 
 
@@ -193,7 +195,7 @@ def _inverse(to: Matrices, eqn: Equation, inputs: list[Value]) -> Sequence[Value
     if factor is None or type(a.shape[-1]) is not int:
         return None
     diagonal = _diagonal(factor)
-    return [cholesky_slope(factor, _embed_diagonal(filled(2, diagonal.type) / diagonal))]
+    return [cholesky_slope(factor, _embed_diagonal(filled_constant(2, diagonal.type) / diagonal))]
 
 
 def _slogdet(to: Matrices, eqn: Equation, inputs: list[Value]) -> Sequence[Value] | None:
@@ -207,7 +209,7 @@ def _slogdet(to: Matrices, eqn: Equation, inputs: list[Value]) -> Sequence[Value
     factor = _factor(to, a)
     if factor is None:
         return None
-    return [filled(1, eqn.outputs[0].type), _logs(_diagonal(factor)) * 2.0]
+    return [filled_constant(1, eqn.outputs[0].type), _logs(_diagonal(factor)) * 2.0]
 
 
 def _det(to: Matrices, eqn: Equation, inputs: list[Value]) -> Sequence[Value] | None:
@@ -255,7 +257,7 @@ def _matrix_of_inverse(to: Matrices, old: Value) -> Value | None:
         return made.inputs[0] if _is_free(to, made.output) else None
     if made.op is not permute:
         return None
-    inner = transposed(made.output, to.definition)
+    inner = transpose_source(made.output, to.definition)
     below = None if inner is None else to.definition(inner)
     if below is None or below.op is not inv or not _is_free(to, below.output):
         return None

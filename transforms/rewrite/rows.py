@@ -22,7 +22,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.params import Params
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import DType
-from primgraph.primitives.constants import filled, full
+from primgraph.primitives.constants import filled_constant, full
 from primgraph.transforms.rewrite.rule import Family, Rule, Seen, SimplifyRule, is_zero
 from primgraph.transforms.rewrite.terms import (
     Applied,
@@ -290,7 +290,7 @@ def _build_evaluator(op: Primitive[Any], operands: list[_Known]) -> _Known:
 def _array(number: _Known, like: int | None) -> _Step:
     def step(seen: Seen, known: list[Any]) -> bool:
         type = seen.type if like is None else known[like].type
-        known.append(filled(number(known, type.dtype), type))
+        known.append(filled_constant(number(known, type.dtype), type))
         return True
 
     return step

@@ -112,7 +112,7 @@ def check_level(math: str) -> None:
         )
 
 
-def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[Rule]]:
+def select_rules(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[Rule]]:
     """Return the rules of `table` that hold at level `math`, the strictest first."""
     check_level(math)
     allowed = LEVELS[: LEVELS.index(math) + 1]
@@ -144,7 +144,7 @@ class Readers:
         """Record that `new` is read where `old` was."""
         self._replaced.append((old, new))
 
-    def of(self, value: Value) -> int:
+    def count_readers(self, value: Value) -> int:
         if self._count is None:
             read = chain.from_iterable(e.inputs for e in self._graph.body)
             self._count = Counter(chain(self._graph.outputs, read))
@@ -309,7 +309,7 @@ class Seen:
 
     def single(self, value: Value) -> bool:
         """Return whether only the current equation reads `value`, as far as is known."""
-        if self.readers.of(value) <= 1:
+        if self.readers.count_readers(value) <= 1:
             return True
         self.declined = True
         return False

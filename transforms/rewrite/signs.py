@@ -58,7 +58,7 @@ class _Factor:
     rest: Value
     way: tuple[tuple[Equation, int], ...] = ()
 
-    def left(self) -> Value:
+    def rebuild_rest(self) -> Value:
         """Rebuild the value without the factor."""
         value = self.rest
         for eqn, place in reversed(self.way):
@@ -100,7 +100,7 @@ def _own_factor(seen: Seen, eqn: Equation, fits: _Fits) -> _Factor | None:
 def _drop_sign(seen: Seen, value: Value) -> Value | None:
     """Return `-value` if that saves an operation, else None."""
     found = _factor(seen, value, _ODD, lambda scalar: scalar == -1.0)
-    return None if found is None else found.left()
+    return None if found is None else found.rebuild_rest()
 
 
 def _any(scalar: float) -> bool:
@@ -156,7 +156,7 @@ def _two_signs(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value
     if found is None:
         return None
     rest = found.rest if found.c == -1.0 else found.rest * -found.c
-    return _Factor(1.0, rest, found.way).left()
+    return _Factor(1.0, rest, found.way).rebuild_rest()
 
 
 @_rule(reduce_sum)
@@ -175,7 +175,7 @@ def _power_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Va
     found = _factor(seen, inputs[0], _SCALED, _grows)
     if found is None:
         return None
-    total: Value = reduce_sum(found.left(), **params)
+    total: Value = reduce_sum(found.rebuild_rest(), **params)
     return total * found.c
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from primgraph.ir.facts.choices import FALSE_AT_NAN
 from primgraph.ir.graph import Equation, Value
-from primgraph.ir.primitive import Primitive, loaded
+from primgraph.ir.primitive import Primitive, loaded_ops
 from primgraph.primitives import logic
-from primgraph.primitives.constants import filled, full
+from primgraph.primitives.constants import filled_constant, full
 from primgraph.primitives.elementwise import add, as_another, steady, stop_gradient
 from primgraph.primitives.linear_algebra.cholesky import as_cholesky_of, as_symmetric
 from primgraph.primitives.linear_algebra.spectral_derivatives import (
@@ -30,7 +30,7 @@ from primgraph.transforms.rewrite.rows import rows
 from primgraph.transforms.rewrite.rule import Family, Seen
 from primgraph.transforms.rewrite.slices import assign_joined, slice_across
 from primgraph.transforms.rewrite.terms import words, x, y
-from primgraph.transforms.rewrite.views import permuted, repeated, reshaped
+from primgraph.transforms.rewrite.views import permute_axes, repeat_axes, reshape_to
 
 LAST = Family(any_dtype=True)
 # Rules that replace values with a custom derivative by the plain computation.
@@ -89,13 +89,13 @@ def _declare_move_rule(op: Primitive[Value]) -> None:
             # Reshapes are free; choose the most frequent operand shape, so that most operands keep
             # theirs.
             lead = Counter(e.inputs[0].shape for e in moves).most_common(1)[0][0]
-            parts = [reshaped(_small(e, lead), lead) for e in made if e is not None]
-            return reshaped(op(*parts, **params), shape)
+            parts = [reshape_to(_small(e, lead), lead) for e in made if e is not None]
+            return reshape_to(op(*parts, **params), shape)
         if any(e.inputs[0].shape != lead for e in moves):
             return None
         small = [_small(eqn, lead) for eqn in made if eqn is not None]
         result = op(*small, **params)
-        return repeated(result, shape, first.kwargs["new_axes"])
+        return repeat_axes(result, shape, first.kwargs["new_axes"])
 
 
 def _declare_permute_rule(op: Primitive[Value]) -> None:
@@ -111,13 +111,13 @@ def _declare_permute_rule(op: Primitive[Value]) -> None:
         made = [seen.made_by(permute, v) for v in inputs]
         if rank < 3 or not any(e is not None and e.kwargs["axes"] == axes for e in made):
             return None
-        operands = [permuted(v, [*range(1, rank), 0]) for v in inputs]
-        return permuted(op(*operands, **params), axes)
+        operands = [permute_axes(v, [*range(1, rank), 0]) for v in inputs]
+        return permute_axes(op(*operands, **params), axes)
 
 
 def _small(eqn: Equation, shape: tuple[int, ...]) -> Value:
     if eqn.op is full:
-        return filled(eqn.kwargs["value"], eqn.output.type.with_shape(shape))
+        return filled_constant(eqn.kwargs["value"], eqn.output.type.with_shape(shape))
     return eqn.inputs[0]
 
 
@@ -145,7 +145,7 @@ def _short_slice_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any])
     if not seen.single(inputs[0]):
         return None
     other, number = found
-    return add(slice_(other, **params), filled(number, seen.type))
+    return add(slice_(other, **params), filled_constant(number, seen.type))
 
 
 @_rule(add, level="fast")
@@ -157,7 +157,7 @@ def _numbers_around_slice(seen: Seen, inputs: list[Value], params: dict[str, Any
         if found is None or cut is None or second is None:
             continue
         inner, first = found
-        total = filled(seen.type.dtype.type(first + second).item(), seen.type)
+        total = filled_constant(seen.type.dtype.type(first + second).item(), seen.type)
         return add(slice_(inner, **cut.kwargs), total)
     return None
 
@@ -221,7 +221,7 @@ for _choices in (
     exact(_choices, select(greater(_positive_part, 0.0), y, _positive_part))
 
 
-for _op in loaded().values():
+for _op in loaded_ops().values():
     if isinstance(_op, Primitive) and _op.elementwise:
         _declare_move_rule(_op)
         _declare_permute_rule(_op)

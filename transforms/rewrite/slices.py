@@ -10,7 +10,7 @@ import numpy as np
 
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.types import BOOL, TensorType
-from primgraph.primitives.constants import filled, iota
+from primgraph.primitives.constants import filled_constant, iota
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.logic import logical_or
@@ -26,7 +26,7 @@ from primgraph.primitives.shapes import (
     split,
 )
 from primgraph.transforms.rewrite.rule import Family, Seen, is_zero
-from primgraph.transforms.rewrite.views import permuted, repeated, reshaped, turned
+from primgraph.transforms.rewrite.views import permute_axes, repeat_axes, reshape_to, reverse_axes
 
 PARTS = Family(any_dtype=True)
 _rule = PARTS.rule
@@ -44,7 +44,7 @@ class _Range(NamedTuple):
     size: int
     step: int
 
-    def of(self, outer: _Range) -> _Range:
+    def compose_with(self, outer: _Range) -> _Range:
         """Compose with the slice `outer`: return the positions in the array that `outer` slices."""
         return _Range(outer.start + self.start * outer.step, self.size, self.step * outer.step)
 
@@ -53,7 +53,7 @@ class _Range(NamedTuple):
         last = self.start + (self.size - 1) * self.step
         return min(self.start, last), max(self.start, last)
 
-    def within(self, low: int, high: int) -> bool:
+    def is_within(self, low: int, high: int) -> bool:
         """Return whether all positions are in `range(low, high)`."""
         first, last = self.ends()
         return self.size == 0 or (low <= first and last < high)
@@ -98,14 +98,14 @@ def _slice_of_slice(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> 
     ranges, inner = _ranges(params), seen.made_by(slice_, inputs[0])
     if inner is not None:
         outer = _ranges(inner.kwargs)
-        both = [r.of(o) for r, o in zip(ranges, outer, strict=True)]
+        both = [r.compose_with(o) for r, o in zip(ranges, outer, strict=True)]
         return _slice_ranges(inner.inputs[0], both)
     inner = seen.made_by(reverse, inputs[0])
     if inner is None:
         return None
     axes, shape = inner.kwargs["axes"], inputs[0].shape
     turned_back = [
-        r.of(_Range(n - 1, n, -1)) if i in axes else r
+        r.compose_with(_Range(n - 1, n, -1)) if i in axes else r
         for i, (r, n) in enumerate(zip(ranges, shape, strict=True))
     ]
     return _slice_ranges(inner.inputs[0], turned_back)
@@ -119,7 +119,7 @@ def _slice_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
         return None
     axes, ranges = inner.kwargs["axes"], _ranges(params)
     within = sorted(zip(axes, ranges, strict=True))
-    return permuted(_slice_ranges(inner.inputs[0], [r for _, r in within]), axes)
+    return permute_axes(_slice_ranges(inner.inputs[0], [r for _, r in within]), axes)
 
 
 @_rule(slice_)
@@ -132,8 +132,8 @@ def _slice_of_pad(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Va
     moved = [_Range(r.start - a, r.size, r.step) for r, a in zip(_ranges(params), low, strict=True)]
     extents = list(zip(moved, x.shape, strict=True))
     if any(r.outside(0, n) for r, n in extents):
-        return filled(0, seen.type)
-    return _slice_ranges(x, moved) if all(r.within(0, n) for r, n in extents) else None
+        return filled_constant(0, seen.type)
+    return _slice_ranges(x, moved) if all(r.is_within(0, n) for r, n in extents) else None
 
 
 @_rule(slice_)
@@ -148,7 +148,7 @@ def _slice_of_concat(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
         return None
     starts = accumulate((x.shape[axis] for x in inner.inputs), initial=0)
     for start, x in zip(starts, inner.inputs, strict=False):
-        if along.within(start, start + x.shape[axis]):
+        if along.is_within(start, start + x.shape[axis]):
             ranges[axis] = _Range(along.start - start, along.size, along.step)
             return _slice_ranges(x, ranges)
     return None
@@ -162,7 +162,7 @@ def _slice_of_broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any])
         return None
     new, ranges = inner.kwargs["new_axes"], _ranges(params)
     kept = [r for i, r in enumerate(ranges) if i not in new]
-    return repeated(_slice_ranges(inner.inputs[0], kept), params["sizes"], new)
+    return repeat_axes(_slice_ranges(inner.inputs[0], kept), params["sizes"], new)
 
 
 def _assigned_ranges(eqn: Equation) -> list[_Range]:
@@ -192,7 +192,7 @@ def _slice_assign(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Va
     if y.type.size == 0:
         return x
     if y.shape == x.shape:
-        return turned(y, [i for i, s in enumerate(params["steps"]) if s < 0])
+        return reverse_axes(y, [i for i, s in enumerate(params["steps"]) if s < 0])
     inner = seen.made_by(slice_assign, x)
     if inner is None or inner.inputs[1].shape != y.shape or inner.kwargs != params:
         return None
@@ -267,7 +267,7 @@ def _concat_of_reshaped(seen: Seen, inputs: list[Value], params: dict[str, Any])
     if len(bases) > 1 or None in bases:
         return None
     joined = _concat_parts(parts, 0)
-    return reshaped(joined, seen.type.shape) if seen.made_by(concat, joined) is None else None
+    return reshape_to(joined, seen.type.shape) if seen.made_by(concat, joined) is None else None
 
 
 @_rule(concat)
@@ -379,7 +379,7 @@ def _gather(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | 
     along = _progression(seen, inputs[1], x.shape[axis]) if len(inputs) == 2 else None
     if along is None:
         return None
-    return reshaped(_slice_ranges(x, _window(x.type, axis, along)), seen.type.shape)
+    return reshape_to(_slice_ranges(x, _window(x.type, axis, along)), seen.type.shape)
 
 
 @_rule(scatter_add)
@@ -393,7 +393,7 @@ def _scatter_add(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Val
     part = _slice_ranges(x, ranges)
     # A sum of booleans is their disjunction.
     adding = logical_or if x.dtype == BOOL else add
-    total = adding(part, reshaped(y, part.shape))
+    total = adding(part, reshape_to(y, part.shape))
     return slice_assign(
         x, total, starts=tuple(r.start for r in ranges), steps=tuple(r.step for r in ranges)
     )

@@ -10,20 +10,20 @@ import numpy as np
 
 from primgraph.ir.graph import Value
 from primgraph.ir.types import FLOAT16, DType
-from primgraph.primitives.constants import filled, iota
+from primgraph.primitives.constants import filled_constant, iota
 from primgraph.primitives.elementwise import cast, mul, neg
 from primgraph.primitives.linear_algebra.products import matmul, swap_last
 from primgraph.primitives.logic import equal
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
 from primgraph.primitives.shapes import broadcast, permute, reshape
 from primgraph.transforms.rewrite.rule import Family, Seen, is_power_of_two
-from primgraph.transforms.rewrite.views import permuted, repeated, reshaped
+from primgraph.transforms.rewrite.views import permute_axes, repeat_axes, reshape_to
 
 SUMS = Family()
 _rule = SUMS.rule
 
 
-def summed(x: Value, axes: Sequence[int]) -> Value:
+def sum_over(x: Value, axes: Sequence[int]) -> Value:
     """Return the sum over `axes`, or `x` if there are none."""
     if not axes:
         return x
@@ -40,7 +40,7 @@ def _reduction_of_one_element(
     """Drop the maximum, minimum or product of a single element."""
     (x,) = inputs
     alone = all(x.shape[a] == 1 for a in params["axes"])
-    return reshaped(x, seen.type.shape) if alone else None
+    return reshape_to(x, seen.type.shape) if alone else None
 
 
 @_rule(reduce_sum)
@@ -48,7 +48,7 @@ def _sum_of_one_element(seen: Seen, inputs: list[Value], params: dict[str, Any])
     """Drop the sum of a single integer."""
     (x,) = inputs
     alone = all(x.shape[a] == 1 for a in params["axes"])
-    return reshaped(x, seen.type.shape) if alone and not x.type.is_float else None
+    return reshape_to(x, seen.type.shape) if alone and not x.type.is_float else None
 
 
 @_rule(reduce_sum, level="signs")
@@ -56,7 +56,7 @@ def _sum_of_one_float(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
     """Drop the sum of a single float; NumPy's sum of -0 is 0."""
     (x,) = inputs
     alone = all(x.shape[a] == 1 for a in params["axes"])
-    return reshaped(x, seen.type.shape) if alone else None
+    return reshape_to(x, seen.type.shape) if alone else None
 
 
 @_rule(reduce_max, reduce_min)
@@ -73,7 +73,7 @@ def _extremum_of_equals(seen: Seen, inputs: list[Value], params: dict[str, Any])
 def _drop_axes(x: Value, new: Sequence[int], axes: Sequence[int], shape: tuple[int, ...]) -> Value:
     """Return the broadcast of `x` along `new` axes without those in `axes`."""
     left = [a - sum(b < a for b in axes) for a in new if a not in axes]
-    return repeated(x, shape, left)
+    return repeat_axes(x, shape, left)
 
 
 def _sum_of_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
@@ -126,7 +126,7 @@ def _sum_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Valu
         return None
     x, done = inner.inputs[0], inner.kwargs["axes"]
     left = [a for a in range(x.type.ndim) if a not in done]
-    return summed(x, [*done, *(left[a] for a in params["axes"])])
+    return sum_over(x, [*done, *(left[a] for a in params["axes"])])
 
 
 @_rule(reduce_sum)
@@ -145,7 +145,7 @@ def _sum_of_float_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
 def _sum_of_negated(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Move a negation out of a sum; exact up to the sign of zero."""
     negated = seen.inside(neg, inputs[0])
-    return None if negated is None else -summed(negated, params["axes"])
+    return None if negated is None else -sum_over(negated, params["axes"])
 
 
 def _sum_of_scaled(
@@ -155,7 +155,7 @@ def _sum_of_scaled(
     for c, x in () if product is None else (product.inputs, product.inputs[::-1]):
         scalar = seen.scalar(c)
         if scalar is not None and fits(scalar) and seen.single(inputs[0]):
-            return summed(x, params["axes"]) * scalar
+            return sum_over(x, params["axes"]) * scalar
     return None
 
 
@@ -191,12 +191,12 @@ def _sum_of_products(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
         return None
     shape = inputs[0].shape
     n, m, k = (math.prod(shape[a] for a in group) for group in (rows, columns, inner))
-    left = reshaped(permuted(x, [own_x.index(a) for a in (*rows, *inner)]), (n, k))
-    right = reshaped(permuted(y, [own_y.index(a) for a in (*inner, *columns)]), (k, m))
+    left = reshape_to(permute_axes(x, [own_x.index(a) for a in (*rows, *inner)]), (n, k))
+    right = reshape_to(permute_axes(y, [own_y.index(a) for a in (*inner, *columns)]), (k, m))
     total = matmul(left, right)
-    spread = reshaped(total, tuple(shape[a] for a in (*rows, *columns)))
+    spread = reshape_to(total, tuple(shape[a] for a in (*rows, *columns)))
     order = [*rows, *columns]
-    return permuted(spread, [order.index(a) for a in sorted(order)])
+    return permute_axes(spread, [order.index(a) for a in sorted(order)])
 
 
 def _small(seen: Seen, value: Value) -> tuple[Value, list[int]]:
@@ -225,7 +225,7 @@ def _operand_of_transpose(seen: Seen, value: Value) -> Value | None:
 def _product_with_zeros(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Turn a product with a zero matrix into zeros, for finite numbers."""
     found = any(seen.scalar(v) == 0 for v in inputs)
-    return filled(0, seen.type) if found else None
+    return filled_constant(0, seen.type) if found else None
 
 
 @_rule(matmul)
@@ -301,4 +301,4 @@ def _transposed_matrix(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
     if math.prod(shape[:count]) != matrix.shape[0]:
         return None
     turned = _other_way_round(seen, matrix)
-    return None if turned is None else reshaped(turned, seen.type.shape)
+    return None if turned is None else reshape_to(turned, seen.type.shape)

@@ -166,10 +166,10 @@ class Condition:
 def condition(holds: Callable[..., bool]) -> Callable[..., Condition]:
     """Decorate `holds(seen, *things)` so that rows can use it as a condition on terms."""
 
-    def of(*terms: Term) -> Condition:
+    def make_condition(*terms: Term) -> Condition:
         return Condition(holds.__name__, holds, terms)
 
-    return of
+    return make_condition
 
 
 @final

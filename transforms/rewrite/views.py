@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from primgraph.ir.graph import Value
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.elementwise import as_function_of
 from primgraph.primitives.shapes import broadcast, pad, permute, reshape, reverse, slice_
 from primgraph.transforms.rewrite.rule import Family, Seen, is_zero
@@ -23,7 +23,7 @@ _rule = VIEWS.rule
 def _move_uniform(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Turn a moved uniform array into a uniform array."""
     scalar = seen.uniform(inputs[0])
-    return None if scalar is None else filled(scalar, seen.type)
+    return None if scalar is None else filled_constant(scalar, seen.type)
 
 
 @_rule(as_function_of)
@@ -36,10 +36,10 @@ def _as_function_of(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> 
 def _pad_of_zeros(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Fold zero padding of zeros."""
     scalar = seen.scalar(inputs[0])
-    return filled(0, seen.type) if is_zero(scalar, 1.0) else None
+    return filled_constant(0, seen.type) if is_zero(scalar, 1.0) else None
 
 
-def reshaped(x: Value, shape: tuple[int, ...]) -> Value:
+def reshape_to(x: Value, shape: tuple[int, ...]) -> Value:
     return reshape(x, shape=shape)
 
 
@@ -50,7 +50,7 @@ def _reshape(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value |
     if x.shape == shape:
         return x
     inner = seen.inside(reshape, x)
-    return None if inner is None else reshaped(inner, shape)
+    return None if inner is None else reshape_to(inner, shape)
 
 
 @_rule(reshape)
@@ -60,12 +60,12 @@ def _reshape_of_move(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
     eqn = seen.made_by(broadcast, x)
     if eqn is not None:
         small = eqn.inputs[0]
-        return reshaped(small, shape) if small.type.size == x.type.size else None
+        return reshape_to(small, shape) if small.type.size == x.type.size else None
     eqn = seen.made_by(permute, x)
     if eqn is None:
         return None
     moved = [a for a in eqn.kwargs["axes"] if eqn.inputs[0].shape[a] != 1]
-    return reshaped(eqn.inputs[0], shape) if moved == sorted(moved) else None
+    return reshape_to(eqn.inputs[0], shape) if moved == sorted(moved) else None
 
 
 @_rule(reshape, of=(broadcast,))
@@ -79,7 +79,7 @@ def _reshape_of_repeated(seen: Seen, inputs: list[Value], params: dict[str, Any]
     long = iter([a for a, n in enumerate(x.shape) if n != 1])
     repeating = [a for a, n in enumerate(shape) if n == 1 or next(long) in new]
     kept = tuple(n for a, n in enumerate(shape) if a not in repeating)
-    return repeated(reshaped(small, kept), shape, repeating)
+    return repeat_axes(reshape_to(small, kept), shape, repeating)
 
 
 @_rule(reshape)
@@ -102,8 +102,8 @@ def _reshape_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any])
     if any(b != a + 1 for part in parts for a, b in pairwise(part)):
         return None
     order = sorted(range(len(parts)), key=lambda k: parts[k][:1] or [0])
-    joined = reshaped(x, tuple(shape[k] for k in order))
-    return permuted(joined, [order.index(k) for k in range(len(shape))])
+    joined = reshape_to(x, tuple(shape[k] for k in order))
+    return permute_axes(joined, [order.index(k) for k in range(len(shape))])
 
 
 def _joined_axes(source: Sequence[int], shape: Sequence[int]) -> list[list[int]] | None:
@@ -133,10 +133,10 @@ def _permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value |
     inner = seen.made_by(permute, x)
     if inner is None:
         return None
-    return permuted(inner.inputs[0], [inner.kwargs["axes"][a] for a in axes])
+    return permute_axes(inner.inputs[0], [inner.kwargs["axes"][a] for a in axes])
 
 
-def permuted(x: Value, axes: Sequence[int]) -> Value:
+def permute_axes(x: Value, axes: Sequence[int]) -> Value:
     return permute(x, axes=tuple(axes))
 
 
@@ -149,14 +149,14 @@ def _permute_of_broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any
     axes, new = params["axes"], inner.kwargs["new_axes"]
     old = [a for a in range(len(axes)) if a not in new]
     order = [old.index(a) for a in axes if a not in new]
-    return repeated(
-        permuted(inner.inputs[0], order),
+    return repeat_axes(
+        permute_axes(inner.inputs[0], order),
         seen.type.shape,
         [i for i, a in enumerate(axes) if a in new],
     )
 
 
-def repeated(x: Value, shape: tuple[int, ...], new_axes: Sequence[int]) -> Value:
+def repeat_axes(x: Value, shape: tuple[int, ...], new_axes: Sequence[int]) -> Value:
     return broadcast(x, shape=shape, new_axes=tuple(sorted(new_axes)))
 
 
@@ -171,7 +171,7 @@ def _broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value
         return None
     old = [i for i in range(len(shape)) if i not in new_axes]
     both = (*new_axes, *(old[a] for a in inner.kwargs["new_axes"]))
-    return repeated(inner.inputs[0], shape, both)
+    return repeat_axes(inner.inputs[0], shape, both)
 
 
 @_rule(reverse)
@@ -180,14 +180,14 @@ def _reverse(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value |
     (x,), axes = inputs, params["axes"]
     turning = [a for a in axes if x.shape[a] > 1]
     if len(turning) < len(axes):
-        return turned(x, turning)
+        return reverse_axes(x, turning)
     inner = seen.made_by(reverse, x)
     if inner is None:
         return None
-    return turned(inner.inputs[0], set(axes) ^ set(inner.kwargs["axes"]))
+    return reverse_axes(inner.inputs[0], set(axes) ^ set(inner.kwargs["axes"]))
 
 
-def turned(x: Value, axes: Sequence[int] | set[int]) -> Value:
+def reverse_axes(x: Value, axes: Sequence[int] | set[int]) -> Value:
     """Return `x` reversed along `axes`, or `x` if there are none."""
     if not axes:
         return x
@@ -203,7 +203,7 @@ def _reverse_of_broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any
     shape, new = inner.kwargs["shape"], inner.kwargs["new_axes"]
     old = [a for a in range(len(shape)) if a not in new]
     axes = [old.index(a) for a in params["axes"] if a not in new]
-    return repeated(turned(inner.inputs[0], axes), shape, new)
+    return repeat_axes(reverse_axes(inner.inputs[0], axes), shape, new)
 
 
 @_rule(pad)

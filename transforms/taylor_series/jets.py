@@ -11,13 +11,13 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.params import Params, bits
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.rebuild import require_primitive
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.elementwise import SIGNS, add, div, mul, neg, sub
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.shapes import concat
 from primgraph.transforms.dataflow.magnitudes import has_reciprocals
 from primgraph.transforms.taylor_series.rules import TracedRules
-from primgraph.transforms.taylor_series.series import Row, Rows, Series, scaled
+from primgraph.transforms.taylor_series.series import Row, Rows, Series, scale_value
 
 # Minimum order at which divisors are inspected, as several coefficients share a reciprocal.
 _RECIPROCAL = 4
@@ -141,7 +141,7 @@ class _Node:
         chosen = []
         for i, x in enumerate(operands):
             term = given[i] if i in given else x.first()
-            chosen.append(filled(0, x.type) if term is None else term)
+            chosen.append(filled_constant(0, x.type) if term is None else term)
         return self._emit_node(chosen)
 
     def _emit_node(self, operands: Sequence[Value]) -> Row:
@@ -241,7 +241,7 @@ class Jets:
         self._made_by.update((z, node) for z in node.results)
         return node.results
 
-    def through(
+    def expand_function(
         self, function: Callable[..., Value], *operands: Series, **options: Hashable
     ) -> Series:
         """Return the series of `function`, which is traced into primitives."""
@@ -269,7 +269,7 @@ class Jets:
 
             def find(k: int) -> Row:
                 term = x[k + 1]
-                return (None if term is None else scaled(term, k + 1.0),)
+                return (None if term is None else scale_value(term, k + 1.0),)
 
             found = self._rates[x] = Series(x.type, Rows(find))
         return found
@@ -326,7 +326,7 @@ class Jets:
         safe = self._divisors.get(by)
         if safe is None:
             safe = self._divisors[by] = has_reciprocals(by, self.builder.definition)
-        return mul(rest, div(filled(1, by.type), by)) if safe else div(rest, by)
+        return mul(rest, div(filled_constant(1, by.type), by)) if safe else div(rest, by)
 
     def is_line(self, x: Series, k: int) -> bool:
         """Return whether coefficients 2 to `k` of `x` are zero."""

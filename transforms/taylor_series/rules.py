@@ -11,7 +11,7 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.params import Params, bits
 from primgraph.ir.primitive import Primitive, Types
 from primgraph.ir.rebuild import NOWHERE
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 
 
 @final
@@ -65,7 +65,7 @@ class TracedRules:
             elif linear:
                 lines = op.linear_operands(len(x), given)
                 operands = [
-                    dx.get(i, filled(0, v.type) if i in lines and v.type.is_inexact else v)
+                    dx.get(i, filled_constant(0, v.type) if i in lines and v.type.is_inexact else v)
                     for i, v in enumerate(x)
                 ]
                 found = builder.emit(op, operands, given)

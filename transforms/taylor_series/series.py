@@ -7,13 +7,13 @@ from typing import Protocol, TypeAlias, final
 
 from primgraph.ir.graph import Value
 from primgraph.ir.types import TensorType
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 
 # One coefficient per result of an equation; None for zero everywhere.
 Row: TypeAlias = Sequence[Value | None]
 
 
-def scaled(value: Value, factor: float) -> Value:
+def scale_value(value: Value, factor: float) -> Value:
     """Return `factor * value`, or `value` itself for factor 1."""
     return value if factor == 1 else value * factor
 
@@ -46,7 +46,7 @@ class Series:
     def first(self) -> Value:
         """Return the value itself, zeros if it is None."""
         found = self[0]
-        return filled(0, self.type) if found is None else found
+        return filled_constant(0, self.type) if found is None else found
 
 
 @final

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks
-from primgraph.codegen.cards.shapes import viewed
+from primgraph.codegen.cards.shapes import view_card
 from primgraph.codegen.cards.spelling.complex_step import (
     ANALYTIC,
     MARGIN,
@@ -17,14 +17,14 @@ from primgraph.codegen.cards.spelling.complex_step import (
     ComplexStep,
     Function,
     as_on_reals,
-    everywhere,
-    kinked,
+    distance_to_integer,
     real,
-    to_whole_number,
+    smooth_away_from,
+    smooth_everywhere,
 )
 from primgraph.codegen.cards.spelling.literals import dtype_text
 from primgraph.codegen.cards.spelling.notation import ADD, ATOM, MUL, UNARY, Text
-from primgraph.codegen.cards.spelling.scalar import Scalar, by_element, of_floats
+from primgraph.codegen.cards.spelling.scalar import Scalar, element_rule, float_rule
 from primgraph.codegen.cards.spelling.ufuncs import ufunc
 from primgraph.codegen.plan.axis_semantics import ALIGNED
 from primgraph.codegen.plan.cost_model import MOVED, Time, per_element
@@ -62,7 +62,7 @@ def _is_off_jumps(inputs: Arrays, params: dict[str, Any]) -> bool:
     return _jumps_of_quotient(inputs, params)
 
 
-_jumps_of_quotient = kinked(lambda x, y: to_whole_number(x / y))
+_jumps_of_quotient = smooth_away_from(lambda x, y: distance_to_integer(x / y))
 
 
 def step_of(function: Function, smooth: Any) -> ComplexStep:
@@ -79,7 +79,7 @@ def _constant(function: Function, smooth: Any) -> ComplexStep:
 
 
 def _read_cast(args: Sequence[Text], step: Step) -> Text:
-    return Text(f"{args[0].within(ATOM)}.astype({dtype_text(step.params['dtype'])})")
+    return Text(f"{args[0].operand_code(ATOM)}.astype({dtype_text(step.params['dtype'])})")
 
 
 def _scalar_cast(args: Sequence[str], step: Step) -> str:
@@ -97,41 +97,45 @@ def _is_cast_smoothly(inputs: Arrays, params: dict[str, Any]) -> bool:
     return params["dtype"].kind not in "iub" or _truncated(inputs, params)
 
 
-_truncated = kinked(to_whole_number)
+_truncated = smooth_away_from(distance_to_integer)
 
 
 CARDS: dict[Op, Card] = {
-    e.add: operator_card("add", "+", ADD, MOVED, of_floats("{} + {}"), ANALYTIC),
-    e.sub: operator_card("subtract", "-", ADD, MOVED, of_floats("{} - {}"), ANALYTIC),
+    e.add: operator_card("add", "+", ADD, MOVED, float_rule("{} + {}"), ANALYTIC),
+    e.sub: operator_card("subtract", "-", ADD, MOVED, float_rule("{} - {}"), ANALYTIC),
     # With strided output, NumPy 2.4 reads 4-byte numbers 4 bytes apart, and 8-byte numbers 8 bytes
     # apart, as if contiguous.
     e.neg: replace(
-        operator_card("negative", "-", UNARY, MOVED, of_floats("-{}"), ANALYTIC), spaced=False
+        operator_card("negative", "-", UNARY, MOVED, float_rule("-{}"), ANALYTIC), spaced=False
     ),
-    e.mul: operator_card("multiply", "*", MUL, MOVED, of_floats("{} * {}"), ANALYTIC),
+    e.mul: operator_card("multiply", "*", MUL, MOVED, float_rule("{} * {}"), ANALYTIC),
     e.div: replace(
-        operator_card("divide", "/", MUL, MOVED, of_floats("{} / {}"), step_of(_quotient, None)),
+        operator_card("divide", "/", MUL, MOVED, float_rule("{} / {}"), step_of(_quotient, None)),
         advice="keep its divisor off 0: pg.where on the divisor leaves no NaN in the gradient",
     ),
     e.abs_: ufunc(
         "absolute",
         shown="abs",
         time=MOVED,
-        scalar=of_floats("math_fabs({})"),
-        complex_step=step_of(lambda x: x * np.sign(x.real), kinked(lambda x: x)),
+        scalar=float_rule("math_fabs({})"),
+        complex_step=step_of(lambda x: x * np.sign(x.real), smooth_away_from(lambda x: x)),
         marks=Marks.EACH,
     ),
     e.maximum: ufunc_card(
         "maximum",
         MOVED,
-        of_floats("{0} if {0} > {1} or {0} != {0} else {1}"),
-        step_of(lambda x, y: np.where(x.real >= y.real, x, y), kinked(lambda x, y: x - y)),
+        float_rule("{0} if {0} > {1} or {0} != {0} else {1}"),
+        step_of(
+            lambda x, y: np.where(x.real >= y.real, x, y), smooth_away_from(lambda x, y: x - y)
+        ),
     ),
     e.minimum: ufunc_card(
         "minimum",
         MOVED,
-        of_floats("{0} if {0} < {1} or {0} != {0} else {1}"),
-        step_of(lambda x, y: np.where(x.real <= y.real, x, y), kinked(lambda x, y: x - y)),
+        float_rule("{0} if {0} < {1} or {0} != {0} else {1}"),
+        step_of(
+            lambda x, y: np.where(x.real <= y.real, x, y), smooth_away_from(lambda x, y: x - y)
+        ),
     ),
     e.remainder: operator_card(
         "remainder",
@@ -142,12 +146,19 @@ CARDS: dict[Op, Card] = {
         step_of(lambda x, y: x - y * np.floor_divide(x.real, y.real), _is_off_jumps),
     ),
     e.sign: ufunc_card(
-        "sign", per_element(0.5, 0.3), None, _constant(np.sign, kinked(lambda x: x))
+        "sign", per_element(0.5, 0.3), None, _constant(np.sign, smooth_away_from(lambda x: x))
     ),
-    e.floor: ufunc_card("floor", MOVED, None, _constant(np.floor, kinked(to_whole_number))),
-    e.ceil: ufunc_card("ceil", MOVED, None, _constant(np.ceil, kinked(to_whole_number))),
+    e.floor: ufunc_card(
+        "floor", MOVED, None, _constant(np.floor, smooth_away_from(distance_to_integer))
+    ),
+    e.ceil: ufunc_card(
+        "ceil", MOVED, None, _constant(np.ceil, smooth_away_from(distance_to_integer))
+    ),
     e.round_: ufunc_card(
-        "rint", MOVED, None, _constant(np.rint, kinked(lambda x: x - np.floor(x.real) - 0.5))
+        "rint",
+        MOVED,
+        None,
+        _constant(np.rint, smooth_away_from(lambda x: x - np.floor(x.real) - 0.5)),
     ),
     e.floor_divide: operator_card(
         "floor_divide",
@@ -158,14 +169,14 @@ CARDS: dict[Op, Card] = {
         _constant(np.floor_divide, _is_off_jumps),
     ),
     e.stop_gradient: replace(
-        viewed(ALIGNED),
-        complex_step=ComplexStep(as_on_reals(np.array), partial=False, smooth=everywhere),
+        view_card(ALIGNED),
+        complex_step=ComplexStep(as_on_reals(np.array), partial=False, smooth=smooth_everywhere),
     ),
     e.cast: replace(
         ufunc_card(
             "cast",
             MOVED,
-            Scalar(by_element(_scalar_cast), 1),
+            Scalar(element_rule(_scalar_cast), 1),
             step_of(_complex_cast, _is_cast_smoothly),
         ),
         read=_read_cast,

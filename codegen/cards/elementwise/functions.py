@@ -21,7 +21,7 @@ from primgraph.codegen.cards.spelling.complex_step import (
     Function,
 )
 from primgraph.codegen.cards.spelling.notation import ATOM, MUL, POWER, Target, Text, number_of
-from primgraph.codegen.cards.spelling.scalar import CALL, Scalar, by_element, function, template
+from primgraph.codegen.cards.spelling.scalar import CALL, Scalar, element_rule, function, template
 from primgraph.codegen.plan.card import Site
 from primgraph.codegen.plan.cost_model import Time, per_element
 from primgraph.codegen.plan.schedule import Step
@@ -75,7 +75,7 @@ def _read_power(args: Sequence[Text], step: Step) -> Text:
     n = step.params["n"]
     if n == 2:
         return Text(f"np.square({args[0].code})")
-    x = args[0].within(ATOM)
+    x = args[0].operand_code(ATOM)
     # Formatters put spaces around it unless both sides are names or numbers.
     return Text(f"{x}**{n}" if x.isidentifier() else f"{x} ** {n}", POWER)
 
@@ -96,7 +96,7 @@ def _write_power(to: Target) -> list[str]:
     if n == 2:
         return [f"{to.np('square')}({x}, {out})"]
     if n == 1:
-        return [] if to.taken is not None else [f"{out}[...] = {x}"]
+        return [] if to.reused_operand is not None else [f"{out}[...] = {x}"]
     if n == 0:
         return [f"{out}[...] = {to.parts[0]}"]
     if n == -1:
@@ -160,7 +160,7 @@ CARDS: dict[Op, Card] = {
         ufunc_card(
             "power",
             per_element(1.2, 0.4),
-            Scalar(by_element(_scalar_power_of_each), 1),
+            Scalar(element_rule(_scalar_power_of_each), 1),
             PARTIAL._replace(smooth=_is_positive),
         ),
         write=_write_power_of_each,
@@ -186,7 +186,7 @@ CARDS: dict[Op, Card] = {
         ufunc_card(
             "power",
             per_element(1.4, 1.0),
-            Scalar(by_element(_scalar_power), 1),
+            Scalar(element_rule(_scalar_power), 1),
             step_of(_repeated_product, None),
         ),
         read=_read_power,

@@ -10,7 +10,7 @@ from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.spelling.complex_step import ANALYTIC
 from primgraph.codegen.cards.spelling.notation import ATOM, MATMUL, MUL, Target, Text
 from primgraph.codegen.cards.spelling.scalar import Elements, Scalar
-from primgraph.codegen.plan.axis_semantics import Axes, Blocking, Role, aligned
+from primgraph.codegen.plan.axis_semantics import Axes, Blocking, Role, aligned_role
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, FLOAT64
@@ -36,10 +36,10 @@ def is_dot(step: Step) -> bool:
 def _read_matmul(args: Sequence[Text], step: Step) -> Text:
     x, y = args
     if step.results[0].dtype == FLOAT16:
-        wide = [f"{a.within(ATOM)}.astype(np.float32)" for a in args]
+        wide = [f"{a.operand_code(ATOM)}.astype(np.float32)" for a in args]
         return Text(f"({wide[0]} @ {wide[1]}).astype(np.float16)")
-    left = x.code if x.rank == MATMUL else x.within(MUL + 1)
-    return Text(f"{left} @ {y.within(MUL + 1)}", MATMUL)
+    left = x.code if x.rank == MATMUL else x.operand_code(MUL + 1)
+    return Text(f"{left} @ {y.operand_code(MUL + 1)}", MATMUL)
 
 
 def _write(to: Target) -> list[str]:
@@ -55,7 +55,7 @@ def _role(step: Step, axes: Axes) -> Role | None:
     x, y = axes
     inner = step.results[0].ndim - 1
     if (x is not None and x < inner - 1) or (y is not None and y < inner - 1):
-        return aligned(step, axes)
+        return aligned_role(step, axes)
     if x == inner - 1 and y is None:
         return Role(inner - 1, (x, None))
     if y == inner and x is None:

@@ -22,7 +22,7 @@ from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.primitives.special_functions import gamma as g
 
 
-def called(op: Op, time: Time) -> Card:
+def support_function_card(op: Op, time: Time) -> Card:
     """Return the card of a support function with the name, operands and parameters of `op`.
 
     It reads all operands before it writes, so that the result may alias any of them.
@@ -44,13 +44,13 @@ def called(op: Op, time: Time) -> Card:
         blocking=ALIGNED,
         nanoseconds=time,
         scalar=None,
-        complex_step=stepped(op),
+        complex_step=jvp_complex_step(op),
         marks=Marks.EACH,
     )
     return replace(made, helper=op.name, inline=True, in_place=ALL)
 
 
-def stepped(op: Op) -> ComplexStep:
+def jvp_complex_step(op: Op) -> ComplexStep:
     """Return the complex step of `op` by its JVP rules: value, and derivatives times steps."""
 
     def function(*xs: Any, **params: Any) -> Any:
@@ -76,10 +76,10 @@ def stepped(op: Op) -> ComplexStep:
 
 
 CARDS: dict[Op, Card] = {
-    g.gammaln: called(g.gammaln, per_element(60.0, 60.0)),
-    g.gamma_function: called(g.gamma_function, per_element(70.0, 70.0)),
-    g.polygamma: called(g.polygamma, per_element(70.0, 70.0)),
-    g.betaln: called(g.betaln, per_element(250.0, 250.0)),
-    g.beta: called(g.beta, per_element(300.0, 300.0)),
-    g.poch: called(g.poch, per_element(200.0, 200.0)),
+    g.gammaln: support_function_card(g.gammaln, per_element(60.0, 60.0)),
+    g.gamma_function: support_function_card(g.gamma_function, per_element(70.0, 70.0)),
+    g.polygamma: support_function_card(g.polygamma, per_element(70.0, 70.0)),
+    g.betaln: support_function_card(g.betaln, per_element(250.0, 250.0)),
+    g.beta: support_function_card(g.beta, per_element(300.0, 300.0)),
+    g.poch: support_function_card(g.poch, per_element(200.0, 200.0)),
 }

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from primgraph.codegen.cards.card import Card
 from primgraph.codegen.cards.constants import random_card
-from primgraph.codegen.cards.special_functions.gamma import called
+from primgraph.codegen.cards.special_functions.gamma import support_function_card
 from primgraph.codegen.cards.spelling.complex_step import ComplexStep, as_on_reals
 from primgraph.codegen.cards.spelling.notation import Text
 from primgraph.codegen.plan.cost_model import per_element
@@ -31,13 +31,13 @@ CARDS: dict[Op, Card] = {
         random_card("random_variate", _read_variate),
         complex_step=ComplexStep(as_on_reals(s.random_variate.impl), partial=False, smooth=None),
     ),
-    s.gammainc: called(s.gammainc, per_element(3000.0, 3000.0)),
-    s.betainc: called(s.betainc, per_element(9000.0, 9000.0)),
-    s.erfinv: called(s.erfinv, per_element(50.0, 50.0)),
-    s.erfcinv: called(s.erfcinv, per_element(45.0, 45.0)),
-    s.erfcx: called(s.erfcx, per_element(30.0, 30.0)),
-    s.log_ndtr: called(s.log_ndtr, per_element(30.0, 30.0)),
-    s.xlogy: called(s.xlogy, per_element(8.0, 8.0)),
-    s.xlog1py: called(s.xlog1py, per_element(8.0, 8.0)),
-    s.logit: called(s.logit, per_element(14.0, 14.0)),
+    s.gammainc: support_function_card(s.gammainc, per_element(3000.0, 3000.0)),
+    s.betainc: support_function_card(s.betainc, per_element(9000.0, 9000.0)),
+    s.erfinv: support_function_card(s.erfinv, per_element(50.0, 50.0)),
+    s.erfcinv: support_function_card(s.erfcinv, per_element(45.0, 45.0)),
+    s.erfcx: support_function_card(s.erfcx, per_element(30.0, 30.0)),
+    s.log_ndtr: support_function_card(s.log_ndtr, per_element(30.0, 30.0)),
+    s.xlogy: support_function_card(s.xlogy, per_element(8.0, 8.0)),
+    s.xlog1py: support_function_card(s.xlog1py, per_element(8.0, 8.0)),
+    s.logit: support_function_card(s.logit, per_element(14.0, 14.0)),
 }

@@ -47,7 +47,7 @@ def real(x: Any) -> Any:
     return np.where(np.abs(found) < _REST, 0.0, found) if np.iscomplexobj(x) else found
 
 
-def kinked(distance: Callable[..., Any]) -> Smooth:
+def smooth_away_from(distance: Callable[..., Any]) -> Smooth:
     """Return a predicate: smooth unless `distance(*inputs)` is near zero and varies.
 
     A tie of two numbers that vary together is not a kink.
@@ -60,11 +60,11 @@ def kinked(distance: Callable[..., Any]) -> Smooth:
     return smooth
 
 
-def everywhere(inputs: Arrays, params: dict[str, Any]) -> bool:
+def smooth_everywhere(inputs: Arrays, params: dict[str, Any]) -> bool:
     """Return True: smooth for all operands."""
     return True
 
 
-def to_whole_number(x: Any) -> Any:
+def distance_to_integer(x: Any) -> Any:
     """Return the distance of elements from integers."""
     return x - np.rint(x.real)

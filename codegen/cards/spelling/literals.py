@@ -103,14 +103,14 @@ def array_text(array: np.ndarray[Any, Any]) -> str:
     if array.size == 0 and array.ndim > 1:
         return f"np.array([], {dtype_text(array.dtype)}).reshape({shape_text(array.shape)})"
 
-    def listed(rows: Any) -> str:
+    def format_rows(rows: Any) -> str:
         if isinstance(rows, list):
-            return f"[{', '.join(map(listed, rows))}]"
+            return f"[{', '.join(map(format_rows, rows))}]"
         return scalar_text(rows, array.dtype)
 
     natural = array.size > 0 and is_weak_default(array.dtype)
     dtype = "" if natural else f", {dtype_text(array.dtype)}"
-    return f"np.array({listed(array.tolist())}{dtype})"
+    return f"np.array({format_rows(array.tolist())}{dtype})"
 
 
 def array_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:

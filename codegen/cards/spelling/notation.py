@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from primgraph.codegen.plan.card import Site
-from primgraph.codegen.plan.extents import written
+from primgraph.codegen.plan.extents import size_text
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.storage.places import Number, Place
 
@@ -24,7 +24,7 @@ class Text(NamedTuple):
     code: str
     rank: int = ATOM
 
-    def within(self, rank: int) -> str:
+    def operand_code(self, rank: int) -> str:
         """Return the expression, in parentheses if its precedence is below `rank`."""
         return self.code if self.rank >= rank else f"({self.code})"
 
@@ -35,7 +35,7 @@ _RANKS = (ADD, MUL, POWER, ATOM)
 
 def extent(n: int) -> Text:
     """Return a size, which may be a symbolic expression."""
-    code, rank = written(n)
+    code, rank = size_text(n)
     return Text(code, UNARY if code.isdigit() is False and type(n) is int else _RANKS[rank])
 
 
@@ -49,7 +49,7 @@ class Target(Protocol):
     @property
     def out(self) -> str: ...
     @property
-    def taken(self) -> int | None:
+    def reused_operand(self) -> int | None:
         """Return the operand whose buffer `out` takes over, or None."""
 
     @property
@@ -57,7 +57,7 @@ class Target(Protocol):
         """Return whether `out` was allocated for this statement."""
 
     @property
-    def replaced(self) -> bool:
+    def is_overwritten(self) -> bool:
         """Return whether operand 0 is overwritten entirely before it is read."""
 
     @property

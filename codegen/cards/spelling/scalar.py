@@ -35,7 +35,7 @@ class Scalar(NamedTuple):
 MOVING = Scalar(None, 1)
 
 
-def by_element(rule: Rule) -> Texts:
+def element_rule(rule: Rule) -> Texts:
     """Apply `rule` elementwise to operands of the size of the result."""
 
     def texts(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str] | None:
@@ -51,16 +51,16 @@ def by_element(rule: Rule) -> Texts:
 
 def template(text: str, weight: int = 1) -> Scalar:
     """Use the same Python expression for every element."""
-    return Scalar(by_element(lambda args, step: text.format(*args)), weight)
+    return Scalar(element_rule(lambda args, step: text.format(*args)), weight)
 
 
-def of_floats(text: str) -> Scalar:
+def float_rule(text: str) -> Scalar:
     """Use an expression for floats, and none for booleans."""
 
     def rule(args: Sequence[str], step: Step) -> str | None:
         return text.format(*args) if step.operands[0].dtype == FLOAT64 else None
 
-    return Scalar(by_element(rule), 1)
+    return Scalar(element_rule(rule), 1)
 
 
 def function(name: str) -> Scalar:

@@ -32,10 +32,10 @@ def ufunc(
 
     def read(args: Sequence[Text], step: Step) -> Text:
         if infix and len(args) == 1:
-            return Text(f"{infix}{args[0].within(rank + 1)}", rank)
+            return Text(f"{infix}{args[0].operand_code(rank + 1)}", rank)
         if infix:
-            left = args[0].within(rank + (rank == COMPARE))
-            return Text(f"{left} {infix} {args[1].within(rank + 1)}", rank)
+            left = args[0].operand_code(rank + (rank == COMPARE))
+            return Text(f"{left} {infix} {args[1].operand_code(rank + 1)}", rank)
         return Text(f"np.{shown or name}({', '.join(a.code for a in args)})")
 
     # NumPy has deprecated a third positional operand of these two.

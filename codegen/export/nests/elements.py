@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from primgraph.codegen.export.extents import code, index, renamed
+from primgraph.codegen.export.extents import code, index, rename_sizes
 from primgraph.codegen.export.identifiers import ATOM, SIGN, Text
 from primgraph.codegen.export.nests.formulas import (
     Formula,
@@ -16,9 +16,9 @@ from primgraph.codegen.export.nests.formulas import (
     trivial,
 )
 from primgraph.codegen.export.nests.grid import Grid
-from primgraph.codegen.export.nests.reductions import KINDS, Reductions, combined
+from primgraph.codegen.export.nests.reductions import KINDS, Reductions, accumulation_lines
 from primgraph.codegen.export.page import Page
-from primgraph.codegen.export.places import Place, assigned, bare, number
+from primgraph.codegen.export.places import Place, assignment, bare, number
 from primgraph.codegen.native.items import Nest, Node, Operand
 from primgraph.codegen.native.lower.access import row_major
 
@@ -64,7 +64,7 @@ class Elements:
         """Write the statements of all nodes."""
         for node, spelled in zip(self.nest.nodes, self.spelled, strict=True):
             if node.kind == "put":
-                self.put(node)
+                self.write_store(node)
             elif node.kind == "add":
                 self.add(node)
             elif node.kind in KINDS:
@@ -73,26 +73,26 @@ class Elements:
             else:
                 self.compute(node, spelled)
 
-    def put(self, node: Node) -> None:
+    def write_store(self, node: Node) -> None:
         self.tell(node)
         at = self.grid.index(node.offset, node.strides)
         place, text = self.page.place(node.value), self.argument(node.operands[0]).code
         dtype = self.page.type(node.value).dtype
         text = number(dtype.type(0), dtype) if text == "0" else text
         if place.is_number:
-            self.page.line(assigned(place, text, dtype, constant=False))
+            self.page.line(assignment(place, text, dtype, constant=False))
         else:
             self.page.line(f"{place.element(at)} = {text};")
 
     def add(self, node: Node) -> None:
         """Add an element at an indexed position."""
         self.tell(node)
-        target = self.reached(node, self.page.place(node.value), node.offset, node.strides)
+        target = self.indexed_element(node, self.page.place(node.value), node.offset, node.strides)
         dtype = self.page.type(node.value).dtype
-        for line in combined("sum", target, self.argument(node.operands[0]), dtype):
+        for line in accumulation_lines("sum", target, self.argument(node.operands[0]), dtype):
             self.page.line(line)
 
-    def reached(self, node: Node, place: Place, offset: int, strides: Sequence[int]) -> str:
+    def indexed_element(self, node: Node, place: Place, offset: int, strides: Sequence[int]) -> str:
         """Return the element at the position given by the operands after the first one."""
         found = [
             (f"pg_place({self.argument(o).code}, {code(n)}, &bad)", stride)
@@ -104,22 +104,24 @@ class Elements:
             return place.text
         names = [*self.grid.variables, *(text for text, _ in found)]
         return place.element(
-            index(offset, names, [*self.grid.along(strides), *(s for _, s in found)])
+            index(offset, names, [*self.grid.loop_strides(strides), *(s for _, s in found)])
         )
 
     def tell(self, node: Node) -> None:
         if node.step is not None:
-            self.page.say(node.step.source)
+            self.page.write_source_comment(node.step.source)
 
     def compute(self, node: Node, spelled: Formula | None) -> None:
         page, value = self.page, node.value
         if node.kind == "take":
             first = node.operands[0]
-            text = Text(self.reached(node, page.place(first.root), first.offset, first.strides))
+            text = Text(
+                self.indexed_element(node, page.place(first.root), first.offset, first.strides)
+            )
         else:
             args = [self.argument(o) for o in node.operands]
             known = None if node.step is None else trivial(node.step, args)
-            text = known or (args[0] if spelled is None else spelled.filled(args))
+            text = known or (args[0] if spelled is None else spelled.fill_operands(args))
         stored, uses = value in self.nest.stored, self.uses.get(value, 0)
         if not stored and not uses:
             return
@@ -133,11 +135,11 @@ class Elements:
         small = dtype.kind in "iu" and dtype.itemsize < 4 and text.rank < ATOM
         if small and not line.startswith(cast):
             # Small integers are promoted in C, and have to be cast back.
-            line = f"{cast}{text.within(ATOM)}"
+            line = f"{cast}{text.operand_code(ATOM)}"
         place = page.place(value) if stored else None
         if place is not None and (place.is_number or not uses):
             if place.is_number:
-                page.line(assigned(place, line, dtype, constant=True))
+                page.line(assignment(place, line, dtype, constant=True))
             else:
                 page.line(f"{place.element(self.grid.index(0, self.stored))} = {line};")
             self.texts[value] = Text(place.text)
@@ -163,7 +165,7 @@ class Elements:
             at = self.grid.index(0, o.strides)
             return Text(f"{o.text}{at if at.isidentifier() else f'({at})'}", SIGN)
         if o.text:
-            text = bare(renamed(o.text))
+            text = bare(rename_sizes(o.text))
             return Text(text, ATOM if text[:1] == "(" or text == o.text else SIGN)
         if o.value >= 0:
             return self.texts[o.value]

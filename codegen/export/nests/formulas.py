@@ -53,10 +53,10 @@ class Formula:
     rank: int
     within: tuple[int | None, ...]
 
-    def filled(self, args: Sequence[Text]) -> Text:
+    def fill_operands(self, args: Sequence[Text]) -> Text:
         """Return the expression for these operands."""
         ranks = [ATOM if rank is None else rank for rank in self.within]
-        texts = [a.within(rank) for a, rank in zip(args, ranks, strict=True)]
+        texts = [a.operand_code(rank) for a, rank in zip(args, ranks, strict=True)]
         return Text(_PLACE.sub(lambda found: texts[int(found[1])], self.pattern), self.rank)
 
 
@@ -159,4 +159,4 @@ def function_of(name: str, dtype: DType) -> str:
     """Return the scalar function for that type; empty if there is none."""
     plain = name + ("f" if dtype.itemsize == 4 else "")
     own = f"pg_{name}_{type_name(dtype)}"
-    return plain if plain in LIBRARY else own if parts.needed(own) else ""
+    return plain if plain in LIBRARY else own if parts.required_parts(own) else ""

@@ -26,13 +26,13 @@ class Grid:
     extents: list[int]
     variables: list[str]
 
-    def along(self, strides: Sequence[int]) -> list[int]:
+    def loop_strides(self, strides: Sequence[int]) -> list[int]:
         """Return the strides of each loop, from strides by axis."""
         return [strides[a] for a in self.axes]
 
     def index(self, offset: int, strides: Sequence[int]) -> str:
         """Return the index expression of an element."""
-        return index(offset, self.variables, self.along(strides))
+        return index(offset, self.variables, self.loop_strides(strides))
 
 
 def grid_of(nest: Nest, names: Sequence[str]) -> Grid:
@@ -42,13 +42,13 @@ def grid_of(nest: Nest, names: Sequence[str]) -> Grid:
         rows += [o.strides for o in node.operands if o.strides]
         if node.strides:
             rows.append(node.strides)
-    axes = joined(nest.domain, rows) if nest.domain else []
+    axes = collapse_axes(nest.domain, rows) if nest.domain else []
     begins = [0, *[a + 1 for a in axes[:-1]]]
     extents = [prod(nest.domain[b : a + 1]) for b, a in zip(begins, axes, strict=False)]
     return Grid(axes, extents, list(names[: len(axes)]))
 
 
-def joined(domain: Sequence[int], rows: Sequence[Sequence[int]]) -> list[int]:
+def collapse_axes(domain: Sequence[int], rows: Sequence[Sequence[int]]) -> list[int]:
     """Return the axes that remain as loops after collapsing contiguous ones.
 
     `rows` are the strides of all accesses.

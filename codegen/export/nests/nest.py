@@ -19,7 +19,7 @@ _BLOCK = 256
 
 def nest(page: Page, item: Nest) -> None:
     """Write the statements of a nest."""
-    for n in item.reached():
+    for n in item.indexed_sizes():
         # No index is valid.
         page.open(f"if ({code(n)} == 0 && {code(prod(item.domain))} != 0)")
         page.line("return 1;")

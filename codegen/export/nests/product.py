@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from primgraph.codegen.export.extents import behind, code, index
+from primgraph.codegen.export.extents import code, index, offset_address
 from primgraph.codegen.export.identifiers import SIGN
 from primgraph.codegen.export.nests.formulas import kind_of
 from primgraph.codegen.export.page import Page
@@ -67,30 +67,34 @@ class _Loops:
 
     def address(self, access: Access, *inner: tuple[str, int]) -> str:
         held = self.page.place(access.root)
-        return held.pointer if held.is_number else behind(held.text, self.place(access, *inner))
+        return (
+            held.pointer
+            if held.is_number
+            else offset_address(held.text, self.place(access, *inner))
+        )
 
     def open(self, name: str, count: int) -> None:
         self.page.open(f"for (long {name} = 0; {name} < {code(count)}; {name}++)")
 
     def write(self) -> None:
         page, item = self.page, self.item
-        page.say(item.step.source)
+        page.write_source_comment(item.step.source)
         for (_, name), count in zip(self.outer, self.extents, strict=True):
             self.open(name, count)
         inner = [] if is_few(self.m, 1) else [(self.row, -2)]
-        if not (page.blas and self.by_blas()):
+        if not (page.blas and self.write_blas_call()):
             if inner:
                 self.open(self.row, self.m)
             if self.is_long and is_one(item.right.strides[-1]):
-                self.by_rows(inner)
+                self.write_rows(inner)
             else:
-                self.by_elements(inner)
+                self.write_elements(inner)
             if inner:
                 page.close()
         for _ in self.outer:
             page.close()
 
-    def by_rows(self, inner: list[tuple[str, int]]) -> None:
+    def write_rows(self, inner: list[tuple[str, int]]) -> None:
         """Write additions of multiples of the rows on the right."""
         page, across = self.page, (self.column, -1)
         if not self.item.is_added:
@@ -108,7 +112,7 @@ class _Loops:
         page.close()
         page.close()
 
-    def by_elements(self, inner: list[tuple[str, int]]) -> None:
+    def write_elements(self, inner: list[tuple[str, int]]) -> None:
         """Write a sum for each element of the result."""
         page, left, right = self.page, self.item.left, self.item.right
         across = [] if is_few(self.n, 1) else [(self.column, -1)]
@@ -140,7 +144,7 @@ class _Loops:
         if across:
             page.close()
 
-    def by_blas(self) -> bool:
+    def write_blas_call(self) -> bool:
         """Write a call of BLAS if the product is large and its strides are supported."""
         m, n, k = self.m, self.n, self.depth
         left, right = _blas_layout(self.item.left, (m, k)), _blas_layout(self.item.right, (k, n))

@@ -11,7 +11,7 @@ from primgraph.codegen.export.identifiers import ATOM, CHOICE, SUM, Text
 from primgraph.codegen.export.nests.formulas import kind_of
 from primgraph.codegen.export.nests.grid import Grid, is_apart
 from primgraph.codegen.export.page import Page
-from primgraph.codegen.export.places import assigned, number
+from primgraph.codegen.export.places import assignment, number
 from primgraph.codegen.native.c.extents import is_zero
 from primgraph.codegen.native.items import Nest, Node
 from primgraph.ir.types import DType
@@ -32,7 +32,7 @@ class Reductions:
         # Reductions of a single element per result element.
         self.direct: set[int] = set()
         for node in self.nodes:
-            along = grid.along(node.strides)
+            along = grid.loop_strides(node.strides)
             around = len(along)
             while around and is_zero(along[around - 1]):
                 around -= 1
@@ -57,7 +57,7 @@ class Reductions:
             type, place = self.page.type(node.value), self.page.place(node.value)
             start = _start(node.kind, type.dtype)
             if place.is_number:
-                self.page.line(assigned(place, start, type.dtype, constant=False))
+                self.page.line(assignment(place, start, type.dtype, constant=False))
             elif not is_zero(type.size):
                 i = self.page.loops[0]
                 self.page.open(f"for (long {i} = 0; {i} < {code(type.size)}; {i}++)")
@@ -71,7 +71,7 @@ class Reductions:
             start = _start(node.kind, type.dtype)
             if place.is_number and not place.is_declared:
                 self.totals[node.value] = place.text
-                self.page.line(assigned(place, start, type.dtype, constant=False))
+                self.page.line(assignment(place, start, type.dtype, constant=False))
             else:
                 hint = self.page.hint(node.value)
                 name = self.page.name(f"{hint}_{node.kind}" if hint else node.kind)
@@ -83,7 +83,7 @@ class Reductions:
         for node in self.inner.get(depth, ()):
             place, name = self.page.place(node.value), self.totals[node.value]
             if place.text != name:
-                strides = self.grid.along(node.strides)[:depth]
+                strides = self.grid.loop_strides(node.strides)[:depth]
                 at = index(0, self.grid.variables[:depth], strides)
                 self.page.line(f"{place.element(at)} = {name};")
 
@@ -112,32 +112,32 @@ class Reductions:
         place, at = page.place(node.value), self.grid.index(0, node.strides)
         if node.value in self.direct:
             if place.is_number:
-                page.line(assigned(place, text.code, dtype, constant=True))
+                page.line(assignment(place, text.code, dtype, constant=True))
             else:
                 page.line(f"{place.element(at)} = {text.code};")
             return
         target = self.totals.get(node.value) or place.element(at)
-        for line in combined(node.kind, target, text, dtype):
+        for line in accumulation_lines(node.kind, target, text, dtype):
             page.line(line)
 
 
-def combined(kind: str, target: str, text: Text, dtype: DType) -> list[str]:
+def accumulation_lines(kind: str, target: str, text: Text, dtype: DType) -> list[str]:
     """Return statements that accumulate an element into a sum, product or extremum."""
     if dtype.kind == "b":
         joined = "&&" if kind in ("min", "prod") else "||"
-        return [f"{target} = {target} {joined} {text.within(ATOM)};"]
+        return [f"{target} = {target} {joined} {text.operand_code(ATOM)};"]
     if kind in ("sum", "prod"):
         sign = "+" if kind == "sum" else "*"
         if dtype.kind == "f":
-            return [f"{target} {sign}= {text.within(SUM if kind == 'sum' else CHOICE)};"]
+            return [f"{target} {sign}= {text.operand_code(SUM if kind == 'sum' else CHOICE)};"]
         # Integers wrap round; overflow of signed ones is undefined in C.
         wide, own = f"uint{8 * max(dtype.itemsize, 4)}_t", kind_of(dtype)
-        return [f"{target} = ({own})(({wide}){target} {sign} ({wide}){text.within(ATOM)});"]
+        return [f"{target} = ({own})(({wide}){target} {sign} ({wide}){text.operand_code(ATOM)});"]
     sign = ">" if kind == "max" else "<"
     if dtype.kind == "f":
         # Of signed zeros the last one counts, as in NumPy.
         sign += "="
-    x = text.within(ATOM)
+    x = text.operand_code(ATOM)
     # NaN propagates.
     test = f"{x} {sign} {target}" + (f" || {x} != {x}" if dtype.kind == "f" else "")
     return [f"if ({test}) {{", f"    {target} = {text.code};", "}"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 
-from primgraph.codegen.export.extents import renamed
+from primgraph.codegen.export.extents import rename_sizes
 from primgraph.codegen.export.nests.formulas import kind_of
 from primgraph.codegen.export.page import Page, declare
 from primgraph.codegen.native.c.call_lines import Call
@@ -43,7 +43,7 @@ def routine(page: Page, item: Routine) -> None:
     others = {name: page.names.fresh(name) for name in names}
     for line in made:
         told = _WORD.sub(lambda word: others.get(word[0], word[0]), line)
-        told = _WORD.sub(lambda word: pointers.get(word[0], word[0]), renamed(told))
+        told = _WORD.sub(lambda word: pointers.get(word[0], word[0]), rename_sizes(told))
         page.line(_ROOM.sub(lambda found: _scratch(page, found[1], rooms[int(found[2])]), told))
     if own:
         page.close()
@@ -84,7 +84,7 @@ def _address(page: Page, value: int) -> str:
 def _scratch(page: Page, kind: str, size: int) -> str:
     """Allocate workspace of `size` bytes for the current item, of a C element type."""
     dtype = next(np.dtype(name) for name, told in C_TYPES.items() if told == kind and name != "b1")
-    return page.held(TensorType((-(-size // dtype.itemsize),), dtype))
+    return page.allocate_workspace(TensorType((-(-size // dtype.itemsize),), dtype))
 
 
 def _uncast(line: str, kinds: Set[tuple[str, str]]) -> str:

@@ -12,7 +12,7 @@ from math import prod
 
 from primgraph.codegen.native.c.control import Body, Writer
 from primgraph.codegen.native.c.extents import READS_SIZES, extent, is_one, is_zero
-from primgraph.codegen.native.c.reductions import combined, first_of
+from primgraph.codegen.native.c.reductions import accumulation_statement, first_of
 from primgraph.codegen.native.c.size_arguments import SIZES
 from primgraph.codegen.native.c.spellings import moved_type
 from primgraph.codegen.native.items import Blocks
@@ -48,7 +48,7 @@ class _Group:
         self.places: dict[str, int] = {}
         self.parts: dict[int, str] = {}
 
-    def at(self, place: str) -> str:
+    def address_of(self, place: str) -> str:
         k = self.places.setdefault(f"(void *){place}", len(self.places))
         return f"(char *)a[{k}]"
 
@@ -67,7 +67,7 @@ class _Group:
         found.append("    if (failed) return failed;")
         found += ["    if (pg_stop && pg_stop()) return -1;", "}"]
         if any(map(READS_SIZES.search, found)):
-            found.insert(0, self.writer.sizes(self.at(self.writer.place(SIZES))))
+            found.insert(0, self.writer.sizes(self.address_of(self.writer.place(SIZES))))
         return found
 
     def totals(self) -> Iterator[str]:
@@ -76,10 +76,10 @@ class _Group:
             place, others = self.writer.place(v), self.item.groups - 1
             if not is_zero(others):
                 self.parts[v] = self.writer.room(others * type.nbytes)
-                part = f"{self.at(self.parts[v])} + (g - 1) * {type.nbytes}"
-                yield f"char *const t{k} = g ? {part} : {self.at(place)};"
+                part = f"{self.address_of(self.parts[v])} + (g - 1) * {type.nbytes}"
+                yield f"char *const t{k} = g ? {part} : {self.address_of(place)};"
             else:
-                yield f"char *const t{k} = {self.at(place)};"
+                yield f"char *const t{k} = {self.address_of(place)};"
             start, c = first_of(kind, type), moved_type(type.dtype)
             yield f"for (long i = 0; i < {extent(type.size)}; i++) (({c} *)t{k})[i] = {start};"
 
@@ -91,16 +91,16 @@ class _Group:
     def arrays(self, body: Body) -> Mapping[int, str]:
         """Return expressions for the arrays of a body, for block `k`."""
         item, place = self.item, self.writer.place
-        where = {v: self.at(place(own)) for v, own in body.constants.items()}
+        where = {v: self.address_of(place(own)) for v, own in body.constants.items()}
         if SIZES in body.arrays:
-            where[SIZES] = self.at(place(SIZES))
+            where[SIZES] = self.address_of(place(SIZES))
         outputs = body.plan.outputs
         for k, v in enumerate(outputs[: len(item.totals)]):
             where[v] = f"t{k}"
         rows = [*item.given.items(), *zip(outputs[len(item.totals) :], item.kept, strict=True)]
         for v, of in rows:
             size = self.writer.type(of.root).dtype.itemsize
-            terms = [self.at(place(of.root))]
+            terms = [self.address_of(place(of.root))]
             if not is_zero(of.offset):
                 terms.append(extent(of.offset * size))
             if not is_zero(of.step):
@@ -115,5 +115,5 @@ class _Group:
             yield f"{{ {c} *restrict t = ({c} *){self.writer.place(v)};"
             yield f"  const {c} *restrict p = (const {c} *){self.parts[v]};"
             yield f"  for (long g = 0; g < {extent(self.item.groups - 1)}; g++, p += {extent(n)})"
-            added = combined(kind, "t[i]", "p[i]")
+            added = accumulation_statement(kind, "t[i]", "p[i]")
             yield f"    for (long i = 0; i < {extent(n)}; i++) {{ {added} }} }}"

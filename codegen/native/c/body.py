@@ -14,13 +14,17 @@ from typing import final
 
 from primgraph.codegen.native.c.control import Writer
 from primgraph.codegen.native.c.extents import extent, is_zero
-from primgraph.codegen.native.c.reductions import accumulated, begun, reduced
-from primgraph.codegen.native.c.spellings import PRODUCTS, moved_type, spelling, type_name
+from primgraph.codegen.native.c.reductions import (
+    initial_statement,
+    strip_accumulation,
+    write_reduction,
+)
+from primgraph.codegen.native.c.spellings import PRODUCTS, expression_writer, moved_type, type_name
 from primgraph.codegen.native.c.strip_mining import Strips
 from primgraph.codegen.native.c.vector_calls import call
 from primgraph.codegen.native.c.walk import IDENTITY, Walk
 from primgraph.codegen.native.items import PLAIN, Nest, Node, Operand
-from primgraph.codegen.native.lower.loop_fission import apart
+from primgraph.codegen.native.lower.loop_fission import split_nest
 
 # Node kinds whose result is written once per element, and not read again in the loop.
 _APART = ("text", "copy", "call", "spread", "put", *IDENTITY)
@@ -39,7 +43,7 @@ class Body:
         self.lines: list[str] = []
 
     def text(self) -> list[str]:
-        for n in self.nest.reached():
+        for n in self.nest.indexed_sizes():
             some = extent(prod(self.nest.domain))
             self.lines.append(f"if ({extent(n)} == 0 && {some} != 0) return 1;")
         self.fill_results()
@@ -56,7 +60,7 @@ class Body:
         for node in self.nest.nodes:
             if node.kind in IDENTITY and node.value not in self.added:
                 v = node.value
-                self.lines.append(begun(node.kind, self.types(v), self.place(v)))
+                self.lines.append(initial_statement(node.kind, self.types(v), self.place(v)))
 
     def declare(self) -> None:
         """Declare pointers to operands and results, bounds, and buffers for strips."""
@@ -76,7 +80,7 @@ class Body:
                 )
                 # Compilers that know the bounds split loops at them, and do not vectorise.
                 self.lines.append(f'__asm__("" : "+r"({low}), "+r"({count}));')
-        self.lines += self.strips.declared(self.room)
+        self.lines += self.strips.buffer_declarations(self.room)
 
     def loops(self) -> None:
         outer = self.extents[:-1]
@@ -113,11 +117,11 @@ class Body:
                 if node.kind == "call":
                     self._say(pad, call(self.strips, node, count))
                 elif node.kind == "spread" and node.value not in self.strips.before:
-                    self._say(pad, self.strips.spread(node, count))
+                    self._say(pad, self.strips.fill_strip(node, count))
             self._loop(pad, nodes, count)
             for node in nodes:
                 if node.kind in IDENTITY and self.walk.is_run(node):
-                    self._say(pad, reduced(self.strips, node, count))
+                    self._say(pad, write_reduction(self.strips, node, count))
 
     def _say(self, pad: str, lines: Iterable[str]) -> None:
         self.lines += [f"{pad}{line}" for line in lines]
@@ -147,7 +151,7 @@ class Body:
         elif node.kind in IDENTITY:
             # Reductions along the strip follow the loop.
             if not self.walk.is_run(node):
-                yield accumulated(strips, node, here)
+                yield strip_accumulation(strips, node, here)
         elif node.kind == "put":
             place = self.walk.index(node.offset, node.strides)
             yield f"w{node.value}[{place}] = {strips.argument(node.operands[0], here)};"
@@ -217,7 +221,7 @@ def _names_of_bounds(node: Node) -> list[tuple[str, str]]:
 def _step_expression(node: Node, args: Sequence[str]) -> str:
     """Return the C expression of a step."""
     assert node.step is not None
-    spelled = spelling(node.step)
+    spelled = expression_writer(node.step)
     assert spelled is not None
     text = spelled(args, node.step)
     assert text is not None
@@ -237,7 +241,7 @@ def statements(nest: Nest, writer: Writer, added: Set[int]) -> Iterator[str]:
         body.fill_results()
         yield from body.lines
         return
-    nests = apart(nest)
+    nests = split_nest(nest)
     for each in nests:
         lines = Body(each, writer, added).text()
         yield from lines if len(nests) == 1 else ["{", *lines, "}"]

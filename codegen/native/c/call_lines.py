@@ -29,7 +29,7 @@ class Call(NamedTuple):
     def result(self, k: int = 0) -> str:
         return f"({c_type(self.step.results[k].dtype)} *){self.results[k]}"
 
-    def tried(self, call: str) -> str:
+    def checked_call(self, call: str) -> str:
         """Return a checked call of a function with a status.
 
         The status is 0 for success, 1 without a result, and 2 if not all elements are finite; NumPy

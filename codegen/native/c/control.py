@@ -11,11 +11,11 @@ from primgraph.codegen.native.c.extents import extent
 from primgraph.codegen.native.c.size_arguments import SIZES
 from primgraph.codegen.native.c.spellings import moved_type
 from primgraph.codegen.native.items import Control, Nests
-from primgraph.codegen.native.lower.dynamic_stack import asked, one_more
-from primgraph.ir.dims import TRIPS, is_open, of_one_trip, typical
+from primgraph.codegen.native.lower.dynamic_stack import one_more, reallocation
+from primgraph.ir.dims import TRIPS, is_open, single_row_size, typical
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType, larger
-from primgraph.primitives.control import Flow, flops_of, parted
+from primgraph.primitives.control import Flow, flops_of, split_operands
 
 
 class Body(NamedTuple):
@@ -126,7 +126,7 @@ _UNWATCHED = 2**15
 
 def _check_interrupts(bodies: Sequence[Graph]) -> str:
     """Return the end of an iteration `t`: periodically check for interrupts."""
-    cost = max(_LEAST, typical(of_one_trip(sum(map(flops_of, bodies)))))
+    cost = max(_LEAST, typical(single_row_size(sum(map(flops_of, bodies)))))
     trips = 1 << (max(_UNWATCHED // cost, 1).bit_length() - 1)
     return f"if (!(++t & {trips - 1}) && pg_stop && pg_stop()) return -1;"
 
@@ -138,8 +138,8 @@ _LEAST = 20
 def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
     p = item.step.params
     given, types = item.operands[p["counted"] :], item.step.operands[p["counted"] :]
-    fixed, state, xs = parted(given, p["consts"], p["carries"])
-    _, kinds, stacks = parted(types, p["consts"], p["carries"])
+    fixed, state, xs = split_operands(given, p["consts"], p["carries"])
+    _, kinds, stacks = split_operands(types, p["consts"], p["carries"])
     count, length = len(state), p["length"]
     rows = [_row(t) for t in stacks]
     ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
@@ -150,7 +150,7 @@ def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
         yield "  trips = n < 0 ? 0 : n < trips ? n : trips; }"
         for (v, t), row in zip(ys, steps, strict=True):
             if is_open(t.shape):
-                yield asked(writer.place(v), "trips", row)
+                yield reallocation(writer.place(v), "trips", row)
             else:
                 yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
     yield from _init_state(writer, kinds, state)

@@ -79,7 +79,7 @@ def _instantiate_part(part: _Part, name: str) -> str:
     return re.sub(r"\bBITS\b", str(bits), text) if kind in "iu" else text
 
 
-def needed(text: str) -> str:
+def required_parts(text: str) -> str:
     """Return the parts that `text` calls, transitively, in an order valid in C."""
     known = _parts()
     found: dict[tuple[int, str], str] = {}

@@ -30,7 +30,7 @@ def first_of(kind: str, type: TensorType) -> str:
     return f"INT{bits}_MAX" if signed else f"UINT{bits}_MAX"
 
 
-def begun(kind: str, type: TensorType, place: str) -> str:
+def initial_statement(kind: str, type: TensorType, place: str) -> str:
     """Return the statement that initialises all elements of a result at `place`."""
     start, c = first_of(kind, type), moved_type(type.dtype)
     target = f"(({c} *){place})"
@@ -39,7 +39,7 @@ def begun(kind: str, type: TensorType, place: str) -> str:
     return f"for (long i = 0; i < {extent(type.size)}; i++) {target}[i] = {start};"
 
 
-def combined(kind: str, target: str, text: str) -> str:
+def accumulation_statement(kind: str, target: str, text: str) -> str:
     """Return the statement that combines `text` into `target`."""
     match kind:
         case "sum":
@@ -52,14 +52,14 @@ def combined(kind: str, target: str, text: str) -> str:
             return f"if ({text} {sign} {target} || {text} != {text}) {target} = {text};"
 
 
-def accumulated(strips: Strips, node: Node, here: Set[int]) -> str:
+def strip_accumulation(strips: Strips, node: Node, here: Set[int]) -> str:
     """Return a reduction across strips: each element of a strip has its own result."""
     text = strips.argument(node.operands[0], here)
     target = f"w{node.value}[{strips.walk.index(0, node.strides)}]"
-    return combined(node.kind, target, text)
+    return accumulation_statement(node.kind, target, text)
 
 
-def reduced(strips: Strips, node: Node, count: str) -> Iterator[str]:
+def write_reduction(strips: Strips, node: Node, count: str) -> Iterator[str]:
     """Yield a reduction along a strip of `count` elements, or along each of its rows."""
     flat, (o,) = strips.walk.flat, node.operands
     if flat is not None and flat.is_segmented(node):
@@ -76,7 +76,7 @@ def reduced(strips: Strips, node: Node, count: str) -> Iterator[str]:
     if node.kind == "prod":
         yield f"{target} = pg_prod_{name}({given}, {target});"
         return
-    statement = combined(node.kind, target, "part")
+    statement = accumulation_statement(node.kind, target, "part")
     yield f"{{ const {kind} part = pg_{node.kind}_{name}({given}); {statement} }}"
 
 
@@ -96,7 +96,7 @@ def _rows_reduced(strips: Strips, node: Node, count: str) -> Iterator[str]:
         yield f"    {target} += {_in_pairs([f'p[{t}]' for t in range(n)])};"
     else:
         yield f"    const {kind} part = pg_{node.kind}_{name}(p, 1, {n});"
-        yield f"    {combined(node.kind, target, 'part')}"
+        yield f"    {accumulation_statement(node.kind, target, 'part')}"
     yield "}"
 
 

@@ -21,7 +21,7 @@ ARENA, ELEMENTS = 0, 1
 
 
 @final
-class Told:
+class SizeArguments:
     """The numbers computed at call time from input shapes, each with its index.
 
     `ARENA` and `ELEMENTS` come first, then the sizes, then expressions of sizes.
@@ -36,7 +36,7 @@ class Told:
     def __len__(self) -> int:
         return FIRST + len(self.names) + len(self.extents)
 
-    def declared(self, array: str) -> str:
+    def declaration(self, array: str) -> str:
         """Return the declaration of size variables, read from an array."""
         parts = [
             f"{PREFIX}{n} = ((const long *){array})[{k + FIRST}]" for k, n in enumerate(self.names)
@@ -44,7 +44,7 @@ class Told:
         unused = " ".join(f"(void){PREFIX}{n};" for n in self.names)
         return f"const long {', '.join(parts)}; {unused}"
 
-    def coded(self, shape: Shape) -> tuple[int, ...]:
+    def encode_shape(self, shape: Shape) -> tuple[int, ...]:
         """Return a shape in which symbolic sizes are coded as -1 minus their index."""
         return tuple([n if type(n) is not Dim else -1 - self._place(n) for n in shape])
 

@@ -14,22 +14,22 @@ from primgraph.codegen.native.c.body import statements
 from primgraph.codegen.native.c.call_lines import Call
 from primgraph.codegen.native.c.control import Body, control
 from primgraph.codegen.native.c.extents import HELPERS, READS_SIZES, Memory, Place, extent, is_zero
-from primgraph.codegen.native.c.parts import needed
-from primgraph.codegen.native.c.size_arguments import SIZES, Told
+from primgraph.codegen.native.c.parts import required_parts
+from primgraph.codegen.native.c.size_arguments import SIZES, SizeArguments
 from primgraph.codegen.native.c.spellings import c_type, codes_of, type_name
 from primgraph.codegen.native.items import (
     PLAIN,
     Blocks,
     Control,
+    HostCall,
     Item,
     Nest,
     Nests,
-    Outside,
     Product,
     Routine,
 )
 from primgraph.codegen.native.lower.access import Access, row_major
-from primgraph.codegen.native.lower.dynamic_stack import FUNCTIONS, POINTER, calling
+from primgraph.codegen.native.lower.dynamic_stack import FUNCTIONS, POINTER, wrapper_function
 from primgraph.codegen.native.lower.routines import routine
 from primgraph.codegen.native.verify import Room, verify_memory
 from primgraph.errors import WRITTEN
@@ -47,7 +47,7 @@ class Segment:
 
     Its last argument is the workspace. It returns 0, a positive number if NumPy is to raise the
     error, or a negative one if it was interrupted. The value `SIZES` stands for the numbers of
-    `Told`.
+    `SizeArguments`.
     """
 
     name: str
@@ -65,23 +65,23 @@ class Source:
     """
 
     text: str
-    order: tuple[Segment | Outside, ...]
+    order: tuple[Segment | HostCall, ...]
     arena: int
     plans: Mapping[str, Nests]
 
 
-def source(plan: Nests, name: str, told: Told | None = None) -> Source:
+def source(plan: Nests, name: str, told: SizeArguments | None = None) -> Source:
     """Generate the C of `plan`, with the symbolic sizes of `told`."""
-    return _Writer(plan, name, told).made()
+    return _Writer(plan, name, told).write_source()
 
 
 @final
 class _Writer:
     """Generator of the items of one plan: of a graph, or of a body."""
 
-    def __init__(self, plan: Nests, name: str, told: Told | None = None) -> None:
+    def __init__(self, plan: Nests, name: str, told: SizeArguments | None = None) -> None:
         self.plan, self.name, self.told = plan, name, told
-        self.order: list[Segment | Outside] = []
+        self.order: list[Segment | HostCall] = []
         self.functions: list[str] = []
         self.declared = list(_runtime_declarations(plan))
         # Macros of bodies.
@@ -92,7 +92,7 @@ class _Writer:
         # Values that are NumPy arrays: inputs, constants, results, operands of host calls.
         self.arrays = {SIZES, *range(plan.schedule.inputs), *plan.constants, *plan.outputs}
         for item in plan.items:
-            if isinstance(item, Outside):
+            if isinstance(item, HostCall):
                 self.arrays.update(item.values)
                 self.arrays.update(item.operands)
         self.ends: dict[int, list[int]] = {}
@@ -103,16 +103,16 @@ class _Writer:
         # Offsets and sizes of the workspace of the current item.
         self.rooms: list[tuple[Place, int]] = []
         # Growing stacks, whose pointers live during the whole call.
-        made = [v for item in plan.items for v in made_by(item)]
+        made = [v for item in plan.items for v in values_written(item)]
         self.stacks = [v for v in made if is_open(plan.types[v].shape)]
         self.offset.update({v: self.arena.take(POINTER) for v in self.stacks})
         self.all_rooms: list[Room] = []
         self.at = 0
 
-    def made(self) -> Source:
+    def write_source(self) -> Source:
         run: list[tuple[int, Item]] = []
         for at, item in enumerate(self.plan.items):
-            if isinstance(item, Outside):
+            if isinstance(item, HostCall):
                 self.segment(run)
                 run = []
                 self.order.append(item)
@@ -120,10 +120,10 @@ class _Writer:
                 run.append((at, item))
         self.segment(run)
         if debugging.get():
-            written = [made_by(item) for item in self.plan.items]
+            written = [values_written(item) for item in self.plan.items]
             verify_memory(self.plan, written, self.offset, self.all_rooms)
         declared = sorted(dict.fromkeys(self.declared))
-        parts = needed("\n".join(self.functions))
+        parts = required_parts("\n".join(self.functions))
         opening = list(_OPENING)
         if self.told is not None:
             opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
@@ -155,7 +155,7 @@ class _Writer:
         self.functions += _functions(f"{name}_within" if places else name, parts)
         if places:
             self.declared.append(FUNCTIONS)
-            self.functions += calling(name, f"{name}_within", _ARGUMENTS, places)
+            self.functions += wrapper_function(name, f"{name}_within", _ARGUMENTS, places)
         self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
 
     def declare_sizes(self, part: list[str]) -> None:
@@ -166,13 +166,13 @@ class _Writer:
 
     def sizes(self, place: str) -> str:
         """Return the declaration of the sizes, which are stored at a place."""
-        return "" if self.told is None else self.told.declared(place)
+        return "" if self.told is None else self.told.declaration(place)
 
     # Memory.
 
     def take(self, at: int, item: Item) -> None:
         self.at = at
-        for v in made_by(item):
+        for v in values_written(item):
             if v in self.arrays:
                 self.place(v)
                 self.written[v] = None
@@ -231,7 +231,7 @@ class _Writer:
         """Add a function for a body."""
         self.count += 1
         writer = _Writer(plan, f"{self.name}_b{self.count}", self.told)
-        order = writer.made().order
+        order = writer.write_source().order
         self.functions += writer.functions
         self.declared += writer.declared
         self.plans |= writer.plans
@@ -322,9 +322,9 @@ def _product(plan: Nests, item: Product) -> str:
     return "pg_added" if item.is_added or item.value in plan.added else "pg_product"
 
 
-def made_by(item: Item) -> list[int]:
+def values_written(item: Item) -> list[int]:
     """Return the values that an item writes to memory."""
-    if isinstance(item, Outside | Control | Routine):
+    if isinstance(item, HostCall | Control | Routine):
         return list(item.values)
     if isinstance(item, Product):
         return [item.value]
@@ -335,12 +335,12 @@ def made_by(item: Item) -> list[int]:
 
 def _crossing_values(plan: Nests) -> Iterator[int]:
     """Yield values that one C function writes and another one reads."""
-    outside = [at for at, item in enumerate(plan.items) if isinstance(item, Outside)]
+    outside = [at for at, item in enumerate(plan.items) if isinstance(item, HostCall)]
     for at, item in enumerate(plan.items):
         following = bisect_right(outside, at)
         if following == len(outside):
             return
-        for v in made_by(item):
+        for v in values_written(item):
             if plan.last.get(v, -1) > outside[following]:
                 yield v
 

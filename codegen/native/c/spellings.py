@@ -96,20 +96,20 @@ def _suffix(step: Step) -> str:
 
 
 def _template(text: str, kinds: str = "biuf") -> Spelling:
-    def spelled(args: Sequence[str], step: Step) -> str | None:
+    def write_expression(args: Sequence[str], step: Step) -> str | None:
         if step.operands[0].dtype.kind not in kinds:
             return None
         source = step.operands[0].dtype
         return text.format(*args, f=_suffix(step), T=c_type(step.results[0].dtype),
                            t=type_name(source))  # fmt: skip
 
-    return spelled
+    return write_expression
 
 
 def _arithmetic(sign: str) -> Spelling:
     """Return the expression of a binary operator; integers wrap round, as in NumPy."""
 
-    def spelled(args: Sequence[str], step: Step) -> str | None:
+    def write_expression(args: Sequence[str], step: Step) -> str | None:
         dtype = step.operands[0].dtype
         if dtype.kind == "f":
             return f"{args[0]} {sign} {args[1]}"
@@ -118,7 +118,7 @@ def _arithmetic(sign: str) -> Spelling:
         wide = f"uint{8 * max(dtype.itemsize, 4)}_t"
         return f"({c_type(dtype)})(({wide}){args[0]} {sign} ({wide}){args[1]})"
 
-    return spelled
+    return write_expression
 
 
 def _negate(args: Sequence[str], step: Step) -> str | None:
@@ -129,14 +129,14 @@ def _negate(args: Sequence[str], step: Step) -> str | None:
 
 
 def _extremum(sign: str) -> Spelling:
-    def spelled(args: Sequence[str], step: Step) -> str | None:
+    def write_expression(args: Sequence[str], step: Step) -> str | None:
         x, y = args
         if step.operands[0].dtype.kind == "f":
             # NaN propagates; of equal operands, such as signed zeros, the second is returned.
             return f"({x} {sign} {y} || {x} != {x}) ? {x} : {y}"
         return f"{x} {sign} {y} ? {x} : {y}"
 
-    return spelled
+    return write_expression
 
 
 def _absolute(args: Sequence[str], step: Step) -> str | None:
@@ -256,11 +256,11 @@ PRODUCTS = frozenset({e.mul, e.integer_pow})
 def _pair(first: str, second: str) -> Spelling:
     """Return a complex number of two expressions of the operands."""
 
-    def spelled(args: Sequence[str], step: Step) -> str:
+    def write_expression(args: Sequence[str], step: Step) -> str:
         parts = first.format(*args), second.format(*args)
         return f"({moved_type(step.results[0].dtype)}){{{', '.join(parts)}}}"
 
-    return spelled
+    return write_expression
 
 
 def _pair_template(text: str) -> Spelling:
@@ -297,7 +297,7 @@ _COMPLEX: dict[Op, Spelling] = {
 }
 
 
-def spelling(step: Step) -> Spelling | None:
+def expression_writer(step: Step) -> Spelling | None:
     """Return the generator of the C expression of a step, or None."""
     types = (*step.operands, *step.results)
     table = _COMPLEX if any(t.is_complex for t in types) else SPELLINGS

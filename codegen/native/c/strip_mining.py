@@ -37,7 +37,7 @@ class Strips:
 
     # Before all loops.
 
-    def declared(self, room: Callable[[int], str]) -> Iterator[str]:
+    def buffer_declarations(self, room: Callable[[int], str]) -> Iterator[str]:
         """Yield declarations of strip buffers; those too large for the stack are from `room`."""
         self._leave_at_once()
         extents, strip = self.walk.extents, self.walk.strip
@@ -57,7 +57,7 @@ class Strips:
     def _leave_at_once(self) -> None:
         """Let functions write contiguous stored results directly to their memory."""
         walk = self.walk
-        if walk.extents and walk.along(walk.stored_strides)[-1] != 1:
+        if walk.extents and walk.loop_strides(walk.stored_strides)[-1] != 1:
             return
         for node in walk.nest.nodes:
             if node.kind == "call" and node.value in walk.nest.stored:
@@ -73,7 +73,7 @@ class Strips:
             self.before.add(node.value)
             self.buffer[node.value] = f"h{node.value}"
             yield f"{self._kind_of(node.value)} h{node.value}[{size}];"
-            yield from self.spread(node, str(size))
+            yield from self.fill_strip(node, str(size))
 
     def _kind_of(self, value: int) -> str:
         """Return the C type of a value, or of the source of a spread value."""
@@ -81,7 +81,7 @@ class Strips:
         source = value if flat is None else flat.sources.get(value, value)
         return moved_type(self.types(source).dtype)
 
-    def spread(self, node: Node, count: str) -> Iterator[str]:
+    def fill_strip(self, node: Node, count: str) -> Iterator[str]:
         """Yield a loop that fills a strip with the elements of an operand, row by row."""
         flat, (o,) = self.walk.flat, node.operands
         assert flat is not None
@@ -103,7 +103,7 @@ class Strips:
             return self.buffer[o.value], "1"
         if o.root < 0:
             return None
-        apart = extent(self.walk.along(o.strides)[-1]) if self.walk.extents else "1"
+        apart = extent(self.walk.loop_strides(o.strides)[-1]) if self.walk.extents else "1"
         return f"r{o.root} + {self.walk.base(o.offset, o.strides)}", apart
 
     def argument(self, o: Operand, here: Set[int]) -> str:

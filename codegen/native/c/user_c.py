@@ -26,14 +26,14 @@ from primgraph.codegen.native.lower.routines import FITS, ROUTINES
 from primgraph.codegen.native.toolchain.compile_c import compiler, fault_of
 from primgraph.codegen.plan.schedule import Step
 from primgraph.errors import BuildError, CompileError, near_matches
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import FLOAT32, TensorType, as_dtype
 
 _HINT = 'write it as in "hypot{f}({0}, {1})", or "smooth({0:double}, {out:double}, {0.size})"'
 
 
-@checked
+@check_arguments
 def spell_c(
     op: Primitive[Any],
     text: str,
@@ -78,7 +78,7 @@ def spell_c(
 
 
 def _element_spelling(text: str, dtypes: set[Any]) -> Callable[[Sequence[str], Step], str | None]:
-    def spelled(args: Sequence[str], step: Step) -> str | None:
+    def write_expression(args: Sequence[str], step: Step) -> str | None:
         types = [*step.operands, *step.results]
         params = _parameters(step.params)
         if not all(t.dtype in dtypes for t in types) or params is None:
@@ -87,7 +87,7 @@ def _element_spelling(text: str, dtypes: set[Any]) -> Callable[[Sequence[str], S
         words = {**params, "T": c_type(result), "f": "f" if result == FLOAT32 else ""}
         return _fill_template(step, text, [f"({a})" for a in args], words)
 
-    return spelled
+    return write_expression
 
 
 def _array_routine(text: str) -> Lines:

@@ -8,7 +8,7 @@ from typing import final
 from primgraph.codegen.native.c.extents import extent, is_few
 from primgraph.codegen.native.items import Nest, Node
 from primgraph.codegen.native.lower.access import row_major
-from primgraph.codegen.native.lower.loop_collapse import flattened
+from primgraph.codegen.native.lower.loop_collapse import collapse_nest
 from primgraph.ir.dims import typical
 
 # Number of elements of a strip.
@@ -30,7 +30,7 @@ class Walk:
     """
 
     def __init__(self, nest: Nest) -> None:
-        self.flat = flattened(nest)
+        self.flat = collapse_nest(nest)
         self.nest = nest = nest if self.flat is None else self.flat.nest
         self.order = _loop_order(nest) if self.flat is None else list(range(len(nest.domain)))
         # The elements of a strip: whole rows of a collapsed nest.
@@ -72,9 +72,9 @@ class Walk:
 
     def is_run(self, node: Node) -> bool:
         """Return whether a reduction is along the innermost loop."""
-        return not self.extents or self.along(node.strides)[-1] == 0
+        return not self.extents or self.loop_strides(node.strides)[-1] == 0
 
-    def along(self, strides: Sequence[int]) -> list[int]:
+    def loop_strides(self, strides: Sequence[int]) -> list[int]:
         """Permute strides from axes to loops."""
         return [strides[i] for i in self.order]
 
@@ -119,7 +119,7 @@ class Walk:
 
     def base(self, offset: int, strides: Sequence[int]) -> str:
         """Return the index of the first element of a strip."""
-        along, start = self.along(strides), self.start
+        along, start = self.loop_strides(strides), self.start
         terms = [f"i{d} * {extent(s)}" for d, s in enumerate(along[:-1]) if s != 0]
         if start and along and along[-1] != 0:
             terms.append(start if along[-1] == 1 else f"{start} * {extent(along[-1])}")
@@ -128,7 +128,7 @@ class Walk:
         return " + ".join(terms)
 
     def index(self, offset: int, strides: Sequence[int]) -> str:
-        base, along = self.base(offset, strides), self.along(strides)
+        base, along = self.base(offset, strides), self.loop_strides(strides)
         if not along or along[-1] == 0:
             return base
         step = "j" if along[-1] == 1 else f"j * {extent(along[-1])}"

@@ -9,7 +9,7 @@ from typing import final
 from primgraph.codegen.native.c.extents import is_zero
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.dims import Dim
-from primgraph.ir.index_maps import IndexMap, of_view, variables_of
+from primgraph.ir.index_maps import IndexMap, variables_of, view_map
 from primgraph.ir.types import Shape
 from primgraph.ir.views import Expand, Permute, Reshape, Slice
 
@@ -46,13 +46,13 @@ def whole(root: int, shape: Shape) -> Access:
     return Access(root, 0, row_major(shape))
 
 
-def viewed(access: Access, step: Step, k: int) -> Access | None:
+def view_access(access: Access, step: Step, k: int) -> Access | None:
     """Return the access of result `k` of the view `step`; None if no strides describe it."""
     source, shape = step.operands[0].shape, step.results[k].shape
     match step.form.seen[k]:
         case Expand() | None as how:
             old = iter(access.strides)
-            shown = of_view(how, source, shape)
+            shown = view_map(how, source, shape)
             assert isinstance(shown, IndexMap)
             kept = variables_of(shown.operand)
             strides = [next(old) if axis in kept else 0 for axis in range(len(shape))]

@@ -13,7 +13,7 @@ import numpy as np
 from primgraph.codegen.native.c.spellings import c_type
 from primgraph.codegen.native.items import Nest, Node, Operand
 from primgraph.codegen.native.lower.access import row_major, whole
-from primgraph.codegen.native.lower.lowering_state import Draft, Overlaid
+from primgraph.codegen.native.lower.lowering_state import AssembledArray, LoweringState
 from primgraph.codegen.plan.copy_elision import chains, leaves_nothing
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.index_maps import Index, IndexMap
@@ -24,8 +24,8 @@ from primgraph.ir.types import Shape
 _LOOKED_AT = 2**24
 
 
-def put(
-    draft: Draft,
+def store_part(
+    draft: LoweringState,
     value: int,
     part: int,
     shape: Shape,
@@ -42,7 +42,7 @@ def put(
     return at
 
 
-def put_together(draft: Draft, value: int, at: int) -> None:
+def store_last_part(draft: LoweringState, value: int, at: int) -> None:
     """Declare `value` as in memory, with its last part stored by the nest at `at`."""
     draft.last_item(value, at)
     draft.reduced.add(value)
@@ -73,7 +73,7 @@ def _parts(step: Step) -> tuple[int | None, list[_Part]]:
     return below, parts
 
 
-def join(draft: Draft, step: Step) -> None:
+def join(draft: LoweringState, step: Step) -> None:
     """Store the operands into parts of the result."""
     (value,), type = step.outputs, step.results[0]
     below, parts = _parts(step)
@@ -83,7 +83,7 @@ def join(draft: Draft, step: Step) -> None:
         return
     strides, at, least = row_major(type.shape), -1, 0
     if below is None and not is_whole:
-        at = put(draft, value, draft.zero(value), type.shape, 0, strides)
+        at = store_part(draft, value, draft.zero(value), type.shape, 0, strides)
         least = at + 1
     for v, shape, starts, steps in parts:
         offset = sum(n * s for n, s in zip(starts, strides, strict=True))
@@ -91,12 +91,12 @@ def join(draft: Draft, step: Step) -> None:
         if below is not None:
             _overlay(draft, value, below, v, shape, offset, by)
             return
-        at = max(at, put(draft, value, v, shape, offset, by, least))
-    put_together(draft, value, at)
+        at = max(at, store_part(draft, value, v, shape, offset, by, least))
+    store_last_part(draft, value, at)
 
 
 def _is_read_by_element(
-    draft: Draft, step: Step, below: int | None, parts: Sequence[_Part], is_whole: bool
+    draft: LoweringState, step: Step, below: int | None, parts: Sequence[_Part], is_whole: bool
 ) -> bool:
     """Return whether a part embedded in a constant is better selected per element.
 
@@ -113,12 +113,12 @@ def _is_read_by_element(
     return type.dtype.kind in "biuf" and c_type(type.dtype) is not None and type.size != 1
 
 
-def _select(draft: Draft, step: Step, below: int, part: _Part) -> None:
+def _select(draft: LoweringState, step: Step, below: int, part: _Part) -> None:
     """Select between part and constant per element, in the loops that read the whole."""
     (value,), shape, low = step.outputs, step.results[0].shape, part.starts
     access = draft.access[part.value]
     at, _ = draft.nest_for(shape, (), draft.made_by.get(access.root, -1) + 1)
-    draft.stored(access.root)
+    draft.store_value(access.root)
     draft.last[access.root] = max(at, draft.last.get(access.root, -1))
     axes = [i for i, n in enumerate(shape) if n != 1]
     offset, indices, within = access.offset, [], []
@@ -135,7 +135,7 @@ def _select(draft: Draft, step: Step, below: int, part: _Part) -> None:
     draft.made_by[value] = at
 
 
-def expect(draft: Draft) -> None:
+def expect(draft: LoweringState) -> None:
     """Find arrays that are assembled from parts, so that parts are stored in place.
 
     Fills with constants are moved to the front.
@@ -154,21 +154,21 @@ def expect(draft: Draft) -> None:
             draft.items.append(Nest(tuple([n for n in first.results[0].shape if n != 1])))
 
 
-def place(draft: Draft, step: Step) -> None:
+def place(draft: LoweringState, step: Step) -> None:
     """Store operands at their positions among zeros."""
     (value,), p = step.outputs, step.params
     shape, starts, steps = p["shape"], p["starts"], p["strides"]
     strides = row_major(shape)
     lead = step.operands[0].ndim - len(steps[0])
-    at = first = put(draft, value, draft.zero(value), shape, 0, strides)
+    at = first = store_part(draft, value, draft.zero(value), shape, 0, strides)
     for v, type, start, by in zip(step.inputs, step.operands, starts, steps, strict=True):
         to = (*strides[:lead], *by)
-        at = max(at, put(draft, value, v, type.shape, start, to, first + 1))
-    put_together(draft, value, at)
+        at = max(at, store_part(draft, value, v, type.shape, start, to, first + 1))
+    store_last_part(draft, value, at)
 
 
 def _overlay(
-    draft: Draft,
+    draft: LoweringState,
     value: int,
     x: int,
     part: int,
@@ -191,21 +191,21 @@ def _overlay(
         # Disjoint parts may be stored in any order.
         least = least if here.any() else below.least
         here[...] = True
-    below.last = max(below.last, put(draft, below.root, part, shape, offset, strides, least))
+    below.last = max(below.last, store_part(draft, below.root, part, shape, offset, strides, least))
     if below.fill is not None and below.laid is not None and below.laid.all():
         nest = draft.nest(below.begun)
         nest.nodes[:] = [node for node in nest.nodes if node is not below.fill]
-    put_together(draft, below.root, below.last)
+    store_last_part(draft, below.root, below.last)
     draft.access[value] = whole(below.root, type.shape)
 
 
-def _begin_overlay(draft: Draft, value: int, x: int) -> Overlaid:
+def _begin_overlay(draft: LoweringState, value: int, x: int) -> AssembledArray:
     """Create memory for `value`, filled with `x`, onto which parts are assigned."""
     type = draft.types[value]
     known = not type.names and type.size <= _LOOKED_AT
     laid = np.zeros(type.size, bool) if known else None
     if value in draft.unfilled:
-        return Overlaid(value, draft.after_numpy, None, draft.after_numpy, -1, laid)
+        return AssembledArray(value, draft.after_numpy, None, draft.after_numpy, -1, laid)
     strides = row_major(type.shape)
     first = draft.front.get(value, -1)
     if first >= draft.after_numpy:
@@ -213,5 +213,5 @@ def _begin_overlay(draft: Draft, value: int, x: int) -> Overlaid:
         along = tuple([s for s, n in zip(strides, type.shape, strict=True) if n != 1])
         draft.node(first, Node(None, value, "put", "", (operand,), along))
     else:
-        first = put(draft, value, x, type.shape, 0, strides)
-    return Overlaid(value, first, draft.nest(first).nodes[-1], first + 1, first, laid)
+        first = store_part(draft, value, x, type.shape, 0, strides)
+    return AssembledArray(value, first, draft.nest(first).nodes[-1], first + 1, first, laid)

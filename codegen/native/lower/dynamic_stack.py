@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from primgraph.codegen.native.items import Control, Nests, Outside
+from primgraph.codegen.native.items import Control, HostCall, Nests
 from primgraph.ir.dims import is_open
 
 # Size in bytes of a pointer, and padding behind the last row.
@@ -28,7 +28,7 @@ def stays_inside(plan: Nests) -> bool:
         return True
     for item in plan.items:
         loops = isinstance(item, Control) and item.is_loop
-        if isinstance(item, Outside):
+        if isinstance(item, HostCall):
             return False
         steps = [item.step] if isinstance(item, Control) else []
         types = [t for step in steps for t in (*step.operands, *step.results)]
@@ -37,7 +37,7 @@ def stays_inside(plan: Nests) -> bool:
     return True
 
 
-def calling(name: str, within: str, arguments: str, places: Sequence[str]) -> list[str]:
+def wrapper_function(name: str, within: str, arguments: str, places: Sequence[str]) -> list[str]:
     """Return a function that calls another one, with stack pointers at these places."""
     return [
         f"int {name}({arguments}) {{",
@@ -55,11 +55,11 @@ def one_more(places: Sequence[str], rows: Sequence[str]) -> Iterator[str]:
     if places:
         yield f"if (t == room) {{ room = room ? 2 * room : {_FIRST};"
         for place, row in zip(places, rows, strict=True):
-            yield f"    {asked(place, 'room', row)}"
+            yield f"    {reallocation(place, 'room', row)}"
         yield "}"
 
 
-def asked(place: str, count: str, row: str) -> str:
+def reallocation(place: str, count: str, row: str) -> str:
     """Return a statement that reallocates a stack for so many rows."""
     size = f"(size_t){count} * {row} + {_BEHIND}"
     return (

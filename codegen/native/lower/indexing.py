@@ -12,8 +12,8 @@ from primgraph.codegen.native.c.extents import is_zero
 from primgraph.codegen.native.c.spellings import c_type
 from primgraph.codegen.native.items import Node
 from primgraph.codegen.native.lower.access import Access, row_major, whole
-from primgraph.codegen.native.lower.copy_elision import put, put_together
-from primgraph.codegen.native.lower.lowering_state import Draft
+from primgraph.codegen.native.lower.copy_elision import store_last_part, store_part
+from primgraph.codegen.native.lower.lowering_state import LoweringState
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import Dim
@@ -21,7 +21,7 @@ from primgraph.ir.types import Shape, TensorType
 from primgraph.primitives.indexing import scatter_add
 
 
-def can_index(draft: Draft, step: Step) -> bool:
+def can_index(draft: LoweringState, step: Step) -> bool:
     """Return whether loops can gather or scatter at the indices of `step`."""
     x, axis, scatters = step.operands[0], step.params["axis"], step.op is scatter_add
     indices = step.operands[1 + scatters :]
@@ -38,7 +38,7 @@ def can_index(draft: Draft, step: Step) -> bool:
     return draft.complete or _are_within(draft, step.inputs[1 + scatters :], reached)
 
 
-def _are_within(draft: Draft, indices: Sequence[int], reached: Shape) -> bool:
+def _are_within(draft: LoweringState, indices: Sequence[int], reached: Shape) -> bool:
     """Return whether indices are constants, all in bounds."""
     for v, n in zip(indices, reached, strict=True):
         array = draft.constants.get(v)
@@ -49,7 +49,11 @@ def _are_within(draft: Draft, indices: Sequence[int], reached: Shape) -> bool:
 
 
 def _broadcast_indices(
-    draft: Draft, indices: Sequence[int], types: Sequence[TensorType], shape: Shape, axis: int
+    draft: LoweringState,
+    indices: Sequence[int],
+    types: Sequence[TensorType],
+    shape: Shape,
+    axis: int,
 ) -> list[int]:
     """Broadcast index arrays, whose axes begin at `axis` of `shape`, to the whole shape."""
     found = []
@@ -67,18 +71,18 @@ def _broadcast_indices(
     return found
 
 
-def _index_after(draft: Draft, value: int) -> int:
+def _index_after(draft: LoweringState, value: int) -> int:
     """Return the first index behind the item that computes `value`."""
     return draft.made_by.get(draft.access[value].root, -1) + 1
 
 
-def take(draft: Draft, step: Step) -> None:
+def take(draft: LoweringState, step: Step) -> None:
     """Add a gather: read an element at indexed positions."""
     (x, *indices), (value,), axis = step.inputs, step.outputs, step.params["axis"]
     type, *types = step.operands
     shape, count = step.results[0].shape, len(indices)
     if x in draft.numbers:
-        x = draft.copied_before(x)
+        x = draft.copy_or_constant(x)
     access, own = draft.access[x], len(draft.types)
     along = (0,) * types[0].ndim
     strides = (*access.strides[:axis], *along, *access.strides[axis + count :])
@@ -93,12 +97,12 @@ def take(draft: Draft, step: Step) -> None:
     draft.made_by[value] = at
 
 
-def take_along(draft: Draft, step: Step) -> None:
+def take_along(draft: LoweringState, step: Step) -> None:
     """Reorder elements along an axis by an array of positions."""
     (x, index), (value,), axis = step.inputs, step.outputs, step.params["axis"]
     shape = step.results[0].shape
     if x in draft.numbers:
-        x = draft.copied_before(x)
+        x = draft.copy_or_constant(x)
     access, own = draft.access[x], len(draft.types)
     strides = tuple([0 if i == axis else s for i, s in enumerate(access.strides)])
     draft.types[own] = step.results[0]
@@ -111,13 +115,13 @@ def take_along(draft: Draft, step: Step) -> None:
     draft.made_by[value] = at
 
 
-def add_at(draft: Draft, step: Step) -> None:
+def add_at(draft: LoweringState, step: Step) -> None:
     """Add a scatter-add: elements are added at indexed positions, in order."""
     (x, y, *indices), (value,), axis = step.inputs, step.outputs, step.params["axis"]
     type, part, *types = step.operands
     shape, count = part.shape, len(indices)
     strides = row_major(type.shape)
-    first = put(draft, value, x, type.shape, 0, strides)
+    first = store_part(draft, value, x, type.shape, 0, strides)
     spread = _broadcast_indices(draft, indices, types, shape, axis)
     at, _ = draft.nest_for(shape, (y, *spread), first + 1)
     reach = zip(type.shape[axis : axis + count], strides[axis:], strict=False)
@@ -125,7 +129,7 @@ def add_at(draft: Draft, step: Step) -> None:
     along = (*strides[:axis], *(0,) * types[0].ndim, *strides[axis + count :])
     longer = tuple([s for s, n in zip(along, shape, strict=True) if n != 1])
     draft.node(at, Node(step, value, "add", "", operands, longer, reach=tuple(reach)))
-    put_together(draft, value, at)
+    store_last_part(draft, value, at)
 
 
 # Windows.
@@ -141,7 +145,7 @@ def strides_of_windows(params: Mapping[str, Any], strides: Sequence[int]) -> tup
     return (*strides[:axis], *within, *counting, *strides[end:])
 
 
-def window(draft: Draft, step: Step) -> None:
+def window(draft: LoweringState, step: Step) -> None:
     """Alias windows to the elements of their array."""
     access = draft.access[step.inputs[0]]
     strides = strides_of_windows(step.params, access.strides)

@@ -36,7 +36,7 @@ class Flat(NamedTuple):
         return node.kind in _REDUCED and node.strides[-1] == 0 and node.strides[self.row] != 0
 
 
-def flattened(nest: Nest) -> Flat | None:
+def collapse_nest(nest: Nest) -> Flat | None:
     """Return the collapsed nest, or None if that is impossible or does not pay."""
     if len(nest.domain) < 2 or not all(_is_known(node) for node in nest.nodes):
         return None
@@ -50,7 +50,7 @@ def flattened(nest: Nest) -> Flat | None:
         return None
     if any(node.kind == "put" and not _in_a_row(node.strides, n) for node in nest.nodes):
         return None
-    spread = _Spread(nest, n)
+    spread = _SpreadBuilder(nest, n)
     nodes = [spread.node(node) for node in nest.nodes]
     if not (spread.found or segmented) or not (calls or segmented or n < _SHORT):
         return None
@@ -69,7 +69,7 @@ def _in_a_row(strides: tuple[int, ...], n: int) -> bool:
     return strides[-2] == strides[-1] * n
 
 
-class _Spread:
+class _SpreadBuilder:
     """Builder of "spread" nodes for operands that are not contiguous, one for each."""
 
     def __init__(self, nest: Nest, width: int) -> None:

@@ -38,7 +38,7 @@ class _Group:
         self.written += other.written
 
 
-def apart(nest: Nest) -> list[Nest]:
+def split_nest(nest: Nest) -> list[Nest]:
     """Split `nest` into independent nests, to be run in any order.
 
     Nodes that depend on each other stay in one loop. So do nodes that read the same memory, as long

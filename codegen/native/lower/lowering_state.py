@@ -23,7 +23,7 @@ _LONGEST = 400
 
 @final
 @dataclass(slots=True)
-class Overlaid:
+class AssembledArray:
     """An array assembled by assigning parts.
 
     It has: where it begins; the nest and node that fill it, if any; the earliest item for parts;
@@ -39,12 +39,12 @@ class Overlaid:
 
 
 @final
-class Draft:
+class LoweringState:
     """Items under construction, and the facts known of each value, by its number.
 
     A value is either a scalar equal for all elements, or has an access. The access is to memory
-    only if the value is `stored`: within a nest values are variables of the loop, and few of them
-    are needed elsewhere.
+    only if the value is `store_value`: within a nest values are variables of the loop, and few of
+    them are needed elsewhere.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Draft:
             self.uses.update(step.inputs)
             if not (isinstance(step.op, Primitive) and step.op.elementwise):
                 self.whole.update(step.inputs)
-        self.overlaid: dict[int, Overlaid] = {}
+        self.overlaid: dict[int, AssembledArray] = {}
         # Arrays that are assembled part by part, by their first step: those that need no fill, and
         # nests at the front that fill the others.
         self.unfilled: set[int] = set()
@@ -127,7 +127,7 @@ class Draft:
         access = self.access[value]
         if self.made_by.get(access.root, -1) == at and self.is_within(access, shape):
             return Operand(value=access.root)
-        self.stored(access.root)
+        self.store_value(access.root)
         self.last[access.root] = max(at, self.last.get(access.root, -1))
         strides = tuple([s for s, n in zip(access.strides, shape, strict=True) if n != 1])
         return Operand(root=access.root, offset=access.offset, strides=strides)
@@ -141,13 +141,13 @@ class Draft:
     def node(self, at: int, node: Node) -> None:
         self.nest(at).nodes.append(node)
 
-    def stored(self, root: int) -> None:
+    def store_value(self, root: int) -> None:
         """Store a value that is computed in a nest to memory."""
         at = self.made_by.get(root, -1)
         if at >= 0 and root not in self.reduced and isinstance(nest := self.items[at], Nest):
             nest.stored[root] = None
 
-    def copied(self, value: int) -> int:
+    def copy_value(self, value: int) -> int:
         """Copy a value to memory, in row-major order."""
         type, copy = self.schedule.types[value], len(self.types)
         self.types[copy] = type
@@ -155,7 +155,7 @@ class Draft:
         self.node(at, Node(None, copy, "copy", "", (self.operand(value, type.shape, at),)))
         self.access[copy] = whole(copy, type.shape)
         self.made_by[copy] = at
-        self.stored(copy)
+        self.store_value(copy)
         return copy
 
     def same(self, value: int, other: int) -> None:
@@ -173,19 +173,19 @@ class Draft:
         self.numbers[zero] = zero_text(self.types[value].dtype)
         return zero
 
-    def in_memory(self, value: int, at: int) -> Access:
+    def memory_access(self, value: int, at: int) -> Access:
         if value in self.numbers:
-            return whole(self.copied_before(value), self.types[value].shape)
+            return whole(self.copy_or_constant(value), self.types[value].shape)
         access = self.access[value]
-        self.stored(access.root)
+        self.store_value(access.root)
         self.last[access.root] = max(at, self.last.get(access.root, -1))
         return access
 
-    def copied_before(self, value: int) -> int:
-        """Copy a value as `copied`, or make a constant of it if it is a known number."""
+    def copy_or_constant(self, value: int) -> int:
+        """Copy a value as `copy_value`, or make a constant of it if it is a known number."""
         type, copy = self.schedule.types[value], len(self.types)
         if value not in self.exact or type.names:
-            return self.copied(value)
+            return self.copy_value(value)
         self.types[copy] = type
         self.constants[copy] = np.full(type.shape, self.exact[value], type.dtype)
         self.access[copy] = whole(copy, type.shape)
@@ -200,14 +200,14 @@ class Draft:
         operands = []
         for v in step.inputs:
             if v in self.numbers:
-                operands.append(self.copied_before(v))
+                operands.append(self.copy_or_constant(v))
                 continue
             access, type = self.access[v], self.types[v]
             if access.is_whole(type.shape) and self.types[access.root].size == type.size:
-                self.stored(access.root)
+                self.store_value(access.root)
                 operands.append(access.root)
             else:
-                operands.append(self.copied(v))
+                operands.append(self.copy_value(v))
         return tuple(operands)
 
     def next_item(self, step: Step, operands: Sequence[int]) -> int:
@@ -229,7 +229,7 @@ class Draft:
             self.last[own] = at
         return found
 
-    def closed(self, outputs: Sequence[int], added: Set[int] | None = None) -> Nests:
+    def finish_nests(self, outputs: Sequence[int], added: Set[int] | None = None) -> Nests:
         """Return all items, with `outputs` in memory; for a block, `added` are accumulated."""
         for root in outputs:
             self.last[root] = len(self.items)

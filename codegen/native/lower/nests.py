@@ -18,20 +18,20 @@ from primgraph.codegen.native.c.spellings import (
     FUNCTIONS,
     SPELLINGS,
     c_type,
+    expression_writer,
     function,
     literal,
-    spelling,
 )
 from primgraph.codegen.native.items import (
     Control,
+    HostCall,
     Nests,
     Node,
     Operand,
-    Outside,
     Product,
     Routine,
 )
-from primgraph.codegen.native.lower.access import row_major, viewed, whole
+from primgraph.codegen.native.lower.access import row_major, view_access, whole
 from primgraph.codegen.native.lower.copy_elision import expect, join, place
 from primgraph.codegen.native.lower.indexing import (
     add_at,
@@ -40,7 +40,7 @@ from primgraph.codegen.native.lower.indexing import (
     take_along,
     window,
 )
-from primgraph.codegen.native.lower.lowering_state import Draft
+from primgraph.codegen.native.lower.lowering_state import LoweringState
 from primgraph.codegen.native.lower.regions import LIMITS, add_blocks, regions_of
 from primgraph.codegen.native.lower.routines import pays, routine
 from primgraph.codegen.native.lower.sums import add_up
@@ -80,7 +80,7 @@ def nests(
     is not used either.
     """
     steps, regions = regions_of(steps, limits)
-    draft, at = Draft(steps, complete, limits, alone), 0
+    draft, at = LoweringState(steps, complete, limits, alone), 0
     expect(draft)
     for region in regions:
         for step in steps.steps[at : region.start]:
@@ -93,12 +93,12 @@ def nests(
     outputs: list[int] = []
     for v in steps.outputs:
         root = draft.own_memory(v)
-        outputs.append(draft.copied(v) if root is None or root in outputs else root)
-        draft.stored(outputs[-1])
-    return draft.closed(outputs)
+        outputs.append(draft.copy_value(v) if root is None or root in outputs else root)
+        draft.store_value(outputs[-1])
+    return draft.finish_nests(outputs)
 
 
-def _add(draft: Draft, step: Step) -> None:
+def _add(draft: LoweringState, step: Step) -> None:
     op, form = step.op, step.form
     if op is full and c_type(form.results[0].dtype):
         type = form.results[0]
@@ -125,7 +125,7 @@ def _add(draft: Draft, step: Step) -> None:
         (take if op is gather else add_at)(draft, step)
     elif op in (pad, slice_assign, concat):
         join(draft, step)
-    elif any(t.is_complex for t in (*form.operands, *form.results)) and spelling(step):
+    elif any(t.is_complex for t in (*form.operands, *form.results)) and expression_writer(step):
         _compute(draft, step)
     elif not all(c_type(t.dtype) for t in (*form.operands, *form.results)):
         _outside(draft, step)
@@ -145,21 +145,21 @@ def _add(draft: Draft, step: Step) -> None:
         _outside(draft, step)
 
 
-def _see(draft: Draft, step: Step) -> None:
+def _see(draft: LoweringState, step: Step) -> None:
     source = step.inputs[0]
     for k, value in enumerate(step.outputs):
         if source in draft.numbers:
             draft.same(value, source)
             continue
-        found = viewed(draft.access[source], step, k)
+        found = view_access(draft.access[source], step, k)
         if found is None:
-            copy = draft.copied(source)
-            found = viewed(whole(copy, step.operands[0].shape), step, k)
+            copy = draft.copy_value(source)
+            found = view_access(whole(copy, step.operands[0].shape), step, k)
             assert found is not None
         draft.access[value] = found
 
 
-def _count(draft: Draft, step: Step) -> None:
+def _count(draft: LoweringState, step: Step) -> None:
     """Lower symbolic sizes and the indices along an axis."""
     (value,), (type,) = step.outputs, step.results
     kind = c_type(type.dtype)
@@ -181,13 +181,13 @@ def _count(draft: Draft, step: Step) -> None:
         _outside(draft, step)
 
 
-def _compute(draft: Draft, step: Step) -> None:
+def _compute(draft: LoweringState, step: Step) -> None:
     shape, value = step.results[0].shape, step.outputs[0]
     name, number = function(step)
     if name and step.results[0].dtype.kind != "f":
         _outside(draft, step)
         return
-    spelled = None if name else spelling(step)
+    spelled = None if name else expression_writer(step)
     if not name and (spelled is None or spelled(["x"] * len(step.inputs), step) is None):
         _outside(draft, step)
         return
@@ -212,7 +212,7 @@ def _strides_onto(step: Step, strides: Sequence[int]) -> tuple[int, ...]:
     return tuple([apart[v] for (v,) in (variables_of([p]) for p in shown.operand)])
 
 
-def _reduce(draft: Draft, step: Step) -> None:
+def _reduce(draft: LoweringState, step: Step) -> None:
     (x,), (value,) = step.inputs, step.outputs
     shape, result = step.operands[0].shape, step.results[0].shape
     at, _ = draft.nest_for(shape, (x,))
@@ -225,30 +225,30 @@ def _reduce(draft: Draft, step: Step) -> None:
     draft.reduced.add(value)
 
 
-def _multiply(draft: Draft, step: Step) -> None:
-    inputs = [draft.copied_before(v) if v in draft.numbers else v for v in step.inputs]
+def _multiply(draft: LoweringState, step: Step) -> None:
+    inputs = [draft.copy_or_constant(v) if v in draft.numbers else v for v in step.inputs]
     at = len(draft.items)
-    left, right = (draft.in_memory(v, at) for v in inputs)
+    left, right = (draft.memory_access(v, at) for v in inputs)
     draft.last_item(step.outputs[0], at)
     draft.items.append(Product(step, step.outputs[0], left, right))
     draft.sums[step.outputs[0]] = step.outputs[0], at
 
 
-def _outside(draft: Draft, step: Step, lacking: tuple[Step, ...] = ()) -> None:
+def _outside(draft: LoweringState, step: Step, lacking: tuple[Step, ...] = ()) -> None:
     operands = draft.whole_operands(step)
     draft.after_numpy = draft.next_item(step, operands) + 1
-    draft.items.append(Outside(step, step.outputs, operands, lacking))
+    draft.items.append(HostCall(step, step.outputs, operands, lacking))
 
 
-def _routine(draft: Draft, step: Step) -> None:
+def _routine(draft: LoweringState, step: Step) -> None:
     operands = draft.whole_operands(step)
     draft.next_item(step, operands)
     draft.items.append(Routine(step, step.outputs, operands))
 
 
-def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
+def _control(draft: LoweringState, step: Step, bodies: Sequence[Nests]) -> None:
     """Lower a branch or a loop; NumPy runs the whole if C cannot do a step of its bodies."""
-    outside = [item for body in bodies for item in body.items if isinstance(item, Outside)]
+    outside = [item for body in bodies for item in body.items if isinstance(item, HostCall)]
     if outside or not bodies:
         lacking = [step for item in outside for step in item.lacking or (item.step,)]
         _outside(draft, step, tuple(lacking))
@@ -259,7 +259,7 @@ def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
     draft.items.append(Control(step, step.outputs, operands, tuple(bodies), tuple(constants)))
 
 
-def _bodies(step: Step, draft: Draft) -> list[Nests]:
+def _bodies(step: Step, draft: LoweringState) -> list[Nests]:
     """Lower the bodies of a branch or loop; empty if this back end cannot do it."""
     regions = step.regions
     if regions is None:

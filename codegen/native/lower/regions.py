@@ -18,18 +18,18 @@ from primgraph.codegen.native.c.extents import is_one, is_zero
 from primgraph.codegen.native.items import (
     Blocks,
     Control,
+    HostCall,
     Nest,
     Nests,
     Node,
-    Outside,
     Product,
     Routine,
     Rows,
 )
 from primgraph.codegen.native.lower.access import Access, row_major, whole
-from primgraph.codegen.native.lower.lowering_state import Draft
-from primgraph.codegen.native.lower.symbolic_tiling import of_sizes
-from primgraph.codegen.plan.fusion_groups import Region, arranged, narrowed
+from primgraph.codegen.native.lower.lowering_state import LoweringState
+from primgraph.codegen.native.lower.symbolic_tiling import arrange_symbolic_regions
+from primgraph.codegen.plan.fusion_groups import Region, arrange_regions, restrict_rows
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
 from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.ir.dims import Dim
@@ -37,7 +37,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.types import larger, smaller
 from primgraph.primitives.linear_algebra.products import CONTRACTS
 
-Add: TypeAlias = Callable[[Draft, Step], None]
+Add: TypeAlias = Callable[[LoweringState, Step], None]
 
 # Conservative cache size of any machine, so that results are the same on all, and block sizes that
 # suit products. The share is a minimum cost of a group, in nanoseconds of NumPy.
@@ -58,11 +58,11 @@ _KINDS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 def regions_of(steps: Schedule, limits: Limits) -> tuple[Schedule, tuple[Region, ...]]:
     """Return the steps, reordered, and those regions of them that may run in blocks."""
     if any(t.names for t in steps.types):
-        return of_sizes(steps, limits, _CARDS)
-    return arranged(steps, limits, _CARDS)
+        return arrange_symbolic_regions(steps, limits, _CARDS)
+    return arrange_regions(steps, limits, _CARDS)
 
 
-def add_blocks(draft: Draft, region: Region, limits: Limits, add: Add) -> bool:
+def add_blocks(draft: LoweringState, region: Region, limits: Limits, add: Add) -> bool:
     """Lower a region to blocks; return whether that is possible."""
     rows = region.rows if limits.rows else _rows(region)
     rest = region.extent % rows
@@ -110,7 +110,9 @@ def _rows(region: Region) -> int:
     return max(wanted - wanted % _TILE, min(wanted, _TILE))
 
 
-def _groups(draft: Draft, region: Region, block: Schedule, rows: int, limits: Limits) -> int:
+def _groups(
+    draft: LoweringState, region: Region, block: Schedule, rows: int, limits: Limits
+) -> int:
     """Return the number of groups of blocks, which may be symbolic."""
     blocks = (region.extent + (rows - 1)) // rows
     added = sum(draft.types[v].nbytes for v in region.totals)
@@ -145,7 +147,7 @@ def _local(steps: Schedule, region: Region, rows: int) -> _Local:
     body: list[Equation] = []
     for i in range(region.start, region.stop):
         step, role = steps.steps[i], region.roles[i - region.start]
-        eqn = narrowed(step, _CARDS[step.op], role, rows).eqn
+        eqn = restrict_rows(step, _CARDS[step.op], role, rows).eqn
         inputs = [
             made[v] if v in made else given.setdefault((v, axis), fresh)
             for v, axis, fresh in zip(step.inputs, role.operands, eqn.inputs, strict=True)
@@ -156,7 +158,9 @@ def _local(steps: Schedule, region: Region, rows: int) -> _Local:
     return _Local(schedule(Graph(given.values(), body, outputs)), list(given))
 
 
-def _lay_factors(draft: Draft, steps: Schedule, given: list[tuple[int, int | None]]) -> None:
+def _lay_factors(
+    draft: LoweringState, steps: Schedule, given: list[tuple[int, int | None]]
+) -> None:
     """Copy column-major matrices that each block reads as a whole to row-major order."""
     for step in steps.steps:
         v = step.inputs[-1]
@@ -164,13 +168,13 @@ def _lay_factors(draft: Draft, steps: Schedule, given: list[tuple[int, int | Non
             continue
         value = given[v][0]
         if value not in draft.numbers and draft.access[value].strides[-1] != 1:
-            draft.access[value] = whole(draft.copied(value), draft.types[value].shape)
+            draft.access[value] = whole(draft.copy_value(value), draft.types[value].shape)
 
 
-def _body(draft: Draft, region: Region, local: _Local, add: Add) -> Nests | None:
+def _body(draft: LoweringState, region: Region, local: _Local, add: Add) -> Nests | None:
     """Lower one block; None if native code cannot do all of it."""
     steps = local.steps
-    inside = Draft(steps)
+    inside = LoweringState(steps)
     for k, (v, _) in enumerate(local.given):
         if v in draft.numbers:
             inside.numbers[k] = draft.numbers[v]
@@ -183,7 +187,7 @@ def _body(draft: Draft, region: Region, local: _Local, add: Add) -> Nests | None
         add(inside, step)
     count = len(region.totals)
     totals, kept = steps.outputs[:count], steps.outputs[count:]
-    alone = any(isinstance(item, Outside | Control | Routine) for item in inside.items)
+    alone = any(isinstance(item, HostCall | Control | Routine) for item in inside.items)
     if alone or not set(_accumulated_values(inside)).issuperset(totals):
         return None
     outputs = list(totals)
@@ -193,12 +197,12 @@ def _body(draft: Draft, region: Region, local: _Local, add: Add) -> Nests | None
             outputs.append(_store_strided(inside, v, draft.types[value].shape))
             continue
         root = inside.own_memory(v)
-        outputs.append(inside.copied(v) if root is None or root in outputs else root)
-        inside.stored(outputs[-1])
-    return inside.closed(outputs, set(totals))
+        outputs.append(inside.copy_value(v) if root is None or root in outputs else root)
+        inside.store_value(outputs[-1])
+    return inside.finish_nests(outputs, set(totals))
 
 
-def _accumulated_values(draft: Draft) -> list[int]:
+def _accumulated_values(draft: LoweringState) -> list[int]:
     """Return the values that can be accumulated in place."""
     found = []
     for item in draft.items:
@@ -209,7 +213,7 @@ def _accumulated_values(draft: Draft) -> list[int]:
     return found
 
 
-def _store_strided(draft: Draft, value: int, shape: Sequence[int]) -> int:
+def _store_strided(draft: LoweringState, value: int, shape: Sequence[int]) -> int:
     """Store a value into a larger one of `shape`, whose rows are not contiguous."""
     type = draft.types[value]
     spread = len(draft.types)
@@ -221,6 +225,6 @@ def _store_strided(draft: Draft, value: int, shape: Sequence[int]) -> int:
     return spread
 
 
-def _rows_of(draft: Draft, value: int, axis: int | None, at: int) -> Rows:
-    access = draft.in_memory(value, at)
+def _rows_of(draft: LoweringState, value: int, axis: int | None, at: int) -> Rows:
+    access = draft.memory_access(value, at)
     return Rows(access.root, access.offset, 0 if axis is None else access.strides[axis])

@@ -25,7 +25,7 @@ def routine(step: Step, alone: bool = False) -> Lines | None:
     """Return the generator of calls for `step`, if a C function exists; `alone` excludes LAPACK."""
     found = ROUTINES.get(step.op) or systems.ROUTINES.get(step.op)
     far = systems.FAR.get(step.op) if found is None and not alone else None
-    if far is not None and systems.there_is_lapack(step):
+    if far is not None and systems.has_lapack(step):
         found = far
     if found is None or any(c_type(t.dtype) is None for t in (*step.operands, *step.results)):
         return None
@@ -56,14 +56,14 @@ def _few_sorted(step: Step) -> bool:
     return typical(step.operands[0].shape[step.params["axis"]]) <= _MOST_SORTED
 
 
-def along(shape: Shape, axis: int) -> str:
+def axis_sizes(shape: Shape, axis: int) -> str:
     """Return the sizes before, at and behind `axis` as arguments."""
     parts = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
     return ", ".join(map(extent, parts))
 
 
 def _axis(call: Call) -> str:
-    return along(call.step.operands[0].shape, call.step.params["axis"])
+    return axis_sizes(call.step.operands[0].shape, call.step.params["axis"])
 
 
 def _name(call: Call, name: str) -> str:

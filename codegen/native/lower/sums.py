@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from primgraph.codegen.native.items import Product
 from primgraph.codegen.native.lower.access import whole
-from primgraph.codegen.native.lower.lowering_state import Draft
+from primgraph.codegen.native.lower.lowering_state import LoweringState
 from primgraph.codegen.plan.schedule import Step
 
 
-def add_up(draft: Draft, step: Step) -> bool:
+def add_up(draft: LoweringState, step: Step) -> bool:
     """Accumulate a sum of products in place, by the later product.
 
     Return False, without effect, if one operand has another use or is not a product, or if a host

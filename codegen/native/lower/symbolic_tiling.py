@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from primgraph.codegen.plan.card import Cards
-from primgraph.codegen.plan.fusion_groups import Region, arranged
+from primgraph.codegen.plan.fusion_groups import Region, arrange_regions
 from primgraph.codegen.plan.schedule import Form, Schedule
 from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.errors import PrimgraphError
@@ -20,16 +20,18 @@ from primgraph.ir.sizes import type_at
 _LARGE = 720_720
 
 
-def of_sizes(steps: Schedule, limits: Limits, cards: Cards) -> tuple[Schedule, tuple[Region, ...]]:
+def arrange_symbolic_regions(
+    steps: Schedule, limits: Limits, cards: Cards
+) -> tuple[Schedule, tuple[Region, ...]]:
     """Return the steps, reordered so that regions are contiguous, and these regions."""
     try:
         known = _substitute_large_sizes(steps)
     except PrimgraphError:
         # These sizes violate the program's assumptions.
         return steps, ()
-    found, regions = arranged(known, limits, cards)
+    found, regions = arrange_regions(known, limits, cards)
     places = {id(step.eqn): i for i, step in enumerate(steps.steps)}
-    steps = steps.reordered([places[id(step.eqn)] for step in found.steps])
+    steps = steps.reorder([places[id(step.eqn)] for step in found.steps])
     taken = [region for r in regions if (region := _for_all(steps, r)) is not None]
     return steps, tuple(taken)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from primgraph.codegen.native.blas_dispatch import chosen, is_far
+from primgraph.codegen.native.blas_dispatch import choose_function, is_far
 from primgraph.codegen.native.c.call_lines import Call, Lines
 from primgraph.codegen.native.c.extents import extent, is_zero
 from primgraph.codegen.native.c.spellings import c_type, type_name
@@ -40,8 +40,8 @@ def each_matrix(call: Call, *inside: str) -> Iterator[str]:
 
 def _matrix(call: Call, name: str, args: Sequence[str]) -> Iterator[str]:
     """Yield calls of a function for each matrix, which may fail."""
-    function = chosen(call, name, _size(call))
-    yield from each_matrix(call, call.tried(f"{function}({', '.join(args)})"))
+    function = choose_function(call, name, _size(call))
+    yield from each_matrix(call, call.checked_call(f"{function}({', '.join(args)})"))
 
 
 def _room(call: Call, count: int) -> str:
@@ -80,7 +80,7 @@ def _triangular(call: Call) -> Iterator[str]:
     yield from each_matrix(
         call,
         f"memcpy(z0, x1, {extent(n * m)} * sizeof *z0);",
-        call.tried(f"{chosen(call, 'triangular', n)}({args})"),
+        call.checked_call(f"{choose_function(call, 'triangular', n)}({args})"),
     )
 
 
@@ -107,7 +107,7 @@ def _lu(call: Call) -> Iterator[str]:
     if is_far(call, k):
         order = f"(int64_t *){call.room(8 * m)}"
         args = ["z0", "z1", "z2", "x0", _room(call, m * n), order, rows, columns, rank]
-        yield from each_matrix(call, call.tried(f"pg_lapack_lu_{kind}({', '.join(args)})"))
+        yield from each_matrix(call, call.checked_call(f"pg_lapack_lu_{kind}({', '.join(args)})"))
         return
     yield f"{c_type(call.step.operands[0].dtype)} *both = {_room(call, m * n)};"
     yield from each_matrix(
@@ -164,10 +164,10 @@ def _qr(call: Call) -> Iterator[str]:
 def _far(call: Call, name: str, args: Sequence[str]) -> Iterator[str]:
     """Yield calls of a LAPACK function for each matrix."""
     kind = type_name(call.step.operands[0].dtype)
-    yield from each_matrix(call, call.tried(f"pg_lapack_{name}_{kind}({', '.join(args)})"))
+    yield from each_matrix(call, call.checked_call(f"pg_lapack_{name}_{kind}({', '.join(args)})"))
 
 
-def there_is_lapack(step: Step) -> bool:
+def has_lapack(step: Step) -> bool:
     """Return whether LAPACK is available, and the operand is not empty."""
     return lapack() is not None and not any(is_zero(n) for n in step.operands[0].shape)
 

@@ -158,7 +158,7 @@ def forget(name: str) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: Folder, key: str, limit: float) -> Iterator[None]:
+def lock_key(folder: Folder, key: str, limit: float) -> Iterator[None]:
     """Hold the lock of a key for at most `limit` seconds, so that one process creates the file.
 
     A process releases its locks when it ends, however it does.
@@ -283,7 +283,7 @@ def _clear_old(folder: Folder, name: str, status: os.stat_result) -> None:
         folder.remove_tree(name) if stat.S_ISDIR(status.st_mode) else folder.remove(name)
 
 
-def bound(folder: Folder) -> None:
+def evict_files(folder: Folder) -> None:
     """Evict the least recently used files beyond the limit, and abandoned work."""
     files = []
     for name, status in _ours(folder):

@@ -102,7 +102,7 @@ class Compiler(NamedTuple):
 @once
 def compiler() -> Compiler | None:
     """Return the compiler of this machine; None, with one warning, if there is none."""
-    there = found()
+    there = find_compiler()
     if there is None:
         names = ", ".join(_names())
         why = f"no C compiler ({names}) is to be found"
@@ -120,7 +120,7 @@ def _names() -> list[str]:
 
 
 @once
-def found() -> Compiler | None:
+def find_compiler() -> Compiler | None:
     """Return the compiler of this machine; None if there is none."""
     for name in _names():
         command = _path_of(name)
@@ -297,7 +297,7 @@ def _build(
                 note_source(FROM_CACHE)
                 return Stored(name, content)
             command = [*chosen.command, *spelled(flags), *chosen.processor, *kind]
-            with cache.locked(folder, key, TIME_LIMIT):
+            with cache.lock_key(folder, key, TIME_LIMIT):
                 content = cache.recall(folder, name)
                 if content is None:
                     with folder.work() as work:
@@ -306,13 +306,13 @@ def _build(
                     with contextlib.suppress(OSError):
                         cache.keep(folder, name, content)
             with contextlib.suppress(OSError):
-                cache.bound(folder)
+                cache.evict_files(folder)
     except OSError as error:
         raise UnavailableError(f"{chosen.name} cannot be used: {error}") from error
     return Stored(name, content)
 
 
-def kept(name: str) -> Stored | None:
+def load_cached(name: str) -> Stored | None:
     """Return the file of that name from the cache; None if it is missing or damaged."""
     with contextlib.suppress(OSError), cache.usable_folder() as folder:
         content = cache.recall(folder, name)
@@ -355,7 +355,7 @@ def _compile(
         raise UnavailableError(f"{command[0]} has no room: {told}")
     if not os.path.isfile(source):
         raise FileNotFoundError(f"{work.path} was removed")
-    found = None if done.returncode else work.read_made(out)
+    found = None if done.returncode else work.read_output(out)
     if found is not None:
         return found
     if done.returncode and not told:

@@ -63,7 +63,7 @@ class Folder:
         if handle is not None:
             os.close(handle)
 
-    def at(self, name: str) -> tuple[str, int | None]:
+    def relative_name(self, name: str) -> tuple[str, int | None]:
         """Return a file's name and the descriptor it is relative to."""
         if _BY_DESCRIPTOR and self._handle is None:
             raise ValueError(f"{self.path!r} is closed")
@@ -74,13 +74,13 @@ class Folder:
         found = self._read_regular(name)
         return None if found is None or not is_own(found[1]) else found[0]
 
-    def read_made(self, name: str) -> bytes | None:
+    def read_output(self, name: str) -> bytes | None:
         """Return the content of a file that a program wrote, with any mode."""
         found = self._read_regular(name)
         return None if found is None else found[0]
 
     def _read_regular(self, name: str) -> tuple[bytes, os.stat_result] | None:
-        where, handle = self.at(name)
+        where, handle = self.relative_name(name)
         try:
             with open_regular(where, folder=handle, follow=False) as file:
                 return file.read(), os.fstat(file.fileno())
@@ -89,21 +89,21 @@ class Folder:
 
     def write(self, name: str, *parts: bytes) -> None:
         """Replace a file by these bytes atomically. Raises `OSError` if that fails."""
-        draft, handle = self.at(f"{WORK}{secrets.token_hex(8)}")
+        draft, handle = self.relative_name(f"{WORK}{secrets.token_hex(8)}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC | _BINARY
         made = os.open(draft, flags, 0o600, dir_fd=handle)
         try:
             with os.fdopen(made, "wb") as file:
                 for part in parts:
                     file.write(part)
-            os.replace(draft, self.at(name)[0], src_dir_fd=handle, dst_dir_fd=handle)
+            os.replace(draft, self.relative_name(name)[0], src_dir_fd=handle, dst_dir_fd=handle)
         except BaseException:
             self.remove(draft)
             raise
 
     def unlink(self, name: str) -> None:
         """Remove a file that may be missing. Raises `OSError` if it cannot be removed."""
-        where, handle = self.at(name)
+        where, handle = self.relative_name(name)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(where, dir_fd=handle)
 
@@ -114,7 +114,7 @@ class Folder:
 
     def touch(self, name: str) -> None:
         """Mark a file as the most recently used one."""
-        where, handle = self.at(name)
+        where, handle = self.relative_name(name)
         with contextlib.suppress(OSError):
             # Do not follow a path that was replaced by a link, if the system supports that.
             follow = os.utime not in os.supports_follow_symlinks
@@ -122,7 +122,7 @@ class Folder:
 
     def open_lock(self, name: str) -> int:
         """Return a descriptor of a regular file to lock, which is created if missing."""
-        where, handle = self.at(name)
+        where, handle = self.relative_name(name)
         flags = os.O_RDWR | os.O_CREAT | _NOFOLLOW | _CLOEXEC | getattr(os, "O_NONBLOCK", 0)
         made = os.open(where, flags, 0o600, dir_fd=handle)
         status = os.fstat(made)
@@ -134,7 +134,7 @@ class Folder:
     def entries(self) -> list[tuple[str, os.stat_result]]:
         """Return names and status of the directory entries, without following links."""
         found = []
-        where, handle = self.at("")
+        where, handle = self.relative_name("")
         with os.scandir(where if handle is None else handle) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
@@ -143,14 +143,14 @@ class Folder:
 
     def remove_tree(self, name: str) -> None:
         """Remove a directory tree, ignoring failures."""
-        where, handle = self.at(name)
+        where, handle = self.relative_name(name)
         importlib.import_module("shutil").rmtree(where, ignore_errors=True, dir_fd=handle)
 
     @contextlib.contextmanager
     def work(self) -> Iterator[Folder]:
         """Yield a new directory in this one, which is removed afterwards."""
         name = f"{WORK}{secrets.token_hex(8)}"
-        where, handle = self.at(name)
+        where, handle = self.relative_name(name)
         os.mkdir(where, 0o700, dir_fd=handle)
         try:
             inner = None

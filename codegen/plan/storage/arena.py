@@ -22,12 +22,12 @@ _LEAST_SAVED, _SHARE_SAVED = 4096, 1 / 32
 _MOST_PACKED = 128
 
 
-def rounded(size: int) -> int:
+def aligned_size(size: int) -> int:
     """Return the aligned size of a buffer of `size` bytes."""
     return max(-(-size // ALIGN), 1) * ALIGN
 
 
-class Stay(NamedTuple):
+class Lifetime(NamedTuple):
     """The lifetime of an allocation: `size` bytes from time `start` to `end`."""
 
     size: int
@@ -47,7 +47,7 @@ class Arena:
     def __init__(self) -> None:
         self.size = 0
         self.least = 0
-        self.stays: list[Stay] = []
+        self.stays: list[Lifetime] = []
         self._taken = 0
         self._time = 0
         self._stay_at: dict[int, int] = {}
@@ -57,12 +57,12 @@ class Arena:
 
     def take(self, size: int) -> int:
         """Allocate `size` bytes; return the offset."""
-        size = rounded(size)
+        size = aligned_size(size)
         self._taken += size
         self.least = max(self.least, self._taken)
         offset = self._place(size)
         self._stay_at[offset] = len(self.stays)
-        self.stays.append(Stay(size, self._time, _NEVER))
+        self.stays.append(Lifetime(size, self._time, _NEVER))
         self._time += 1
         return offset
 
@@ -82,10 +82,10 @@ class Arena:
 
     def give(self, offset: int, size: int) -> None:
         """Free the allocation that `take(size)` returned."""
-        size = rounded(size)
+        size = aligned_size(size)
         self._taken -= size
         stay = self._stay_at.pop(offset)
-        self.stays[stay] = Stay(size, self.stays[stay].start, self._time)
+        self.stays[stay] = Lifetime(size, self.stays[stay].start, self._time)
         self._time += 1
         before = self._start_of_end.get(offset)
         if before is not None:
@@ -114,7 +114,7 @@ class Packed:
     def __init__(self, arena: Arena) -> None:
         self.least = arena.least
         self._stays = arena.stays
-        self._offsets = packed(arena.stays)
+        self._offsets = pack_buffers(arena.stays)
         self._count = 0
         pairs = zip(self._offsets, self._stays, strict=True)
         self.size = max([offset + stay.size for offset, stay in pairs], default=0)
@@ -122,7 +122,7 @@ class Packed:
     def take(self, size: int) -> int:
         """Return the offset of the next buffer, which must have the same size as in the arena."""
         k = self._count
-        assert self._stays[k].size == rounded(size)
+        assert self._stays[k].size == aligned_size(size)
         self._count += 1
         return self._offsets[k]
 
@@ -133,7 +133,7 @@ class Packed:
 AnyArena: TypeAlias = Arena | Packed
 
 
-def packed(stays: Sequence[Stay]) -> list[int]:
+def pack_buffers(stays: Sequence[Lifetime]) -> list[int]:
     """Return offsets of buffers, placed largest first, each in the smallest gap that fits.
 
     Gaps are between buffers of overlapping lifetime. This is "greedy by size for offset
@@ -141,14 +141,14 @@ def packed(stays: Sequence[Stay]) -> list[int]:
     (2020).
     """
     offsets = [0] * len(stays)
-    placed: list[tuple[int, Stay]] = []
+    placed: list[tuple[int, Lifetime]] = []
     for k in sorted(range(len(stays)), key=lambda k: (-stays[k].size, k)):
         offset = offsets[k] = _place_among(placed, stays[k])
         insort(placed, (offset, stays[k]))
     return offsets
 
 
-def _place_among(placed: Sequence[tuple[int, Stay]], stay: Stay) -> int:
+def _place_among(placed: Sequence[tuple[int, Lifetime]], stay: Lifetime) -> int:
     """Return the offset of the smallest gap for `stay`, else the end of all live buffers."""
     size, begin, end = stay
     free, found, smallest = 0, -1, 0
@@ -162,7 +162,7 @@ def _place_among(placed: Sequence[tuple[int, Stay]], stay: Stay) -> int:
     return free if found < 0 else found
 
 
-def packing(arena: Arena) -> Packed | None:
+def worthwhile_packing(arena: Arena) -> Packed | None:
     """Return the packed arena if it saves enough to plan again, else None."""
     saved = max(_LEAST_SAVED, arena.least * _SHARE_SAVED)
     if len(arena.stays) > _MOST_PACKED or arena.size - arena.least < saved:

@@ -9,7 +9,7 @@ import numpy as np
 from primgraph.codegen.plan.program import Call, Compute, Copy, Create, Instruction, Make, Plan
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
 from primgraph.codegen.plan.storage.places import Held, Place, Result
-from primgraph.ir.dims import of_one_trip
+from primgraph.ir.dims import single_row_size
 from primgraph.ir.types import larger
 
 # Size of an array object without its elements: the object, shape and strides of two axes, a list
@@ -43,7 +43,7 @@ def _temporary_bytes(plan: Plan, x: Instruction) -> int:
         return 0
     if x.step.op.has_bodies:
         # Results are written in place.
-        return of_one_trip(inside_bytes(x.step))
+        return single_row_size(inside_bytes(x.step))
     return sum(t.nbytes for t in x.step.results)
 
 

@@ -47,7 +47,7 @@ def part_shape(how: Reshape | Slice, shape: Shape) -> Shape:
     return tuple([prod(shape) // max(known, 1) if n < 0 else n for n in extents])
 
 
-def of_rows(how: How) -> View | None:
+def rowwise_view(how: How) -> View | None:
     """Return the view of a stack that applies `how` to each row; None if there is none."""
     match how:
         case Slice(ranges):

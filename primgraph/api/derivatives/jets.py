@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from primgraph import tree
-from primgraph.api.arguments import Chosen
+from primgraph.api.arguments import SelectedArguments
 from primgraph.api.derivatives import of_values, operators
 from primgraph.api.derivatives.of_functions import Outputs
-from primgraph.api.public import beside
+from primgraph.api.public import inputs_as_variables
 from primgraph.api.world import is_array
 from primgraph.derivatives import jets as of_variables
 from primgraph.derivatives.grad import checked_order
@@ -47,18 +47,18 @@ def jet(function: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, A
     args = (primals,) if single else tuple(primals)
     listed = _series_per_argument(series, single, len(args))
     order = max(map(len, listed))
-    chosen = Chosen.of("jet", function, args, {}, range(len(args)))
+    chosen = SelectedArguments.from_call("jet", function, args, {}, range(len(args)))
     if len(chosen.leaves) != len(args) or not all(map(is_array, args)):
         raise ArgumentError("jet takes arrays as arguments, and no containers of them")
     outputs = Outputs("jet")
     applied = chosen.world.apply(
-        "jet", lambda leaves: outputs.opened(chosen.call(leaves), None), chosen.leaves
+        "jet", lambda leaves: outputs.flatten_result(chosen.call(leaves), None), chosen.leaves
     )
     outputs.require_floats()
     terms = [{k: v for k, v in enumerate(s, 1) if v is not None} for s in listed]
     rows = applied.jets(outputs.count, terms, order)
-    value, _ = outputs.closed(applied.results)
-    found: tuple[Any, Any] = chosen.world.given_back(
+    value, _ = outputs.unflatten_results(applied.results)
+    found: tuple[Any, Any] = chosen.world.convert_results(
         (value, tree.unflatten(outputs.structure, rows))
     )
     return found
@@ -110,7 +110,7 @@ def taylor(outputs: Any, inputs: Any, order: int, direction: Any = None) -> Any:
             f"taylor takes variables or tensors, not the function {outputs!r:.60}",
             hint="pg.jet(f, x, [dx, None, None]) gives those of a function to order three",
         )
-    return of_variables.taylor(outputs, beside(outputs, inputs), order, direction)
+    return of_variables.taylor(outputs, inputs_as_variables(outputs, inputs), order, direction)
 
 
 @checked_late

@@ -11,11 +11,16 @@ from primgraph import operators as pg
 from primgraph.derivatives.matrices.layout import Layout, Matrix, Passes, Selection, only_mode
 from primgraph.derivatives.request import require_direction, require_scalar
 from primgraph.eager.derivatives import recording
-from primgraph.eager.derivatives.other_modes import answers, argument, depends_beyond, reached
-from primgraph.eager.node import Node, given
+from primgraph.eager.derivatives.other_modes import (
+    answers,
+    argument,
+    dependent_nodes,
+    depends_beyond,
+)
+from primgraph.eager.node import Node, array_node
 from primgraph.eager.tensor import Tensor, family_of, tensors_in
 from primgraph.errors import NotDifferentiable, ShapeError
-from primgraph.ir.frontend.signature import applied
+from primgraph.ir.frontend.signature import call_user_function
 from primgraph.ir.types import TensorType, as_dtype
 
 
@@ -51,7 +56,7 @@ class LazyTensorJacobian(Matrix):
         self.passes = Passes()
         inner = [n.type for n in inputs], [n.type for n in outputs]
         self.only = self.mode = None if name == "Hessian" else only_mode(*inner)
-        known = reached(outputs, inputs)
+        known = dependent_nodes(outputs, inputs)
         self._depends = any(n in known for n in outputs)
         self._kept: tuple[dict[int, tuple[Tensor, int]], ...] = ({}, {})
 
@@ -60,9 +65,9 @@ class LazyTensorJacobian(Matrix):
         return "tensors"
 
     def zeros(self, type: TensorType) -> Tensor:
-        return self._family(given(np.zeros(type.shape, type.dtype)))
+        return self._family(array_node(np.zeros(type.shape, type.dtype)))
 
-    def arranged(self, block: Any, selection: Selection) -> Any:
+    def arrange_block(self, block: Any, selection: Selection) -> Any:
         if self.outputs.batch is not None:
             block = pg.take(block, np.array(selection.samples), axis=0)
         if selection.places is None:
@@ -139,8 +144,8 @@ def matrix_of(
     made = function
     if callable(function) and not isinstance(function, Tensor):
         starts = [argument(n) for n in starts]
-        with recording.enable_grad(), recording.within():
-            made = applied(function, *[family(n) for n in starts])
+        with recording.enable_grad(), recording.mark_differentiated():
+            made = call_user_function(function, *[family(n) for n in starts])
     results = tensors_in(made)
     ends = [t.node for t in results]
     for role, nodes in (("input", starts), ("output", ends)):

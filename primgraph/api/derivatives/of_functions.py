@@ -8,7 +8,7 @@ from typing import Any, Concatenate, Literal, final, overload
 from numpy.typing import NDArray
 
 from primgraph import tree
-from primgraph.api.arguments import Chosen, positions_of
+from primgraph.api.arguments import SelectedArguments, positions_of
 from primgraph.api.transformed import (
     A,
     Array,
@@ -25,13 +25,13 @@ from primgraph.api.transformed import (
     Three,
     Transformed,
     Two,
-    described,
+    describe_function,
 )
 from primgraph.api.world import is_array
 from primgraph.derivatives.request import require_direction
 from primgraph.errors import ArgumentError, NotDifferentiable, NotScalarError
 from primgraph.ir.frontend.result_names import generated_name
-from primgraph.ir.frontend.signature import checked, checked_late
+from primgraph.ir.frontend.signature import check_arguments, checked_late
 from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import type_of
@@ -62,8 +62,8 @@ class Derivative(Transformed[P, R]):
         return generated_name(self.function) if self._is_inner else super().generated_name
 
     @property
-    def described(self) -> str:
-        return described(self.function) if self._is_inner else super().described
+    def description(self) -> str:
+        return describe_function(self.function) if self._is_inner else super().description
 
     @property
     def _is_inner(self) -> bool:
@@ -75,8 +75,8 @@ class Derivative(Transformed[P, R]):
         return Derivative, given
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        chosen = Chosen.of(self.name, self.function, args, kwargs, self._places)
-        found: R = chosen.world.given_back(_KINDS[self.kind](_Evaluated(self, chosen)))
+        chosen = SelectedArguments.from_call(self.name, self.function, args, kwargs, self._places)
+        found: R = chosen.world.convert_results(_KINDS[self.kind](_Evaluated(self, chosen)))
         return found
 
 
@@ -84,7 +84,7 @@ class Derivative(Transformed[P, R]):
 class _Evaluated:
     """Function called for its derivative, with its results."""
 
-    def __init__(self, derivative: Derivative[..., Any], chosen: Chosen) -> None:
+    def __init__(self, derivative: Derivative[..., Any], chosen: SelectedArguments) -> None:
         self._derivative = derivative
         self._chosen = chosen
         self._outputs = Outputs(chosen.name)
@@ -101,7 +101,7 @@ class _Evaluated:
             result, aux = result
         if self._derivative.kind in _OF_ONE:
             require_one(self._chosen.name, result)
-        opened = self._outputs.opened(result, aux)
+        opened = self._outputs.flatten_result(result, aux)
         self._require_direction(opened[: self._outputs.count])
         return opened
 
@@ -114,14 +114,14 @@ class _Evaluated:
 
     def value(self) -> Any:
         """Return the result of the function: a pair with `has_aux`."""
-        value, aux = self._outputs.closed(self._applied.results)
+        value, aux = self._outputs.unflatten_results(self._applied.results)
         return (value, aux) if self._derivative.has_aux else value
 
     def with_aux(self, found: Any) -> Any:
         """Return a derivative, together with the auxiliary result if there is one."""
         if not self._derivative.has_aux:
             return found
-        return found, self._outputs.closed(self._applied.results)[1]
+        return found, self._outputs.unflatten_results(self._applied.results)[1]
 
     def gradient(self) -> Any:
         """Return the gradient by the selected arguments, in their containers."""
@@ -139,7 +139,7 @@ class _Evaluated:
     def _group_by_argument(self, leaves: Sequence[Any]) -> Any:
         """Return leaves in the containers of each selected argument; in a tuple for several
         `argnums`."""
-        found = self._chosen.filled(leaves)
+        found = self._chosen.unflatten_leaves(leaves)
         return tuple(found) if isinstance(self._derivative.argnums, list | tuple) else found[0]
 
 
@@ -174,7 +174,7 @@ class Outputs:
         """Return the names of the differentiated arrays for messages."""
         return tree.paths_of(self.structure, "result")
 
-    def opened(self, value: Any, aux: Any) -> list[Any]:
+    def flatten_result(self, value: Any, aux: Any) -> list[Any]:
         """Flatten the result to a list of all arrays."""
         self._found, self.structure = tree.flatten(value)
         for leaf, path in zip(self._found, self.paths, strict=True):
@@ -190,7 +190,7 @@ class Outputs:
         self.count = len(self._found)
         return [*self._found, *(leaf for leaf in self._aux if isinstance(leaf, Handle))]
 
-    def closed(self, results: Sequence[Handle]) -> tuple[Any, Any]:
+    def unflatten_results(self, results: Sequence[Handle]) -> tuple[Any, Any]:
         """Unflatten `results` into the containers of the result."""
         value = tree.unflatten(self.structure, results[: self.count])
         others = iter(results[self.count :])
@@ -290,7 +290,7 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Derivative[P, Any]: ...
-@checked
+@check_arguments
 def value_and_grad(
     function: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -330,7 +330,7 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Derivative[P, Any]: ...
-@checked
+@check_arguments
 def jacfwd(
     function: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -376,7 +376,7 @@ def jacrev(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Derivative[P, Any]: ...
-@checked
+@check_arguments
 def jacrev(
     function: Callable[..., Any],
     argnums: int | Sequence[int] = 0,

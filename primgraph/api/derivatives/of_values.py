@@ -13,9 +13,9 @@ import numpy as np
 from primgraph.derivatives.request import require_direction, require_scalar
 from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.backward import seeds_of
-from primgraph.eager.derivatives.other_modes import answers, jets, matrix, reached, tangents
-from primgraph.eager.derivatives.reverse import recorded
-from primgraph.eager.node import Node, given
+from primgraph.eager.derivatives.other_modes import answers, dependent_nodes, jets, matrix, tangents
+from primgraph.eager.derivatives.reverse import collect_tape
+from primgraph.eager.node import Node, array_node
 from primgraph.eager.run import origin_of
 from primgraph.eager.tensor import Tensor, tensors_in
 from primgraph.errors import ArgumentError, NotDifferentiable, ShapeError
@@ -75,7 +75,7 @@ def hessian(y: Any, x: Any) -> Any:
     pairs = [
         TensorType((*a.type.shape, *b.type.shape), a.type.dtype) for a in starts for b in starts
     ]
-    if ends[0] in reached(ends, starts):
+    if ends[0] in dependent_nodes(ends, starts):
         dtype = np.result_type(*(n.type.dtype for n in starts))
         types = [TensorType(t.shape, dtype) for t in pairs]
         found = answers("hessian", ends, starts, types, tracked=recording.is_on.get())
@@ -101,7 +101,7 @@ def _nest_blocks(rows: Sequence[Sequence[Node]], single_row: bool, single_column
 
 
 def zeros(type: TensorType) -> Node:
-    return given(np.zeros(type.shape, type.dtype))
+    return array_node(np.zeros(type.shape, type.dtype))
 
 
 def nodes_of(name: str, outputs: Any, inputs: Any) -> tuple[list[Node], list[Node]]:
@@ -130,5 +130,5 @@ def nodes_of(name: str, outputs: Any, inputs: Any) -> tuple[list[Node], list[Nod
                     origin=origin_of(node),
                     hint="set requires_grad=True before computing with it, or give a function",
                 )
-    recorded(ends)
+    collect_tape(ends)
     return ends, starts

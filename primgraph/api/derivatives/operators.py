@@ -7,16 +7,21 @@ from importlib import import_module
 from itertools import count
 from typing import Any, final
 
-from primgraph.api.arguments import following
+from primgraph.api.arguments import call_differentiated
 from primgraph.api.call_in_world import in_program
 from primgraph.api.derivatives.of_values import nodes_of, zeros
 from primgraph.api.transformed import Transformed
 from primgraph.api.world import InProgram, as_tensor, world_of
-from primgraph.base.grad_mode import tracked
+from primgraph.base.grad_mode import enable_tracking
 from primgraph.derivatives import differential_operators as of_variables
 from primgraph.derivatives.request import require_scalar
 from primgraph.eager.derivatives import recording
-from primgraph.eager.derivatives.other_modes import answers, argument, depends_beyond, reached
+from primgraph.eager.derivatives.other_modes import (
+    answers,
+    argument,
+    dependent_nodes,
+    depends_beyond,
+)
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, NotDifferentiable, ShapeError
 from primgraph.ir.builder import Builder
@@ -141,17 +146,17 @@ class Operator(Transformed[[Any], Any]):
         world = world_of(x)
         if isinstance(world, InProgram):
             variable = _distinct_copy(in_program(world.recorder, x))
-            with tracked():
-                y = following(self.function, variable)
-            return world.given_back(differential(self.name, y, variable, *self._options))
+            with enable_tracking():
+                y = call_differentiated(self.function, variable)
+            return world.convert_results(differential(self.name, y, variable, *self._options))
         start = as_tensor(x)
         if start.dtype.kind != "f":
             raise NotDifferentiable(
                 f"{self.name}: x is {start.type}, and only floats have derivatives"
             )
         node = argument(start.node)
-        with recording.followed():
-            y = following(self.function, start.family(node))
+        with recording.track_all():
+            y = call_differentiated(self.function, start.family(node))
         with recording.enable_grad():
             if not isinstance(y, Tensor):
                 raise ArgumentError(f"{self.name}: the function returned {y!r:.80}, not a tensor")
@@ -159,7 +164,7 @@ class Operator(Transformed[[Any], Any]):
         listed = isinstance(found, list)
         is_tracked = recording.is_on.get() and depends_beyond([y.node], [node])
         kept = [f if is_tracked else f.detach() for f in (found if listed else [found])]
-        return world.given_back(kept if listed else kept[0])
+        return world.convert_results(kept if listed else kept[0])
 
 
 def _distinct_copy(x: Variable) -> Variable:
@@ -189,7 +194,7 @@ def _apply_to_tensors(
     type = _type_of(name, y, x, is_batched)
     ends, starts = nodes_of(name, y, x)
     count = 1 if indices is None else len(indices)
-    if ends[0] not in reached(ends, starts):
+    if ends[0] not in dependent_nodes(ends, starts):
         rows = [x.family(zeros(type)) for _ in range(count)]
         rows = [y if indices and not any(indices[i]) else row for i, row in enumerate(rows)]
         return rows[0] if indices is None else rows

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from primgraph import tree
-from primgraph.api.arguments import Chosen
+from primgraph.api.arguments import SelectedArguments
 from primgraph.api.call_in_world import Applied
 from primgraph.api.derivatives.of_functions import Outputs, require_one
 from primgraph.api.world import world_of
@@ -41,11 +41,11 @@ def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
     """
     chosen, single = _build_call("vjp", function, inputs)
     applied, outputs = _apply_function(chosen)
-    seeds = tree.spread(v, outputs.structure, "v")
+    seeds = tree.broadcast_prefix(v, outputs.structure, "v")
     if strict:
         _require_dependence(chosen, applied, outputs)
-    found = chosen.filled(applied.vjp(outputs.count, seeds))
-    value, _ = outputs.closed(applied.results)
+    found = chosen.unflatten_leaves(applied.vjp(outputs.count, seeds))
+    value, _ = outputs.unflatten_results(applied.results)
     return _pair(chosen, value, found[0] if single else tuple(found))
 
 
@@ -67,7 +67,7 @@ def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
     if strict:
         _require_dependence(chosen, applied, outputs)
     found = tree.unflatten(outputs.structure, applied.jvp(outputs.count, seeds))
-    value, _ = outputs.closed(applied.results)
+    value, _ = outputs.unflatten_results(applied.results)
     return _pair(chosen, value, found)
 
 
@@ -126,11 +126,11 @@ def _hessian_product(
     if strict:
         _require_matter(chosen, inner[0], inner[0].depends(1)[1])
         _require_matter(chosen, applied, applied.depends(count)[1])
-    found = chosen.filled(applied.jvp(count, seeds))
+    found = chosen.unflatten_leaves(applied.jvp(count, seeds))
     return _pair(chosen, applied.results[count], found[0] if single else tuple(found))
 
 
-def _build_call(name: str, function: Function, inputs: Any) -> tuple[Chosen, bool]:
+def _build_call(name: str, function: Function, inputs: Any) -> tuple[SelectedArguments, bool]:
     """Return the call of a function on `inputs`, and whether these are a single argument."""
     if not callable(function) or isinstance(function, Handle):
         raise ArgumentError(f"{name} takes a function, not {type(function).__name__}")
@@ -138,30 +138,30 @@ def _build_call(name: str, function: Function, inputs: Any) -> tuple[Chosen, boo
         raise ArgumentError(f"{name} got no inputs")
     single = not isinstance(inputs, list | tuple)
     args = (inputs,) if single else tuple(inputs)
-    return Chosen.of(name, function, args, {}, range(len(args))), single
+    return SelectedArguments.from_call(name, function, args, {}, range(len(args))), single
 
 
-def _apply_function(chosen: Chosen) -> tuple[Applied, Outputs]:
+def _apply_function(chosen: SelectedArguments) -> tuple[Applied, Outputs]:
     outputs = Outputs(chosen.name)
     applied = chosen.world.apply(
-        chosen.name, lambda leaves: outputs.opened(chosen.call(leaves), None), chosen.leaves
+        chosen.name, lambda leaves: outputs.flatten_result(chosen.call(leaves), None), chosen.leaves
     )
     outputs.require_floats()
     return applied, outputs
 
 
-def _seeds(chosen: Chosen, single: bool, v: Any) -> list[Any]:
+def _seeds(chosen: SelectedArguments, single: bool, v: Any) -> list[Any]:
     """Return a seed for each leaf of the arguments, given in their containers."""
     form = tree.Structure(tuple, tuple(range(len(chosen.structures))), chosen.structures)
-    return tree.spread(v, form.parts[0] if single else form, "v")
+    return tree.broadcast_prefix(v, form.parts[0] if single else form, "v")
 
 
-def _pair(chosen: Chosen, value: Any, derivative: Any) -> tuple[Any, Any]:
-    found: tuple[Any, Any] = chosen.world.given_back((value, derivative))
+def _pair(chosen: SelectedArguments, value: Any, derivative: Any) -> tuple[Any, Any]:
+    found: tuple[Any, Any] = chosen.world.convert_results((value, derivative))
     return found
 
 
-def _require_dependence(chosen: Chosen, applied: Applied, outputs: Outputs) -> None:
+def _require_dependence(chosen: SelectedArguments, applied: Applied, outputs: Outputs) -> None:
     """Raise for an input that no output depends on, and for an output that depends on no input."""
     reached, used = applied.depends(outputs.count)
     _require_matter(chosen, applied, used)
@@ -174,7 +174,7 @@ def _require_dependence(chosen: Chosen, applied: Applied, outputs: Outputs) -> N
             )
 
 
-def _require_matter(chosen: Chosen, applied: Applied, used: Sequence[bool]) -> None:
+def _require_matter(chosen: SelectedArguments, applied: Applied, used: Sequence[bool]) -> None:
     for path, matters in zip(chosen.paths, used, strict=True):
         if not matters:
             raise NotDifferentiable(

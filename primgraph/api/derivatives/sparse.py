@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, final
 
 from primgraph import tree
-from primgraph.api.arguments import following, positions_of
+from primgraph.api.arguments import call_differentiated, positions_of
 from primgraph.api.jit import Jit
 from primgraph.api.transformed import Transformed
 from primgraph.api.world import InProgram, world_of
@@ -160,7 +160,7 @@ class Sparse(Transformed[..., Any]):
         def function(*chosen: Any) -> Any:
             known = dict(zip(places, chosen, strict=True))
             positional = [known.get(n, x) for n, x in enumerate(args)]
-            return following(self.function, *positional, **kwargs)
+            return call_differentiated(self.function, *positional, **kwargs)
 
         x = inputs[0] if len(inputs) == 1 else inputs
         return _matrix_of_variables(self.name, function, x, *self._options)
@@ -174,6 +174,6 @@ class Sparse(Transformed[..., Any]):
         world = world_of(args, kwargs)
         if isinstance(world, InProgram):
             leaves, structure = tree.flatten((args, kwargs))
-            args, kwargs = tree.unflatten(structure, map(world.bring, leaves))
+            args, kwargs = tree.unflatten(structure, map(world.convert_leaf, leaves))
             return self._record_matrix(*args, **kwargs)
         return self._compiled(*args, **kwargs)

@@ -14,7 +14,7 @@ from primgraph import tree
 from primgraph.compat.autograd.evaluation import Evaluated
 from primgraph.compat.autograd.spaces import VSpace, vspace
 from primgraph.compat.autograd.wrap_util import name_of, subvals
-from primgraph.custom.called import called
+from primgraph.custom.called import call_custom
 from primgraph.custom.declared import Declared
 from primgraph.custom.definition import Call, Definition
 from primgraph.eager.tensor import Tensor, tensor
@@ -120,7 +120,7 @@ class _OfPrimitive(Definition):
         rule = self.pushes
         assert rule is not None
         found = rule(places, [along[i] for i in places], self._value(call), args, call.kwargs)
-        return call.in_a_row(found, rule)
+        return call.flatten_result(found, rule)
 
     def pull(self, call: Call, cotangents: Sequence[Any]) -> Sequence[Any]:
         args = self._arguments(call.args)
@@ -128,11 +128,11 @@ class _OfPrimitive(Definition):
         rule = self.pulls
         assert rule is not None
         pull = rule(tuple(places), self._value(call), args, call.kwargs)
-        found = dict(zip(places, pull(call.in_form(cotangents)), strict=True))
+        found = dict(zip(places, pull(call.unflatten_results(cotangents)), strict=True))
         row: list[Any] = []
         for i, argument in enumerate(args):
             leaves, structure = tree.flatten(argument)
-            parts = tree.spread(found.get(i), structure, "the cotangent")
+            parts = tree.broadcast_prefix(found.get(i), structure, "the cotangent")
             row += [_cast_cotangent(p, a) for p, a in zip(parts, leaves, strict=True)]
         return row
 
@@ -141,7 +141,7 @@ class _OfPrimitive(Definition):
 
     def _value(self, call: Call) -> Any:
         """Return the function's value, with the derivative that the rules define."""
-        return tree.map(lambda kept: call.shown(kept.held), call.state)
+        return tree.map(lambda kept: call.saved_array(kept.held), call.state)
 
     def _raise_undefined(self, places: Sequence[int], *_: Any) -> Any:
         raise MissingRuleError(
@@ -203,7 +203,7 @@ class Primitive:
         if known is None:
             known = Declared(name_of(self), _OfPrimitive(self, structure))
             self._declared[structure] = known
-        return called(known, leaves, kwargs)
+        return call_custom(known, leaves, kwargs)
 
     def __repr__(self) -> str:
         return f"<primitive {name_of(self.fun)}>"
@@ -268,11 +268,11 @@ def defvjp_argnums(fun: Primitive, vjpmaker: Callable[..., Any]) -> None:
 def defvjp_argnum(fun: Primitive, vjpmaker: Callable[..., Any]) -> None:
     """Let `vjpmaker(argnum, ans, args, kwargs)` give a function of the cotangent."""
 
-    def of_several(argnums: Sequence[int], ans: Any, args: Any, kwargs: Any) -> Any:
+    def pull_several(argnums: Sequence[int], ans: Any, args: Any, kwargs: Any) -> Any:
         rules = [vjpmaker(i, ans, args, kwargs) for i in argnums]
         return lambda g: [rule(g) for rule in rules]
 
-    defvjp_argnums(fun, of_several)
+    defvjp_argnums(fun, pull_several)
 
 
 def defvjp(
@@ -285,7 +285,7 @@ def defvjp(
     """
     by_place = _rules_by_place(fun, vjpmakers, argnums)
 
-    def of_one(argnum: int, ans: Any, args: Any, kwargs: Any) -> Callable[[Any], Any]:
+    def pull_one(argnum: int, ans: Any, args: Any, kwargs: Any) -> Callable[[Any], Any]:
         if argnum not in by_place:
             raise MissingRuleError(f"VJP of {name_of(fun)} wrt argnum {argnum} not defined")
         maker = by_place[argnum]
@@ -294,7 +294,7 @@ def defvjp(
         rule: Callable[[Any], Any] = maker(ans, *args, **kwargs)
         return rule
 
-    defvjp_argnum(fun, of_one)
+    defvjp_argnum(fun, pull_one)
 
 
 def defjvp_argnums(fun: Primitive, jvpmaker: Callable[..., Any]) -> None:
@@ -305,11 +305,11 @@ def defjvp_argnums(fun: Primitive, jvpmaker: Callable[..., Any]) -> None:
 def defjvp_argnum(fun: Primitive, jvpmaker: Callable[..., Any]) -> None:
     """Let `jvpmaker(argnum, tangent, ans, args, kwargs)` give what an argument contributes."""
 
-    def of_several(argnums: Any, tangents: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+    def push_several(argnums: Any, tangents: Any, ans: Any, args: Any, kwargs: Any) -> Any:
         pairs = zip(argnums, tangents, strict=True)
         return reduce(vspace(ans).add, [jvpmaker(i, g, ans, args, kwargs) for i, g in pairs])
 
-    defjvp_argnums(fun, of_several)
+    defjvp_argnums(fun, push_several)
 
 
 def defjvp(
@@ -323,7 +323,7 @@ def defjvp(
     """
     by_place = _rules_by_place(fun, jvpfuns, argnums)
 
-    def of_one(argnum: int, tangent: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+    def push_one(argnum: int, tangent: Any, ans: Any, args: Any, kwargs: Any) -> Any:
         if argnum not in by_place:
             raise MissingRuleError(f"JVP of {name_of(fun)} wrt argnum {argnum} not defined")
         rule = by_place[argnum]
@@ -333,16 +333,16 @@ def defjvp(
             return fun(*subvals(args, [(argnum, tangent)]), **kwargs)
         return rule(tangent, ans, *args, **kwargs)
 
-    defjvp_argnum(fun, of_one)
+    defjvp_argnum(fun, push_one)
 
 
 def def_linear(fun: Primitive) -> None:
     """Say that a function is linear in each of its arguments."""
 
-    def of_one(argnum: int, tangent: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+    def push_one(argnum: int, tangent: Any, ans: Any, args: Any, kwargs: Any) -> Any:
         return fun(*subvals(args, [(argnum, tangent)]), **kwargs)
 
-    defjvp_argnum(fun, of_one)
+    defjvp_argnum(fun, push_one)
 
 
 def _rules_by_place(

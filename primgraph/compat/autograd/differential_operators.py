@@ -195,11 +195,11 @@ def hessian_tensor_product(fun: Callable[..., Any], argnum: int = 0) -> Callable
     """
     gradient = grad(fun, argnum)
 
-    def along(*args: Any, **kwargs: Any) -> Any:
+    def contract(*args: Any, **kwargs: Any) -> Any:
         *given, tensor = args
         return np.tensordot(gradient(*given, **kwargs), tensor, np.ndim(tensor))
 
-    product: Callable[..., Any] = grad(along, argnum)
+    product: Callable[..., Any] = grad(contract, argnum)
     return product
 
 
@@ -214,11 +214,11 @@ def tensor_jacobian_product(fun: Callable[..., Any], argnum: int = 0) -> Callabl
     array([2., 4.])
     """
 
-    def along(*args: Any, **kwargs: Any) -> Any:
+    def contract(*args: Any, **kwargs: Any) -> Any:
         *given, tensor = args
         return np.tensordot(tensor, fun(*given, **kwargs), axes=np.ndim(tensor))
 
-    product: Callable[..., Any] = jacobian(along, argnum)
+    product: Callable[..., Any] = jacobian(contract, argnum)
     return product
 
 
@@ -276,11 +276,11 @@ def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
 
-        def of_names(given: dict[str, Any]) -> Any:
+        def call_by_names(given: dict[str, Any]) -> Any:
             bound.arguments.update(given)
             return fun(*bound.args, **bound.kwargs)
 
-        found: dict[str, Any] = grad(of_names)(dict(bound.arguments))
+        found: dict[str, Any] = grad(call_by_names)(dict(bound.arguments))
         return found
 
     return gradients

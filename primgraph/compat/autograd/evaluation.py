@@ -36,7 +36,7 @@ class Evaluated:
     def _call_function(self, leaves: Sequence[Any]) -> list[Any]:
         found = self._function(tree.unflatten(self._structure, leaves))
         value, aux = found if self._has_aux else (found, None)
-        return self._outputs.opened(value, aux)
+        return self._outputs.flatten_result(value, aux)
 
     @property
     def count(self) -> int:
@@ -50,12 +50,12 @@ class Evaluated:
 
     def value(self) -> Any:
         """Return the function's value; a pair with `has_aux`."""
-        value, aux = self._outputs.closed(self.applied.results)
+        value, aux = self._outputs.unflatten_results(self.applied.results)
         return self.given_back((value, aux) if self._has_aux else value)
 
     def given_back(self, value: Any) -> Any:
         """A container as the caller gets it: numbers for arrays without axes."""
-        return tree.map(_as_number, self._world.given_back(value))
+        return tree.map(_as_number, self._world.convert_results(value))
 
     def tell_of_independence(self) -> bool:
         """Whether the value does not depend on `x`, of which a warning tells."""
@@ -86,7 +86,7 @@ class Evaluated:
         self, given: Any, structure: tree.Structure, arrays: Sequence[Any]
     ) -> list[Any]:
         """Seeds in a row, in the dtypes of `arrays`: what is not there is zero."""
-        found = tree.spread(given, structure, "v")
+        found = tree.broadcast_prefix(given, structure, "v")
         return [_cast(s, a) for s, a in zip(found, arrays, strict=True)]
 
 

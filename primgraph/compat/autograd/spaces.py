@@ -9,10 +9,10 @@ import numpy as np
 
 from primgraph import tree
 from primgraph.errors import NotDifferentiable
-from primgraph.numpy.door import door
+from primgraph.numpy.door import recording_wrapper
 from primgraph.operators.handle import Handle
 
-_conj, _ravel, _real, _dot = (door(f) for f in (np.conj, np.ravel, np.real, np.dot))
+_conj, _ravel, _real, _dot = (recording_wrapper(f) for f in (np.conj, np.ravel, np.real, np.dot))
 
 
 @final

@@ -32,7 +32,7 @@ def quick_grad_check(
     """Deprecated: `check_grads(fun, modes=["rev"], order=1)(arg0)`."""
     warnings.warn("quick_grad_check is deprecated: use check_grads", stacklevel=2)
 
-    def of_one(x: Any) -> Any:
+    def call_one(x: Any) -> Any:
         return fun(x, *extra_args, **(kwargs or {}))
 
-    check_grads(of_one, modes=["rev"], order=1)(arg0)
+    check_grads(call_one, modes=["rev"], order=1)(arg0)

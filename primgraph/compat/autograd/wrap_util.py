@@ -38,19 +38,19 @@ def unary_to_nary(operator: Callable[..., Any]) -> Callable[..., Any]:
             raise ArgumentError(f"argnum is an integer or several, not {argnum!r:.60}")
         single = isinstance(argnum, int)
 
-        def of_all(*args: Any, **kwargs: Any) -> Any:
-            def of_one(x: Any) -> Any:
+        def apply_operator(*args: Any, **kwargs: Any) -> Any:
+            def call_one(x: Any) -> Any:
                 pairs = [(argnum, x)] if single else zip(argnum, x, strict=True)
                 return fun(*subvals(args, pairs), **kwargs)
 
-            of_one.__name__ = name_of(fun)
+            call_one.__name__ = name_of(fun)
             x = args[argnum] if single else tuple([args[i] for i in argnum])
-            return operator(of_one, x, *rest, **options)
+            return operator(call_one, x, *rest, **options)
 
         words = {"op": name_of(operator), "fun": name_of(fun), "argnum": argnum}
-        of_all.__name__ = "{op}_of_{fun}_wrt_argnum_{argnum}".format(**words)
-        of_all.__doc__ = _DOC.format(**words)
-        return of_all
+        apply_operator.__name__ = "{op}_of_{fun}_wrt_argnum_{argnum}".format(**words)
+        apply_operator.__doc__ = _DOC.format(**words)
+        return apply_operator
 
     nary.__name__, nary.__doc__ = name_of(operator), operator.__doc__
     nary.__module__ = operator.__module__

@@ -9,7 +9,7 @@ import numpy as np
 from primgraph.compat.absent import absent
 from primgraph.compat.megengine import functional
 from primgraph.compat.megengine.tensor import Parameter
-from primgraph.eager.seeds import reserved
+from primgraph.eager.seeds import reserve_generator
 from primgraph.initializers import Xavier
 from primgraph.ir.types import FLOAT32
 from primgraph.nn import GELU, Layer, ReLU, Sequential, Sigmoid, SiLU, Tanh
@@ -42,7 +42,7 @@ class Linear(Module):
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__()
         shape = (out_features, in_features)
-        self.weight = Parameter(Xavier()(shape, FLOAT32, reserved()()))
+        self.weight = Parameter(Xavier()(shape, FLOAT32, reserve_generator()()))
         self.bias = Parameter(np.zeros(out_features, "float32")) if bias else None
 
     def forward(self, x: Any) -> Any:

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from primgraph.compat.promotion import promoted
+from primgraph.compat.promotion import promote_arguments
 from primgraph.eager.derivatives.recording import no_grad
-from primgraph.eager.node import Node, given
+from primgraph.eager.node import Node, array_node
 from primgraph.eager.tensor import Tensor as _Tensor
 from primgraph.ir.types import FLOAT32, as_axis, as_dtype
 from primgraph.operators.handle import Axes
@@ -36,7 +36,7 @@ class Tensor(_Tensor):
     @classmethod
     def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
         """Return arguments in the dtypes to which MegEngine promotes them; None for the same."""
-        return promoted(function, args, FLOAT32)
+        return promote_arguments(function, args, FLOAT32)
 
     def sum(self, axis: Axes = None, keepdims: bool = False) -> Self:  # type: ignore[override]
         """Sum over `axis`, in the dtype of the elements."""
@@ -93,7 +93,7 @@ def _build_leaf(data: Any, dtype: Any) -> Node:
         array = array.astype(
             {"f": FLOAT32, "i": np.dtype("int32")}.get(array.dtype.kind, array.dtype)
         )
-    return given(np.array(array))
+    return array_node(np.array(array))
 
 
 def tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:

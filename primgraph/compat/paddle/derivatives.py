@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.compat.paddle.framework import as_paddle_raises, paddles, refused
+from primgraph.compat.paddle.framework import as_paddle_raises, paddles, reject_options
 from primgraph.derivatives import grad as derivatives
 from primgraph.derivatives.request import Seeds
 from primgraph.eager.derivatives.backward import grad as grad_of_tensors
@@ -37,7 +37,7 @@ def grad(
     >>> paddle.grad(paddle.sum(x * x), x)
     [tensor([2., 4.], dtype=float32)]
     """
-    refused("grad", only_inputs=None if only_inputs else "False")
+    reject_options("grad", only_inputs=None if only_inputs else "False")
     if _are_tensors(outputs):
         seeds = _seeds(outputs, grad_outputs)
         return [

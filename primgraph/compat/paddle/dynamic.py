@@ -11,7 +11,7 @@ from primgraph.compat.paddle.framework import CPUPlace, paddles
 from primgraph.compat.paddle.methods import Methods, Variable
 from primgraph.eager.derivatives.recording import no_grad as nothing_recorded
 from primgraph.eager.inplace.adoption import stand_ins
-from primgraph.eager.node import given
+from primgraph.eager.node import array_node
 from primgraph.eager.tensor import Tensor as _Tensor
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import as_dtype
@@ -112,7 +112,7 @@ def as_tensor(data: Any, dtype: Any = None) -> Tensor:
     array = array_of(data, None if dtype is None else as_dtype(dtype))
     if dtype is None and array.dtype.kind == "f" and not isinstance(data, np.ndarray | np.generic):
         array = array.astype(dtype_or_default(None))
-    return Tensor(given(np.array(array)))
+    return Tensor(array_node(np.array(array)))
 
 
 def as_paddles(made: T) -> T:

@@ -77,7 +77,7 @@ def as_paddle_raises(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def refused(function: str, **options: Any) -> None:
+def reject_options(function: str, **options: Any) -> None:
     """Raise `OptionError`, a ValueError, for an option that is given and not there."""
     for name, value in options.items():
         if value is not None and value is not False:
@@ -174,7 +174,7 @@ class ParamAttr:
 
     def __post_init__(self) -> None:
         rate = None if self.learning_rate == 1.0 else self.learning_rate
-        refused("ParamAttr", learning_rate=rate, regularizer=self.regularizer)
+        reject_options("ParamAttr", learning_rate=rate, regularizer=self.regularizer)
 
 
 def named_and_initialized(attr: Any, default: Any = None) -> tuple[str | None, Any]:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Self
 
 from primgraph import operators as pg
 from primgraph.compat.paddle.defaults import dtype_or_default
-from primgraph.compat.promotion import promoted
+from primgraph.compat.promotion import promote_arguments
 from primgraph.errors import UnknownNameError
 from primgraph.ir.types import as_axis
 from primgraph.operators.handle import Axes, Handle
@@ -41,7 +41,7 @@ class Methods(Handle):
     @classmethod
     def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
         """Return arguments in the dtypes to which Paddle promotes them; None for the same."""
-        return promoted(function, args, dtype_or_default(None))
+        return promote_arguments(function, args, dtype_or_default(None))
 
     def std(  # type: ignore[override]
         self,

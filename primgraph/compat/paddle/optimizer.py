@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 from primgraph import optimizer as pg
 from primgraph.compat import adam as compat
 from primgraph.compat.absent import absent
-from primgraph.compat.paddle.framework import refused
+from primgraph.compat.paddle.framework import reject_options
 from primgraph.compat.paddle.static import variables_named
 from primgraph.eager.tensor import Tensor
 from primgraph.ir.frontend.signature import checked_methods
@@ -88,7 +88,7 @@ class SGD(Optimizer):
         multi_precision: bool = False,
         name: str | None = None,
     ) -> None:
-        refused("SGD", multi_precision=multi_precision)
+        reject_options("SGD", multi_precision=multi_precision)
         rule = pg.SGD(
             learning_rate,
             parameters=_tensors(parameters),
@@ -123,7 +123,7 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         name: str | None = None,
     ) -> None:
-        refused("Adam", multi_precision=multi_precision, amsgrad=amsgrad)
+        reject_options("Adam", multi_precision=multi_precision, amsgrad=amsgrad)
         options: dict[str, Any] = {
             "parameters": _tensors(parameters),
             "weight_decay": weight_decay or 0.0,

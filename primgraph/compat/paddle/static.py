@@ -16,14 +16,14 @@ from primgraph.compat.paddle.framework import (
     as_paddle_raises,
     create_parameter,
     paddles,
-    refused,
+    reject_options,
 )
 from primgraph.derivatives.grad import grad
 from primgraph.derivatives.request import Seeds
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.operators.variable import Variable
-from primgraph.program.declarations import declared as _data
+from primgraph.program.declarations import declare_input as _data
 from primgraph.program.program import Program, current_program, default_startup_program, program_of
 from primgraph.program.program import program_guard as _program_guard
 from primgraph.program.run import Executor as _Executor
@@ -56,7 +56,7 @@ def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variab
     >>> x.dtype
     dtype('float32')
     """
-    refused("data", lod_level=lod_level or None)
+    reject_options("data", lod_level=lod_level or None)
     if isinstance(shape, list | tuple) and shape and shape[0] in (None, -1):
         shape = ("batch", *shape[1:])
     return _data(name, shape, dtype_or_default(dtype))
@@ -136,7 +136,7 @@ def append_backward(
     >>> [parameter.name for parameter, gradient in pairs]
     ['w']
     """
-    refused(
+    reject_options(
         "append_backward",
         callbacks=callbacks,
         checkpoints=checkpoints,

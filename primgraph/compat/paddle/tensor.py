@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from primgraph import operators as pg
-from primgraph.compat.paddle.framework import paddles, refused
+from primgraph.compat.paddle.framework import paddles, reject_options
 from primgraph.compat.paddle.methods import Methods
 from primgraph.compat.renamed import renamed
 from primgraph.errors import ArgumentError, ShapeError
@@ -86,7 +86,7 @@ def assign(x: ArrayLike, output: None = None) -> Variable:
     >>> paddle.assign([1.0, 2.0])
     tensor([1., 2.])
     """
-    refused("assign", output=output)
+    reject_options("assign", output=output)
     return pg.assign(x)
 
 

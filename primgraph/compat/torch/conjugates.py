@@ -10,23 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.eager.derivatives.reverse import unheld
+from primgraph.eager.derivatives.reverse import unshared_node
 from primgraph.eager.node import Node
 from primgraph.eager.tensor import Tensor
 from primgraph.operators import conj
 from primgraph.operators.handle import Handle
 
 
-def turned(given: Any) -> Any:
+def conjugate_values(given: Any) -> Any:
     """Conjugate complex values, also in lists, tuples and dicts; return others as they are."""
     if isinstance(given, Handle):
         return conj(given) if given.type.is_complex else given
     if isinstance(given, dict):
-        return {k: turned(v) for k, v in given.items()}
+        return {k: conjugate_values(v) for k, v in given.items()}
     if isinstance(given, tuple) and hasattr(given, "_fields"):
-        return type(given)(*map(turned, given))
+        return type(given)(*map(conjugate_values, given))
     if isinstance(given, list | tuple):
-        return type(given)(map(turned, given))
+        return type(given)(map(conjugate_values, given))
     if isinstance(given, complex | np.ndarray | np.generic):
         return np.conj(given)
     return given
@@ -36,5 +36,5 @@ def turned_node(node: Node, family: type[Tensor]) -> Node:
     """The node of a gradient, conjugated if it is complex."""
     if not node.type.is_complex:
         return node
-    found: Tensor = turned(family(unheld(node)))
+    found: Tensor = conjugate_values(family(unshared_node(node)))
     return found.node

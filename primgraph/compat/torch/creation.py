@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar, final
 import numpy as np
 
 from primgraph.compat.torch.framework import checked_device, dtype_or_default
-from primgraph.compat.torch.tensor import Tensor, made
-from primgraph.eager.seeds import reserved
+from primgraph.compat.torch.tensor import Tensor, make_leaf
+from primgraph.eager.seeds import reserve_generator
 from primgraph.eager.tensor import Tensor as _Tensor
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import as_dtype, as_shape
@@ -25,7 +25,7 @@ class _Maker(Generic[T]):
 
     def _create(self, data: Any, dtype: Any, device: Any, requires_grad: bool) -> T:
         checked_device(device)
-        return self._kind(made(data, dtype, requires_grad))
+        return self._kind(make_leaf(data, dtype, requires_grad))
 
 
 @final
@@ -223,7 +223,7 @@ class RandomCreators(_Maker[T]):
     """Functions that make tensors of random numbers, which follow from `pg.seed`."""
 
     def _draw(self) -> np.random.Generator:
-        return reserved()()
+        return reserve_generator()()
 
     def rand(
         self,

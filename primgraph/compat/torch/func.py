@@ -9,7 +9,7 @@ from primgraph.api import public
 from primgraph.api.derivatives import of_functions, products
 from primgraph.api.vmap import vmap as vectorized
 from primgraph.compat.absent import absent
-from primgraph.compat.torch.conjugates import turned
+from primgraph.compat.torch.conjugates import conjugate_values
 
 __all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]
 
@@ -25,11 +25,11 @@ def grad(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Funct
     """
     given = public.grad(func, argnums, has_aux)
 
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def call_conjugated(*args: Any, **kwargs: Any) -> Any:
         found = given(*args, **kwargs)
-        return (turned(found[0]), *found[1:]) if has_aux else turned(found)
+        return (conjugate_values(found[0]), *found[1:]) if has_aux else conjugate_values(found)
 
-    return called
+    return call_conjugated
 
 
 def grad_and_value(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
@@ -40,11 +40,11 @@ def grad_and_value(func: Function, argnums: Positions = 0, has_aux: bool = False
     """
     both = of_functions.value_and_grad(func, argnums, has_aux)
 
-    def called(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def call_conjugated(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         value, gradient = both(*args, **kwargs)
-        return turned(gradient), value
+        return conjugate_values(gradient), value
 
-    return called
+    return call_conjugated
 
 
 def jacrev(func: Function, argnums: Positions = 0, *, has_aux: bool = False) -> Function:
@@ -97,7 +97,7 @@ def vjp(func: Function, *primals: Any) -> tuple[Any, Function]:
     """
 
     def back(cotangent: Any) -> tuple[Any, ...]:
-        return tuple(turned(products.vjp(func, primals, turned(cotangent))[1]))
+        return tuple(conjugate_values(products.vjp(func, primals, conjugate_values(cotangent))[1]))
 
     return func(*primals), back
 

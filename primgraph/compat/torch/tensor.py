@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
-from primgraph.compat.promotion import promoted
+from primgraph.compat.promotion import promote_arguments
 from primgraph.compat.torch import framework, functions
-from primgraph.compat.torch.conjugates import turned, turned_node
+from primgraph.compat.torch.conjugates import conjugate_values, turned_node
 from primgraph.compat.torch.indices import as_masks, in_two_steps
 from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
 from primgraph.eager.inplace.views import View, show_elements, show_view
-from primgraph.eager.node import Node, given
+from primgraph.eager.node import Node, array_node
 from primgraph.eager.tensor import Tensor as _Tensor
 from primgraph.errors import DTypeError, NotDifferentiable, unknown_name
 from primgraph.ir.types import DType, Shape, as_dtype, complex_dtype
@@ -128,7 +128,7 @@ class Manners(Handle):
     @classmethod
     def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
         """Return arguments in the dtypes to which torch promotes them; None for the same."""
-        return promoted(function, args, framework.get_default_dtype(), is_ranked=True)
+        return promote_arguments(function, args, framework.get_default_dtype(), is_ranked=True)
 
     def __getitem__(self, index: Any) -> Self:
         known = as_masks(index)
@@ -225,7 +225,7 @@ class Tensor(Manners, _Tensor):
         """As in torch: extents give zeros, and other data is in the default dtype."""
         if isinstance(data, int):
             data = np.zeros((data, *sizes))
-        super().__init__(made(data, framework.get_default_dtype(), False))
+        super().__init__(make_leaf(data, framework.get_default_dtype(), False))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         known = as_masks(index)
@@ -257,7 +257,7 @@ class Tensor(Manners, _Tensor):
 
         Those by complex tensors are `df/dx + i df/dy`, as in torch.
         """
-        super().backward(turned(gradient), retain_graph, create_graph, inputs)
+        super().backward(conjugate_values(gradient), retain_graph, create_graph, inputs)
 
     def received(self, gradient: Node) -> Node:
         """The gradient by this tensor, as tensors of its family have it."""
@@ -356,10 +356,10 @@ class Parameter(Tensor):
     family = Tensor
 
     def __init__(self, data: Any, requires_grad: builtins.bool = True) -> None:
-        super().__init__(made(data, None, requires_grad))
+        super().__init__(make_leaf(data, None, requires_grad))
 
 
-def made(data: Any, dtype: Any, requires_grad: builtins.bool) -> Node:
+def make_leaf(data: Any, dtype: Any, requires_grad: builtins.bool) -> Node:
     """A leaf of the elements of `data`, copied; Python floats are of the default dtype."""
     if isinstance(data, Node):
         return data
@@ -376,4 +376,4 @@ def made(data: Any, dtype: Any, requires_grad: builtins.bool) -> Node:
             array = array.astype(framework.get_default_dtype())
         elif array.dtype.kind == "c":
             array = array.astype(complex_dtype(framework.get_default_dtype()))
-    return given(np.array(array), requires_grad)
+    return array_node(np.array(array), requires_grad)

@@ -34,7 +34,7 @@ from primgraph.sparsity.greedy import vertex_colors
 from primgraph.sparsity.pattern import Indices, Pattern
 from primgraph.transforms.jacobians.element_rules import terms_of
 from primgraph.transforms.jacobians.strong_zeros import strong_zeros
-from primgraph.transforms.linearize import linearized
+from primgraph.transforms.linearize import linearize_with_map
 from primgraph.transforms.optimize.clean_up import clean_up
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
@@ -78,7 +78,7 @@ def directions_of(
     None if the diagonal has a cheaper form, of moved and scaled elements.
     """
     if not lead:
-        jvp, _ = linearized(gradient, [gradient.inputs.index(wrt)])
+        jvp, _ = linearize_with_map(gradient, [gradient.inputs.index(wrt)])
         along = clean_up(jvp.with_outputs(jvp.outputs[len(gradient.outputs) :]))
         moving = forward_slice(along.body, along.inputs[-1:])
         most = count_of(colors) * sum(

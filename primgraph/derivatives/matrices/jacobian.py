@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, final
 
 from primgraph.base.providers import provider
 from primgraph.derivatives.grad import grad
-from primgraph.derivatives.independence import require_apart
+from primgraph.derivatives.independence import require_independent_samples
 from primgraph.derivatives.matrices.layout import Matrix
 from primgraph.derivatives.matrices.lazy_jacobian import LazyJacobian
 from primgraph.derivatives.matrices.matrix import DerivativeMatrix, blocks_in
@@ -24,7 +24,7 @@ from primgraph.derivatives.request import (
     variables_of,
 )
 from primgraph.errors import NotScalarError, OptionError, ShapeError
-from primgraph.ir.frontend.signature import applied, checked_late, checked_methods
+from primgraph.ir.frontend.signature import call_user_function, checked_late, checked_methods
 from primgraph.operators.call import hands_out
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
@@ -153,7 +153,7 @@ class Hessian(DerivativeMatrix):
             both = with_gradient("Hessian", function, inputs, int(is_batched))
             request = request_for("Hessian", both, inputs)
             require_matrix(request, False)
-            value, gradient = request.first(1), request.selected(slice(1, None))
+            value, gradient = request.first(1), request.select_outputs(slice(1, None))
             values = LazyJacobian(_operator(value, is_batched, check=check))
             operator = _operator(gradient, is_batched, check=False, symmetric=True)
             self._lay_out(LazyJacobian(operator), values, blocks, flat)
@@ -261,33 +261,33 @@ def with_gradient(name: str, function: Any, inputs: Any, rank: int) -> Function:
     samples.
     """
 
-    def found(value: Variable, arguments: Sequence[Variable]) -> list[Variable]:
+    def value_and_gradients(value: Variable, arguments: Sequence[Variable]) -> list[Variable]:
         require_scalar(name, value, rank)
         gradients = grad(value, list(arguments), materialize_grads=True)
         return [value, *gradients]
 
     def gradient(*arguments: Variable) -> list[Variable]:
-        result = applied(function, *arguments)
+        result = call_user_function(function, *arguments)
         if isinstance(result, list | tuple) and len(result) == 1:
             result = result[0]
         if not isinstance(result, Variable):
             raise NotScalarError(f"{name}: the function returned {result!r:.80}, not a variable")
-        return found(result, arguments)
+        return value_and_gradients(result, arguments)
 
     if callable(function):
         return gradient
     values = variables_of(name, "function", function)
     if len(values) != 1:
         raise ShapeError(f"{name} takes one output, not {len(values)}")
-    return found(values[0], variables_of(name, "inputs", inputs))
+    return value_and_gradients(values[0], variables_of(name, "inputs", inputs))
 
 
 def request_for(name: str, function: Any, inputs: Any) -> Request:
     """Return the request for a function, which is called once, or for its results."""
     listed = variables_of(name, "inputs", inputs)
     if isinstance(function, Variable | list | tuple):
-        return Request.of(name, variables_of(name, "function", function), listed)
-    request = Request.of_call(name, function, listed)
+        return Request.from_variables(name, variables_of(name, "function", function), listed)
+    request = Request.from_call(name, function, listed)
     request.require_floats()
     return request
 
@@ -304,7 +304,7 @@ def _operator(
     """Return the operator of a request; with `check`, samples must be independent."""
     batch = _batch_extent(request) if is_batched else None
     if is_batched and check:
-        require_apart(request.path)
+        require_independent_samples(request.path)
     return JacobianOperator(request, batch, symmetric=symmetric)
 
 

@@ -71,7 +71,7 @@ class Selection:
     places: Numbers | None = None
 
     @staticmethod
-    def of(shapes: Sequence[Shape], index: Any) -> Selection:
+    def from_index(shapes: Sequence[Shape], index: Any) -> Selection:
         """Return the selection by `index` from an array of these sample, row and column shapes.
 
         Raises `BoundsError` if NumPy raises an IndexError, `IndexKindError` for an invalid index,
@@ -125,7 +125,7 @@ class Matrix(ABC):
         """Return the elements in `rows` and `columns`, in the given order."""
 
     @abstractmethod
-    def arranged(self, block: Any, selection: Selection) -> Any:
+    def arrange_block(self, block: Any, selection: Selection) -> Any:
         """Arrange the block of rows and columns as the index requires."""
 
     @abstractmethod
@@ -142,7 +142,7 @@ class Matrix(ABC):
         return rows > columns or (rows == columns and not wide)
 
 
-def owned(numbers: Sequence[int], layout: Layout, kept: Sequence[bool]) -> list[int]:
+def select_kept_numbers(numbers: Sequence[int], layout: Layout, kept: Sequence[bool]) -> list[int]:
     """Return the `numbers` of elements that belong to kept arrays."""
     owners = np.searchsorted(layout.offsets(), numbers, side="right") - 1
     return [n for n, owner in zip(numbers, owners.tolist(), strict=True) if kept[owner]]

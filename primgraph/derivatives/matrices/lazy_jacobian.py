@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.base.providers import provider
-from primgraph.derivatives.matrices.layout import Matrix, Passes, Selection, owned
+from primgraph.derivatives.matrices.layout import Matrix, Passes, Selection, select_kept_numbers
 from primgraph.derivatives.matrices.operator import JacobianOperator
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.builder import Builder
@@ -19,7 +19,7 @@ from primgraph.operators.elementwise.logic import equal, where
 from primgraph.operators.index.indexing import take
 from primgraph.operators.promotion import lift
 from primgraph.operators.shape.creation import iota
-from primgraph.operators.shape.joining import concatenate, sliced
+from primgraph.operators.shape.joining import concatenate, slice_axis
 from primgraph.operators.shape.shaping import expand_dims, moveaxis, reshape
 from primgraph.operators.variable import Variable
 
@@ -54,13 +54,13 @@ class LazyJacobian(Matrix):
     def zeros(self, type: TensorType) -> Variable:
         return self.operator.zeros(type)
 
-    def arranged(self, block: Variable, selection: Selection) -> Variable:
+    def arrange_block(self, block: Variable, selection: Selection) -> Variable:
         with recording(self.operator.builder):
             if self.outputs.batch is not None:
-                block = picked(block, 0, selection.samples)
+                block = take_entries(block, 0, selection.samples)
             if selection.places is None:
                 return reshape(block, selection.shape)
-            return picked(reshape(block, (block.size,)), 0, selection.places)
+            return take_entries(reshape(block, (block.size,)), 0, selection.places)
 
     def block(self, rows: Sequence[int], columns: Sequence[int]) -> Variable:
         """Return the elements in `rows` and `columns`, by the mode that takes fewer passes.
@@ -72,20 +72,23 @@ class LazyJacobian(Matrix):
         axis = len(self.outputs.lead())
         symmetric = self.operator.symmetric and self.operator.goes_forward
         by_rows = self._columns if symmetric else self._rows
-        rows_missing, columns_missing = by_rows.missing(rows), self._columns.missing(columns)
+        rows_missing, columns_missing = (
+            by_rows.missing_numbers(rows),
+            self._columns.missing_numbers(columns),
+        )
         live = len(self._live_rows(rows_missing)), len(self._live_columns(columns_missing))
         written = self._written_out(min(live))
         if written is not None:
-            return picked(picked(written, 0, rows), 1, columns)
+            return take_entries(take_entries(written, 0, rows), 1, columns)
         if self._goes_by_columns(*live):
             self._evaluate_columns(columns_missing)
-            return picked(self._columns.joined(columns), axis, rows)
+            return take_entries(self._columns.join_blocks(columns), axis, rows)
         if symmetric:
             self._evaluate_columns(rows_missing)
-            turned = picked(self._columns.joined(rows), axis, columns)
+            turned = take_entries(self._columns.join_blocks(rows), axis, columns)
             return moveaxis(turned, axis, axis + 1)
         self._evaluate_rows(rows_missing)
-        return picked(self._rows.joined(rows), axis + 1, columns)
+        return take_entries(self._rows.join_blocks(rows), axis + 1, columns)
 
     def whole(self, rows: tuple[int, int], columns: tuple[int, int]) -> Variable:
         """Return ranges of rows and columns, given by start and number.
@@ -97,7 +100,7 @@ class LazyJacobian(Matrix):
         if known is None:
             known = self._known = self._all()
         with recording(self.operator.builder):
-            return sliced(sliced(known, axis, *rows), axis + 1, *columns)
+            return slice_axis(slice_axis(known, axis, *rows), axis + 1, *columns)
 
     def _cached_value(self) -> Variable | None:
         """Return what was evaluated at once, unless it was recorded in a scratch and is gone."""
@@ -118,7 +121,7 @@ class LazyJacobian(Matrix):
         forward = operator.goes_forward and (
             operator.symmetric or self.mode == "forward" or not is_at_least(width, height)
         )
-        return operator.along_all(by_columns=forward and self.mode != "reverse")
+        return operator.full_matrix(by_columns=forward and self.mode != "reverse")
 
     def _written_out(self, wanted: int) -> Variable | None:
         """Return the whole matrix, if cached, or if its structure makes it cheap for `wanted`
@@ -155,21 +158,23 @@ class LazyJacobian(Matrix):
         axis = len(self.outputs.lead())
         down, across = np.array(rows)[:, None], np.array(columns)[None, :]
         with recording(self.operator.builder):
-            diagonal = expand_dims(picked(known, axis, rows), axis + 1)
+            diagonal = expand_dims(take_entries(known, axis, rows), axis + 1)
             return where(equal(lift(down), lift(across)), diagonal, 0.0)
 
     def _live_rows(self, numbers: Sequence[int]) -> list[int]:
         """Return the rows of outputs that depend on an input; the others are zero."""
-        return owned(numbers, self.outputs, self.operator.path.reached)
+        return select_kept_numbers(numbers, self.outputs, self.operator.path.reached)
 
     def _live_columns(self, numbers: Sequence[int]) -> list[int]:
         """Return the columns of inputs that an output depends on; the others are zero."""
-        return owned(numbers, self.inputs, [p is not None for p in self.operator.places])
+        return select_kept_numbers(
+            numbers, self.inputs, [p is not None for p in self.operator.places]
+        )
 
     def _evaluate_rows(self, missing: list[int]) -> None:
         """Evaluate these rows together, through the outputs that they belong to."""
         axis = len(self.outputs.lead())
-        numbers = owned(missing, self.outputs, self.operator.moved_outputs)
+        numbers = select_kept_numbers(missing, self.outputs, self.operator.moved_outputs)
         self._add_zeros(self._rows, missing, numbers, axis)
         if not numbers:
             return
@@ -179,7 +184,7 @@ class LazyJacobian(Matrix):
         extents = [self.outputs.extents()[i] for i in used]
         starts = dict(zip(used, accumulate(extents[:-1], initial=0), strict=True))
         local = [starts[o] + n - offsets[o] for o, n in zip(owners, numbers, strict=True)]
-        found = self.operator.along(self.operator.reverse(used), local, sum(extents))
+        found = self.operator.apply_to_units(self.operator.reverse(used), local, sum(extents))
         self._rows.add(numbers, found, axis)
         self._count(len(numbers), 0)
 
@@ -188,7 +193,7 @@ class LazyJacobian(Matrix):
         self._add_zeros(self._columns, missing, numbers, axis + 1)
         if not numbers:
             return
-        found = self.operator.along(self.operator.forward, numbers, self.operator.shape[1])
+        found = self.operator.apply_to_units(self.operator.forward, numbers, self.operator.shape[1])
         self._columns.add(numbers, moveaxis(found, axis, axis + 1), axis + 1)
         self._count(0, len(numbers))
 
@@ -212,7 +217,7 @@ class Pool:
         self.axis = 0
         self.known: dict[int, tuple[Variable, int]] = {}
 
-    def missing(self, numbers: Sequence[int]) -> list[int]:
+    def missing_numbers(self, numbers: Sequence[int]) -> list[int]:
         """Return the `numbers` that are not cached, sorted and unique.
 
         Values recorded in a scratch of the builder are gone with it.
@@ -228,7 +233,7 @@ class Pool:
         self.axis = axis
         self.known.update((n, (found, i)) for i, n in enumerate(numbers))
 
-    def joined(self, numbers: Sequence[int]) -> Variable:
+    def join_blocks(self, numbers: Sequence[int]) -> Variable:
         """Return these rows or columns, in this order, as one variable."""
         with recording(self.builder):
             values = {self.known[n][0].value: self.known[n][0] for n in numbers}
@@ -237,10 +242,10 @@ class Pool:
             parts = list(values.values())
             whole = concatenate(parts, axis=self.axis) if len(parts) > 1 else parts[0]
         places = [start[self.known[n][0].value] + self.known[n][1] for n in numbers]
-        return picked(whole, self.axis, places)
+        return take_entries(whole, self.axis, places)
 
 
-def picked(x: Variable, axis: int, places: Sequence[int] | np.ndarray[Any, Any]) -> Variable:
+def take_entries(x: Variable, axis: int, places: Sequence[int] | np.ndarray[Any, Any]) -> Variable:
     """Return the entries of `axis` at `places`, by a slice if they are evenly spaced.
 
     The axes of `places` replace `axis`.
@@ -251,5 +256,5 @@ def picked(x: Variable, axis: int, places: Sequence[int] | np.ndarray[Any, Any])
             steps = np.diff(numbers)
             step = int(steps[0]) if len(steps) else 1
             if step != 0 and bool(np.all(steps == step)):
-                return sliced(x, axis, int(numbers[0]), len(numbers), step)
+                return slice_axis(x, axis, int(numbers[0]), len(numbers), step)
         return take(x, numbers, axis=axis)

@@ -80,12 +80,12 @@ class Block:
         if self._matrix.outputs.names or self._matrix.inputs.names:
             return self._index_symbolic(index)
         with located(origin_of):
-            found = Selection.of(self._axes, index)
+            found = Selection.from_index(self._axes, index)
         if 0 in found.shape:
             return self._matrix.zeros(TensorType(found.shape, self.dtype))
         rows = [n + self._rows for n in found.rows]
         columns = [n + self._columns for n in found.columns]
-        return self._matrix.arranged(self._matrix.block(rows, columns), found)
+        return self._matrix.arrange_block(self._matrix.block(rows, columns), found)
 
     def _index_symbolic(self, index: Any) -> Any:
         """Index a block of symbolic size: the whole matrix is evaluated, then indexed."""

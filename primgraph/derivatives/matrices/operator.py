@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.base.locks import cached_property
-from primgraph.derivatives.matrices.layout import Layout, only_mode, owned
+from primgraph.derivatives.matrices.layout import Layout, only_mode, select_kept_numbers
 from primgraph.derivatives.modes import record
 from primgraph.derivatives.request import Request
 from primgraph.errors import MissingRuleError
@@ -18,11 +18,11 @@ from primgraph.ir.primitive import recording
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import DType, TensorType, as_dtype
-from primgraph.operators.promotion import broadcasted, lift, wrap
+from primgraph.operators.promotion import broadcast_to_shape, lift, wrap
 from primgraph.operators.shape.creation import eye, one_hot
 from primgraph.operators.shape.shaping import expand_dims, moveaxis, reshape
 from primgraph.operators.variable import Variable
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.elementwise import add, cast
 from primgraph.primitives.parts import real
 from primgraph.primitives.shapes import concat, split
@@ -112,7 +112,7 @@ class JacobianOperator:
 
     @cached_property
     def _cotangents(self) -> Graph:
-        return self.path.to_be_turned()
+        return self.path.jvp_to_transpose()
 
     def products(self, seeds: np.ndarray[Any, Any], *, by_columns: bool) -> Variable:
         """Multiply the operator, or its transpose, with each row of `seeds`: shape `(k, -1)`,
@@ -126,14 +126,16 @@ class JacobianOperator:
             return self.zeros(TensorType((len(seeds), self.shape[1]), self.dtype))
         else:
             derivative = self.reverse(tuple(i for i, m in enumerate(self.moved_outputs) if m))
-            seeds = seeds[:, owned(range(seeds.shape[1]), self.outputs, self.moved_outputs)]
+            seeds = seeds[
+                :, select_kept_numbers(range(seeds.shape[1]), self.outputs, self.moved_outputs)
+            ]
         with recording(self.builder):
             if len(seeds) == 1:
                 seed = None if np.all(seeds == 1) else lift(seeds[0]).value
-                return expand_dims(self.recorded(derivative, [seed]), 0)
-            return self.recorded(derivative, [lift(seeds).value], len(seeds))
+                return expand_dims(self.record_derivative(derivative, [seed]), 0)
+            return self.record_derivative(derivative, [lift(seeds).value], len(seeds))
 
-    def along(self, derivative: Graph, numbers: list[int], extent: int) -> Variable:
+    def apply_to_units(self, derivative: Graph, numbers: list[int], extent: int) -> Variable:
         """Apply `derivative` to unit vectors: shape `(k, -1)`, or `(B, k, -1)` if batched."""
         batch, count = self.outputs.batch, len(numbers)
         with recording(self.builder):
@@ -141,16 +143,18 @@ class JacobianOperator:
             if extent != 1:
                 unit = one_hot(np.array(numbers), extent, self.dtype)
                 if batch is not None:
-                    unit = broadcasted(reshape(unit, (count, 1, extent)), (count, batch, extent))
+                    unit = broadcast_to_shape(
+                        reshape(unit, (count, 1, extent)), (count, batch, extent)
+                    )
                 seed = (unit[0] if count == 1 else unit).value
             if count == 1:
-                result = self.recorded(derivative, [seed])
+                result = self.record_derivative(derivative, [seed])
                 return reshape(result, (*result.shape[:-1], 1, result.shape[-1]))
             is_whole = batch is None and numbers == list(range(extent))
-            found = self.recorded(derivative, [seed], count, is_whole)
+            found = self.record_derivative(derivative, [seed], count, is_whole)
             return found if batch is None else moveaxis(found, 0, 1)
 
-    def along_all(self, *, by_columns: bool) -> Variable:
+    def full_matrix(self, *, by_columns: bool) -> Variable:
         """Return all columns, or all rows, of a matrix whose sizes may be symbolic."""
         extent, count = self.shape if by_columns else self.shape[::-1]
         if by_columns:
@@ -162,16 +166,16 @@ class JacobianOperator:
         with recording(self.builder):
             unit = eye(count, dtype=self.dtype)
             if lead:
-                unit = broadcasted(reshape(unit, (count, 1, count)), (count, *lead, count))
-            found = self.recorded(derivative, [unit.value], count, not lead)
+                unit = broadcast_to_shape(reshape(unit, (count, 1, count)), (count, *lead, count))
+            found = self.record_derivative(derivative, [unit.value], count, not lead)
             result = reshape(found, (count, *lead, extent))
             return moveaxis(result, 0, len(lead) + by_columns)
 
     def diagonal(self) -> Variable:
         """Return the diagonal of a diagonal Jacobian, by one forward pass."""
-        return self.recorded(self.tangents, [None])
+        return self.record_derivative(self.tangents, [None])
 
-    def recorded(
+    def record_derivative(
         self,
         derivative: Graph,
         seeds: Sequence[Value | None] = (),
@@ -185,7 +189,7 @@ class JacobianOperator:
     def zeros(self, type: TensorType) -> Variable:
         """Return zeros of that type in the builder."""
         with recording(self.builder):
-            return wrap(filled(0, type))
+            return wrap(filled_constant(0, type))
 
     def _with_strong_zeros(self, derivative: Graph) -> Graph:
         return strong_zeros(derivative, len(self.path.free), self.path.ranges_inside())

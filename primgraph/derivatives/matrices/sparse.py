@@ -16,7 +16,7 @@ import numpy as np
 from primgraph.base.user_lines import caller
 from primgraph.derivatives.matrices.jacobian import request_for, require_matrix, with_gradient
 from primgraph.derivatives.matrices.layout import Layout, Matrix, Passes, Selection
-from primgraph.derivatives.matrices.lazy_jacobian import LazyJacobian, picked
+from primgraph.derivatives.matrices.lazy_jacobian import LazyJacobian, take_entries
 from primgraph.derivatives.matrices.operator import JacobianOperator
 from primgraph.derivatives.matrices.sparse_matrix import FORMATS, TRIANGLES, SparseMatrix
 from primgraph.derivatives.matrices.sparsity_patterns import pattern_of, too_large
@@ -30,14 +30,14 @@ from primgraph.operators.index.indexing import take
 from primgraph.operators.shape.joining import concatenate
 from primgraph.operators.shape.shaping import reshape
 from primgraph.operators.variable import Variable
-from primgraph.primitives.constants import constant_op, filled
+from primgraph.primitives.constants import constant_op, filled_constant
 from primgraph.primitives.indexing import scatter_add
 from primgraph.primitives.shapes import reshape as reshape_
 from primgraph.sparsity.coloring import Coloring, coloring, symmetric_coloring
 from primgraph.sparsity.pattern import Indices, Pattern
-from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.activity import dependent_values
 from primgraph.transforms.jacobians.element_rules import elements_of
-from primgraph.transforms.jacobians.jacobian_entries import may_be_written_out, written_out
+from primgraph.transforms.jacobians.jacobian_entries import explicit_matrix, may_be_written_out
 from primgraph.transforms.optimize.clean_up import clean_up
 
 _SIDES = {None: "auto", "forward": "columns", "reverse": "rows", "both": "both"}
@@ -96,7 +96,7 @@ class Plan:
             flat, places = self._solve_by_substitution(flat)
         else:
             places = found.places
-        return picked(flat, 0, places if numbers is None else places[numbers])
+        return take_entries(flat, 0, places if numbers is None else places[numbers])
 
     def _direct(self, numbers: Indices | None) -> Variable | None:
         """Return the elements without products, if that is cheaper; else None."""
@@ -116,7 +116,7 @@ class Plan:
             return None
         most = self.coloring.count * sum(t.size for t in types)
         values = elements_of(graph, keys, wanted, kinds, most, chooses=not is_risky)
-        return None if values is None else self.operator.recorded(values)
+        return None if values is None else self.operator.record_derivative(values)
 
     def _solve_by_substitution(self, flat: Variable) -> tuple[Variable, Indices]:
         """Solve for the lower triangle by substitution; return its values and their positions."""
@@ -195,7 +195,7 @@ def hessian_plan(
 ) -> Plan:
     """Plan the products for the Hessian of `y` by `x`."""
     request = request_for(name, with_gradient(name, y, x, 0), x)
-    operator = JacobianOperator(request.selected(slice(1, None)), symmetric=True)
+    operator = JacobianOperator(request.select_outputs(slice(1, None)), symmetric=True)
     found = _pattern_of(name, operator, pattern, check)
     if found != found.T:
         found = found.union(found.T)
@@ -290,7 +290,7 @@ def _place(layout: Layout, number: int) -> tuple[int, tuple[int, ...]]:
 def fed_indices(operator: JacobianOperator) -> list[Equation]:
     """Return the equations that read elements at indices which are not known before a run."""
     graph = operator.path.graph
-    moving = depending(graph, operator.path.moved)
+    moving = dependent_values(graph, operator.path.moved)
     fed = {v for v in graph.inputs if not v.type.is_inexact}
     found = []
     for eqn in graph.body:
@@ -325,8 +325,8 @@ class SparseJacobian(Matrix):
     def zeros(self, type: TensorType) -> Variable:
         return self.plan.operator.zeros(type)
 
-    def arranged(self, block: Variable, selection: Selection) -> Variable:
-        return LazyJacobian(self.plan.operator).arranged(block, selection)
+    def arrange_block(self, block: Variable, selection: Selection) -> Variable:
+        return LazyJacobian(self.plan.operator).arrange_block(block, selection)
 
     def block(self, rows: Sequence[int], columns: Sequence[int]) -> Variable:
         builder = self.plan.operator.builder
@@ -385,9 +385,9 @@ def whole_of(
         return None
     graph, moved = operator.path.graph, operator.path.moved
     if may_be_written_out(graph, moved) and operator.goes_forward:
-        found = written_out(clean_up(operator.tangents), len(operator.path.free))
+        found = explicit_matrix(clean_up(operator.tangents), len(operator.path.free))
         if found is not None:
-            return operator.recorded(found[0]), Passes(0, found[1])
+            return operator.record_derivative(found[0]), Passes(0, found[1])
     return _evaluate_compressed(operator, mode, wanted) if wanted >= _SMALL else None
 
 
@@ -414,7 +414,7 @@ def _evaluate_compressed(
     values = Plan(operator, found, True, True).values()
     with recording(operator.builder):
         places, params = constant_op(pattern.rows * shape[1] + pattern.cols)
-        flat = filled(0, TensorType((shape[0] * shape[1],), operator.dtype))
+        flat = filled_constant(0, TensorType((shape[0] * shape[1],), operator.dtype))
         flat = scatter_add(flat, values.value, places(**params), axis=0)
         whole = reshape_(flat, shape=shape)
     return Variable(operator.builder, whole), Passes(found.row_count, found.column_count)

@@ -8,9 +8,9 @@ from typing import Any
 from primgraph.base.atomic import Call, call_all
 from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.differentiable import Alias, Differentiable
-from primgraph.eager.derivatives.reverse import spending, sum_of, unheld
+from primgraph.eager.derivatives.reverse import release_calls, sum_of, unshared_node
 from primgraph.eager.node import Node, lock
-from primgraph.eager.run import along
+from primgraph.eager.run import add_to_evaluation
 
 
 def accumulate(
@@ -22,7 +22,7 @@ def accumulate(
     """
     with lock:
         calls, changed = _accumulation_calls(received)
-        call_all([*calls, *spending(way, changed)])
+        call_all([*calls, *release_calls(way, changed)])
     for holder in {id(holder): holder for holder, _ in received}.values():
         holder.call_after()
 
@@ -49,16 +49,16 @@ def _accumulation_calls(
     for holder, node in received:
         own, gradient = holder.kept(), holder.received(node)
         known = made.get(id(own), own.gradient)
-        total = unheld(gradient)
+        total = unshared_node(gradient)
         if known is not None:
             total = sum_of(totals.get(id(known), (known, known.node))[1], gradient)
         if known is None or (recording.is_on.get() and total.tracked):
             found = made[id(own)] = holder.family(total)
             calls.append((setattr, own, "gradient", found))
-            along(found)
+            add_to_evaluation(found)
         else:
             totals[id(known)] = known, total
-            along(known)
+            add_to_evaluation(known)
     stored: dict[Alias, Node] = {}
     for tensor, total in totals.values():
         calls += tensor.storing(total, stored)

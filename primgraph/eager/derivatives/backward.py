@@ -11,16 +11,16 @@ from primgraph.eager.array_elements import elements_of
 from primgraph.eager.derivatives.accumulation import accumulate
 from primgraph.eager.derivatives.differentiable import D, Differentiable
 from primgraph.eager.derivatives.reverse import (
+    collect_tape,
+    gradients_through_hooks,
     holder_of,
     receiver_of,
-    recorded,
     spend,
-    through_hooks,
-    unheld,
-    used_up,
+    unshared_node,
+    used_tape,
 )
 from primgraph.eager.inplace.adoption import adopting
-from primgraph.eager.node import Node, given
+from primgraph.eager.node import Node, array_node
 from primgraph.eager.run import compute, origin_of
 from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, OptionError, ShapeError
 from primgraph.operators.variable import Variable
@@ -49,7 +49,7 @@ def backward(
     seed that is missing or of another shape, `BuildError` for a graph that was dropped, and in a
     traced function, as of `pg.jit`.
     """
-    nodes = [t.node for t in listed(tensors)]
+    nodes = [t.node for t in list_tensors(tensors)]
     if adopting.get() is not None:
         raise BuildError(
             "backward in a function that is traced would be done now, and not at each call",
@@ -60,9 +60,9 @@ def backward(
     compute([])
     known = seeds_of(nodes, grad_tensors)
     members = None if inputs is None else _some(inputs)
-    way = recorded(nodes, inputs=[t.node for t in members or ()])
+    way = collect_tape(nodes, inputs=[t.node for t in members or ()])
     wanted = _receiving_nodes(way, members)
-    found = through_hooks(way, nodes, wanted, known, tracked=create_graph)
+    found = gradients_through_hooks(way, nodes, wanted, known, tracked=create_graph)
     received = []
     for node, gradient in zip(wanted, found, strict=True):
         holder = receiver_of(node)
@@ -70,12 +70,12 @@ def backward(
             received.append((holder, gradient))
     spent: Sequence[Node] = ()
     if not (create_graph if retain_graph is None else retain_graph):
-        spent = way if members is None else used_up(way, wanted)
+        spent = way if members is None else used_tape(way, wanted)
     accumulate(received, spent)
 
 
 def _some(inputs: Several[D]) -> list[Differentiable[D]]:
-    members: list[Differentiable[D]] = listed(inputs)
+    members: list[Differentiable[D]] = list_tensors(inputs)
     if not members:
         raise ArgumentError("inputs argument to backward() cannot be empty.")
     return members
@@ -126,25 +126,27 @@ def grad(
     (tensor([2., 4.]),)
     """
     _require_options(materialize_grads, allow_unused, only_inputs)
-    nodes, wanted = [t.node for t in listed(outputs)], listed(inputs)
+    nodes, wanted = [t.node for t in list_tensors(outputs)], list_tensors(inputs)
     starts = [t.node for t in wanted]
     if not starts:
         raise OptionError("grad requires non-empty inputs.")
     _require_tracked(nodes, "outputs")
     _require_tracked(starts, "inputs")
-    cut = [] if no_grad_vars is None else [t.node for t in listed(no_grad_vars)]
-    way = recorded(nodes, cut, starts)
+    cut = [] if no_grad_vars is None else [t.node for t in list_tensors(no_grad_vars)]
+    way = collect_tape(nodes, cut, starts)
     seeds = seeds_of(nodes, grad_outputs, batched=is_grads_batched)
     count = _extent(seeds) if is_grads_batched else None
-    found = through_hooks(way, nodes, starts, seeds, tracked=create_graph, count=count, cut=cut)
+    found = gradients_through_hooks(
+        way, nodes, starts, seeds, tracked=create_graph, count=count, cut=cut
+    )
     if not (create_graph if retain_graph is None else retain_graph):
-        spend(used_up(way, starts))
+        spend(used_tape(way, starts))
     if materialize_grads:
         found = [g or _zeros(n, count, create_graph) for n, g in zip(starts, found, strict=True)]
     elif not allow_unused:
         _require_used(starts, found)
     pairs = zip(wanted, found, strict=True)
-    return tuple([None if g is None else t.family(unheld(g)) for t, g in pairs])
+    return tuple([None if g is None else t.family(unshared_node(g)) for t, g in pairs])
 
 
 def _require_options(materialize_grads: bool, allow_unused: bool | None, only_inputs: bool) -> None:
@@ -158,7 +160,7 @@ def _require_options(materialize_grads: bool, allow_unused: bool | None, only_in
 
 def _zeros(node: Node, count: int | None, tracked: bool) -> Node:
     shape = node.type.shape if count is None else (count, *node.type.shape)
-    return given(np.zeros(shape, node.type.dtype), tracked)
+    return array_node(np.zeros(shape, node.type.dtype), tracked)
 
 
 def _require_tracked(nodes: Sequence[Node], role: str, more: str = "") -> None:
@@ -195,7 +197,7 @@ def _retains(node: Node) -> bool:
     return holder is not None and holder.retains_grad
 
 
-def listed(tensors: Any) -> list[Differentiable[Any]]:
+def list_tensors(tensors: Any) -> list[Differentiable[Any]]:
     """Return one tensor, or several in a list, tuple or iterator, as a list.
 
     Raises `ArgumentError` for anything else.
@@ -251,7 +253,7 @@ def _seed(node: Node, seed: Any, batched: bool) -> Node | None:
     if isinstance(seed, Differentiable):
         found = seed.node
     else:
-        found = given(np.array(elements_of(seed, node.type.dtype)))
+        found = array_node(np.array(elements_of(seed, node.type.dtype)))
     known = found.type
     shape = known.shape[1:] if batched else known.shape
     if shape != node.type.shape or (batched and not known.shape):

@@ -37,7 +37,7 @@ class Held(Step):
 
 
 @lru_cache(maxsize=4096)
-def held(types: tuple[TensorType, ...], results: int, place: int) -> Held:
+def held_step(types: tuple[TensorType, ...], results: int, place: int) -> Held:
     """Return the step of the result at `place`, whose inputs are all `results` and the
     arguments."""
     return Held(types, results, place)

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, final
 from weakref import ref
 
 from primgraph.base.atomic import Call, call_all
-from primgraph.eager.derivatives.reverse import unheld
+from primgraph.eager.derivatives.reverse import unshared_node
 from primgraph.eager.inplace.adoption import adopting
-from primgraph.eager.node import Node, given
+from primgraph.eager.node import Node, array_node
 from primgraph.eager.run import postpone
 from primgraph.eager.steps import constant, same
 from primgraph.errors import WRITTEN, ArgumentError, DTypeError, NotDifferentiable, ShapeError
@@ -258,7 +258,7 @@ class Differentiable(Handle, Generic[D]):
 
     def hooked(self, gradient: Node) -> Node:
         """Return the gradient after all hooks."""
-        found: Differentiable[Any] = self.family(unheld(gradient))
+        found: Differentiable[Any] = self.family(unshared_node(gradient))
         for hook in tuple(self.kept().hooks.values()):
             found = _apply_hook(hook, found)
         return found.node
@@ -364,5 +364,5 @@ def _line_of(function: Any) -> list[str]:
 def leaf(node: Node, tracked: bool) -> Node:
     """Return a leaf node of the same value."""
     if node.array is not None:
-        return given(node.array, tracked)
+        return array_node(node.array, tracked)
     return Node(node.type, constant(node.type), (node,), tracked, node.place)

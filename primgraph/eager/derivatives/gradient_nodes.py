@@ -32,7 +32,7 @@ RULES: dict[str, Callable[..., Found]] = {"grad": gradients_of}
 
 @final
 @dataclass(frozen=True, slots=True)
-class Question:
+class DerivativeRequest:
     """Request for a derivative by name, of `outputs` outputs by `inputs` inputs.
 
     `seeded` says which seeds are given; the others are ones. No derivative passes the `cut` nodes.
@@ -56,7 +56,7 @@ class Derived(Step):
     derives = True
     whole = True
 
-    def __init__(self, question: Question, place: int, type: TensorType) -> None:
+    def __init__(self, question: DerivativeRequest, place: int, type: TensorType) -> None:
         count = question.outputs + question.inputs + question.cut + sum(question.seeded)
         super().__init__(type, range(count), question, place)
         self.question = question
@@ -87,7 +87,7 @@ class Derived(Step):
 
 
 @lru_cache(maxsize=4096)
-def derived(question: Question, place: int, type: TensorType) -> Derived:
+def derived_step(question: DerivativeRequest, place: int, type: TensorType) -> Derived:
     """Return the step of the result at `place`."""
     return Derived(question, place, type)
 
@@ -111,7 +111,7 @@ def gradients(
     given = [s for s in seeds if s is not None]
     seeded = tuple([s is not None for s in seeds])
     options = ("is_grads_batched", count is not None), ("apart", apart)
-    question = Question("grad", len(outputs), len(inputs), seeded, options, len(cut))
+    question = DerivativeRequest("grad", len(outputs), len(inputs), seeded, options, len(cut))
     operands = (*outputs, *inputs, *cut, *given)
     line = instruction()
     found: list[Node | None] = []
@@ -125,7 +125,7 @@ def gradients(
         type = node.type
         if count is not None:
             type = type.with_shape((count, *type.shape))
-        found.append(Node(type, derived(question, place, type), operands, tracked, line))
+        found.append(Node(type, derived_step(question, place, type), operands, tracked, line))
     if debugging.get():
         compute([n for n in found if n is not None])
     return found

@@ -9,7 +9,7 @@ from typing import Never, final
 from primgraph.base.user_lines import instruction
 from primgraph.eager.derivatives.recording import is_tracked
 from primgraph.eager.node import Node
-from primgraph.eager.steps import Arrays, Step, reaching
+from primgraph.eager.steps import Arrays, Step, differentiable_inputs
 from primgraph.errors import InternalError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
@@ -39,11 +39,13 @@ class Inlined(Step):
         raise InternalError("a compiled function is evaluated as a part of a graph")
 
 
-def inlined(graph: Graph) -> list[Inlined]:
+def inlined_steps(graph: Graph) -> list[Inlined]:
     """Create one step for each result of `graph`."""
     # A unique object as key: comparing graphs is slow.
     family = object()
-    return [Inlined(graph, family, place, r) for place, r in enumerate(reaching(graph))]
+    return [
+        Inlined(graph, family, place, r) for place, r in enumerate(differentiable_inputs(graph))
+    ]
 
 
 def results(steps: Sequence[Inlined], inputs: tuple[Node, ...]) -> list[Node]:

@@ -14,7 +14,7 @@ from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.accumulation import accumulate
 from primgraph.eager.derivatives.backward import seeds_of
 from primgraph.eager.derivatives.gradient_nodes import path
-from primgraph.eager.derivatives.reverse import through_hooks, unheld
+from primgraph.eager.derivatives.reverse import gradients_through_hooks, unshared_node
 from primgraph.eager.node import Node
 from primgraph.eager.steps import same
 from primgraph.eager.tensor import Tensor, tensors_in
@@ -148,13 +148,13 @@ class GradManager:
         outer = next(i for i, g in enumerate(groups) if self in g) > 0
         seeds = seeds_of(nodes, dy, ones=True)
         way = path(nodes, ready=False)
-        found = through_hooks(way, nodes, roots, seeds, tracked=outer)
+        found = gradients_through_hooks(way, nodes, roots, seeds, tracked=outer)
         received = []
         for one, gradient in zip(attached, found, strict=True):
             tensor = one.tensor()
             if gradient is None or tensor is None:
                 continue
-            result = tensor.family(unheld(gradient))
+            result = tensor.family(unshared_node(gradient))
             for callback in one.callbacks:
                 result = callback(tensor, result)
             received.append((tensor, result.node))

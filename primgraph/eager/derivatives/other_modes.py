@@ -19,9 +19,15 @@ from primgraph.derivatives.matrices.jacobian import (
     hessian,
     jacobian,
 )
-from primgraph.eager.derivatives.gradient_nodes import RULES, Found, Question, derived, path
+from primgraph.eager.derivatives.gradient_nodes import (
+    RULES,
+    DerivativeRequest,
+    Found,
+    derived_step,
+    path,
+)
 from primgraph.eager.derivatives.recording import is_within
-from primgraph.eager.node import Node, given, unknown
+from primgraph.eager.node import Node, array_node, nodes_to_compute
 from primgraph.eager.run import compute, graph_of
 from primgraph.eager.steps import as_argument
 from primgraph.ir.graph import Graph
@@ -85,7 +91,7 @@ def _hessian(outputs: list[Variable], inputs: list[Variable], seeds: list[Any]) 
 def _jet(
     outputs: list[Variable], inputs: list[Variable], seeds: list[Any], **options: Any
 ) -> Found:
-    found: Found = import_module("primgraph.derivatives.jets").of_tensors(
+    found: Found = import_module("primgraph.derivatives.jets").tensor_derivatives(
         outputs, inputs, seeds, **options
     )
     return found
@@ -142,10 +148,10 @@ def answers(
     """
     present = [s for s in seeds if s is not None]
     seeded = tuple([s is not None for s in seeds])
-    question = Question(name, len(outputs), len(inputs), seeded, tuple(options.items()))
+    question = DerivativeRequest(name, len(outputs), len(inputs), seeded, tuple(options.items()))
     operands, line = (*outputs, *inputs, *present), instruction()
     return [
-        Node(t, derived(question, place, t), operands, tracked, line)
+        Node(t, derived_step(question, place, t), operands, tracked, line)
         for place, t in enumerate(types)
     ]
 
@@ -163,7 +169,7 @@ def jets(
 
     The entry is None for an output that depends on no input.
     """
-    known = reached(outputs, inputs)
+    known = dependent_nodes(outputs, inputs)
     moved = [n for n in outputs if n in known]
     if not moved:
         return [None] * len(outputs)
@@ -180,7 +186,7 @@ def tangents(
     outputs: Sequence[Node], inputs: Sequence[Node], seeds: Sequence[Node | None], *, tracked: bool
 ) -> list[Node | None]:
     """Compute the tangents of `outputs` along `seeds`; None for one that depends on no input."""
-    known = reached(outputs, inputs)
+    known = dependent_nodes(outputs, inputs)
     moved = [n for n in outputs if n in known]
     if not moved:
         return [None] * len(outputs)
@@ -208,9 +214,10 @@ def matrix(
     """
     pairs = [(y.type, x.type) for y in outputs for x in inputs]
     shapes = [(*y.shape, *x.shape[int(is_batched) :]) for y, x in pairs]
-    if reached(outputs, inputs).isdisjoint(outputs):
+    if dependent_nodes(outputs, inputs).isdisjoint(outputs):
         found = [
-            given(np.zeros(shape, x.dtype)) for shape, (_, x) in zip(shapes, pairs, strict=True)
+            array_node(np.zeros(shape, x.dtype))
+            for shape, (_, x) in zip(shapes, pairs, strict=True)
         ]
     else:
         dtype = as_dtype(np.result_type(*(n.type.dtype for n in (*outputs, *inputs))))
@@ -220,7 +227,9 @@ def matrix(
     return [found[i : i + width] for i in range(0, len(found), width)]
 
 
-def reached(outputs: Sequence[Node], inputs: Sequence[Node], *, ready: bool = True) -> set[Node]:
+def dependent_nodes(
+    outputs: Sequence[Node], inputs: Sequence[Node], *, ready: bool = True
+) -> set[Node]:
     """Return the nodes on the tape of `outputs` that depend on `inputs`.
 
     With `ready`, calls of custom rules are prepared for differentiation, as by `path`.
@@ -269,7 +278,7 @@ def graph_between(inputs: Sequence[Node], outputs: Sequence[Node]) -> tuple[Grap
     After `inputs` follow the other nodes that the tape needs, already computed.
     """
     starts = set(inputs)
-    nodes = sorted({*path(outputs), *unknown(outputs)} - starts, key=lambda n: n.number)
+    nodes = sorted({*path(outputs), *nodes_to_compute(outputs)} - starts, key=lambda n: n.number)
     made = [n for n in nodes if n.step is not None]
     inside = {*made, *starts}
     used = dict.fromkeys(n for node in made for n in node.inputs)

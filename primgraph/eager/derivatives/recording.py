@@ -27,7 +27,7 @@ is_within: ContextVar[bool] = ContextVar("primgraph_within_a_function", default=
 
 
 @contextmanager
-def within() -> Iterator[None]:
+def mark_differentiated() -> Iterator[None]:
     """Mark the body as part of a function that is being differentiated."""
     before = is_within.get()
     try:
@@ -38,12 +38,12 @@ def within() -> Iterator[None]:
 
 
 @contextmanager
-def followed() -> Iterator[None]:
+def track_all() -> Iterator[None]:
     """Track all computations of a function that is called for its derivatives."""
     before = is_followed.get()
     try:
         is_followed.set(True)
-        with enable_grad(), within():
+        with enable_grad(), mark_differentiated():
             yield
     finally:
         is_followed.set(before)
@@ -86,18 +86,18 @@ class _Switch(Setting):
         enabled = self._value
 
         @wraps(function)
-        def within(*args: Any, **kwargs: Any) -> Any:
+        def call_with_setting(*args: Any, **kwargs: Any) -> Any:
             with Setting(is_on, enabled):
                 found = function(*args, **kwargs)
             return _run_generator(enabled, found) if is_resumed else found
 
         @wraps(function)
-        async def awaited(*args: Any, **kwargs: Any) -> Any:
+        async def await_with_setting(*args: Any, **kwargs: Any) -> Any:
             with Setting(is_on, enabled):
                 return await function(*args, **kwargs)
 
         is_resumed = isgeneratorfunction(function)
-        return cast(F, awaited if iscoroutinefunction(function) else within)
+        return cast(F, await_with_setting if iscoroutinefunction(function) else call_with_setting)
 
 
 def _run_generator(enabled: bool, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:

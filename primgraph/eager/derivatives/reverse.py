@@ -9,8 +9,8 @@ import numpy as np
 
 from primgraph.base.atomic import Call, call_all
 from primgraph.eager.derivatives.gradient_nodes import gradients, path
-from primgraph.eager.node import Holder, Node, Passed, given, lock
-from primgraph.eager.run import along
+from primgraph.eager.node import CustomRuleCall, Holder, Node, array_node, lock
+from primgraph.eager.run import add_to_evaluation
 from primgraph.eager.steps import same, sum_of_two
 from primgraph.errors import BuildError
 
@@ -30,16 +30,16 @@ def receiver_of(node: Node) -> Holder | None:
     return holder
 
 
-def unheld(node: Node) -> Node:
+def unshared_node(node: Node) -> Node:
     """Return the node, or a copy of it if a tensor shows it."""
     if not node.is_held:
         return node
     if node.array is not None and not node.tracked:
-        return given(node.array)
+        return array_node(node.array)
     return Node(node.type, same(node.type), (node,), node.tracked, node.place, node.array)
 
 
-def recorded(
+def collect_tape(
     nodes: Sequence[Node], cut: Sequence[Node] = (), inputs: Sequence[Node] = ()
 ) -> list[Node]:
     """Return the tape of `nodes`, up to `cut`.
@@ -59,7 +59,7 @@ def recorded(
     return found
 
 
-def through_hooks(
+def gradients_through_hooks(
     way: Sequence[Node],
     outputs: Sequence[Node],
     inputs: Sequence[Node],
@@ -166,15 +166,15 @@ class _Regions:
             for passed, results in calls.get(level, ()):
                 self._pull(passed, results)
 
-    def _calls(self) -> dict[int, list[tuple[Passed, list[Node]]]]:
+    def _calls(self) -> dict[int, list[tuple[CustomRuleCall, list[Node]]]]:
         """Return the calls of custom rules, by the level at which all their results are
         complete."""
-        found: dict[Passed, list[Node]] = {}
+        found: dict[CustomRuleCall, list[Node]] = {}
         for node in self._stops:
             passed = self._custom_call(node)
             if passed is not None and (self._behind is None or node in self._behind):
                 found.setdefault(passed, []).append(node)
-        by_level: dict[int, list[tuple[Passed, list[Node]]]] = {}
+        by_level: dict[int, list[tuple[CustomRuleCall, list[Node]]]] = {}
         for passed, nodes in found.items():
             level = max(self._levels[n] for n in nodes)
             by_level.setdefault(level, []).append((passed, nodes))
@@ -210,7 +210,7 @@ class _Regions:
         if not node.is_leaf and self._custom_call(node) is None:
             self._sources.setdefault(level + 1, []).append((node, gradient))
 
-    def _pull(self, passed: Passed, nodes: Sequence[Node]) -> None:
+    def _pull(self, passed: CustomRuleCall, nodes: Sequence[Node]) -> None:
         """Apply the custom rules of a call to the cotangents of its results."""
         cotangents: dict[int, Node] = {}
         for node in nodes:
@@ -227,7 +227,7 @@ class _Regions:
         asked = node in wanted and not node.is_leaf
         return asked or _is_hooked(node) or self._custom_call(node) is not None
 
-    def _custom_call(self, node: Node) -> Passed | None:
+    def _custom_call(self, node: Node) -> CustomRuleCall | None:
         """Return the call of custom rules that computed a node; None for batched seeds."""
         return node.passed if self._count is None else None
 
@@ -241,7 +241,7 @@ def _tracked_inputs(node: Node) -> list[Node]:
 
 def _ones(node: Node, count: int | None) -> Node:
     shape = node.type.shape if count is None else (count, *node.type.shape)
-    return given(np.ones(shape, node.type.dtype))
+    return array_node(np.ones(shape, node.type.dtype))
 
 
 def _is_hooked(node: Node) -> bool:
@@ -255,7 +255,7 @@ def sum_of(one: Node, other: Node) -> Node:
     return Node(one.type, sum_of_two(one.type), (one, other), tracked, other.place)
 
 
-def used_up(way: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
+def used_tape(way: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
     """Return the part of the tape that a derivative by `inputs` uses: nodes that depend on them."""
     through = set(inputs)
     found = []
@@ -266,7 +266,7 @@ def used_up(way: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
     return found
 
 
-def spending(way: Iterable[Node], changed: Set[int]) -> list[Call]:
+def release_calls(way: Iterable[Node], changed: Set[int]) -> list[Call]:
     """Return the calls that release a tape, for `call_all`; gradients derived from it remain.
 
     Tensors on the tape show nodes without history once these are computed. `changed` holds the ids
@@ -283,7 +283,7 @@ def spending(way: Iterable[Node], changed: Set[int]) -> list[Call]:
         if node.array is None:
             shown = Node(node.type, node.step, node.inputs, True, node.place)
             # Otherwise the tape would be traversed once more when this tensor is evaluated.
-            along(holder)
+            add_to_evaluation(holder)
         else:
             shown = Node(node.type, None, (), True, node.place, node.array)
         shown.spent = True
@@ -292,6 +292,6 @@ def spending(way: Iterable[Node], changed: Set[int]) -> list[Call]:
 
 
 def spend(way: Iterable[Node]) -> None:
-    """Release a tape; see `spending`."""
+    """Release a tape; see `release_calls`."""
     with lock:
-        call_all(spending(way, frozenset()))
+        call_all(release_calls(way, frozenset()))

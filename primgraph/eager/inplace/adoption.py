@@ -55,7 +55,7 @@ class Adoption(Generic[T]):
 stand_ins: dict[type, type[Variable]] = {}
 
 
-def stand_in(family: type) -> type[Variable]:
+def stand_in_class(family: type) -> type[Variable]:
     """Return the class of the variables that stand for tensors of a family."""
     return next((stand_ins[kind] for kind in family.__mro__ if kind in stand_ins), Variable)
 

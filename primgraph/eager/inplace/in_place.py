@@ -19,13 +19,13 @@ from primgraph.eager.derivatives.differentiable import Differentiable, TensorWar
 from primgraph.eager.inplace.indexing import (
     constant,
     has_arrays,
-    in_numpys_words,
     moves,
+    numpy_index_error,
     require_fit,
     with_numbers,
 )
 from primgraph.eager.inplace.views import with_history
-from primgraph.eager.run import along, origin_of, source_of
+from primgraph.eager.run import add_to_evaluation, origin_of, source_of
 from primgraph.errors import (
     ArgumentError,
     BoundsError,
@@ -65,7 +65,7 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
     calls = tensor.storing(node, {})
     if tensor.has_hooks and not is_trained:
         calls += tensor.leaving_hooks(before)
-    along(tensor)
+    add_to_evaluation(tensor)
     call_all(calls)
     return tensor
 
@@ -82,7 +82,7 @@ def set_elements(tensor: Differentiable[Any], index: Any, value: Any) -> None:
         require_fit(tensor.shape, entries)
         change(tensor, set_places(tensor, *places_of(tensor.shape, known), number))
     except (ArgumentError, BoundsError, DTypeError) as error:
-        raise in_numpys_words(error, tensor.shape, entries) from None
+        raise numpy_index_error(error, tensor.shape, entries) from None
 
 
 def _as_data(tensor: Differentiable[Any], value: Any) -> Any:

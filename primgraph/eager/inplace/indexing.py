@@ -13,7 +13,7 @@ import numpy as np
 from primgraph.base.user_lines import instruction
 from primgraph.eager.derivatives.differentiable import Differentiable
 from primgraph.eager.inplace.adoption import adopting
-from primgraph.eager.run import looks
+from primgraph.eager.run import evaluation_count
 from primgraph.errors import (
     ArgumentError,
     BoundsError,
@@ -54,7 +54,7 @@ def elements_at(tensor: T, index: Any) -> T:
             given = _positions(tensor.shape, entries)
         part: T = functions["getitem"](tensor, given)
     except (ArgumentError, BoundsError, DTypeError) as error:
-        raise in_numpys_words(error, tensor.shape, entries) from None
+        raise numpy_index_error(error, tensor.shape, entries) from None
     return part
 
 
@@ -76,7 +76,7 @@ def with_numbers(index: Any) -> Any:
     return slice(start, stop, step)
 
 
-def in_numpys_words(
+def numpy_index_error(
     error: PrimgraphError, shape: Shape, entries: tuple[Any, ...]
 ) -> PrimgraphError:
     """Return the error that NumPy raises for such an index, if any, with the lines of `error`."""
@@ -178,7 +178,7 @@ def _is_mask(item: Any) -> bool:
 
 @final
 @dataclass(slots=True)
-class _Met:
+class _IndexHistory:
     """Index numbers that one instruction used: the first ones, the evaluation count then, the
     others before the next evaluation, and the entries (`moving`) that changed later."""
 
@@ -190,7 +190,7 @@ class _Met:
 
 _KEPT = 4096
 _MANY = 64
-_met: dict[Hashable, _Met] = {}
+_met: dict[Hashable, _IndexHistory] = {}
 
 
 def _data_entries(tensor: Differentiable[Any], entries: tuple[Any, ...]) -> frozenset[int]:
@@ -221,11 +221,11 @@ def _moving_here(pattern: Hashable, numbers: tuple[int, ...]) -> frozenset[int]:
     cheaper.
     """
     key = (instruction(), pattern)
-    met, now = _met.get(key), looks()
+    met, now = _met.get(key), evaluation_count()
     if met is None:
         if len(_met) >= _KEPT:
             del _met[next(iter(_met))]
-        met = _met[key] = _Met(numbers, now, {numbers})
+        met = _met[key] = _IndexHistory(numbers, now, {numbers})
     elif numbers not in met.others:
         if now == met.looks and len(met.others) < _MANY:
             met.others.add(numbers)

@@ -16,7 +16,7 @@ import numpy as np
 
 from primgraph.base.atomic import Call, call_all
 from primgraph.eager.derivatives.differentiable import Differentiable
-from primgraph.eager.node import Node, given
+from primgraph.eager.node import Node, array_node
 from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import NotDifferentiable
@@ -32,7 +32,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 _slot: Any = vars(Differentiable)["last_node"]
 
 
-class _Standing:
+class _StateMixin:
     """Mixin of tensors that stand for states: reading `node` fetches the latest stored array."""
 
     __slots__ = ()
@@ -42,10 +42,10 @@ class _Standing:
     @property
     def node(self) -> Node:
         for share in self._shares:
-            news = share.news()
+            news = share.replaced_array()
             if news is not None:
                 before: Node = _slot.__get__(self)
-                node = given(news.array, before.tracked)
+                node = array_node(news.array, before.tracked)
                 node.holder = before.holder
                 noted = (setattr, share, "agreed", node)
                 call_all([*news.calls, (_slot.__set__, self, node), noted])
@@ -86,12 +86,12 @@ def _state_class(kind: type[Tensor]) -> type[Tensor]:
         "family": kind.family,
         "plain": kind.plain,
     }
-    found = _kinds[kind] = type(kind.__name__, (_Standing, kind), members)
+    found = _kinds[kind] = type(kind.__name__, (_StateMixin, kind), members)
     return found
 
 
 @final
-class _Lodger:
+class _TensorObserver:
     """Entry of a tensor in the shared storage of a scope."""
 
     __slots__ = ("_brought", "share", "tensor")
@@ -101,7 +101,7 @@ class _Lodger:
         self.share = share
         self._brought: Node | None = None
 
-    def brought(self) -> Array | None:
+    def changed_array(self) -> Array | None:
         """Return the tensor's array if the scope holds another one, else None."""
         node = self._brought = self.tensor.node
         if node is self.share.agreed:
@@ -124,22 +124,22 @@ def tensor_of(variable: Variable) -> Tensor:
     It requires a gradient if the state is trainable. Raises `BuildError` for a variable that
     belongs to no program.
     """
-    known = tensor_there(variable)
+    known = find_shared_tensor(variable)
     if known is not None:
         return known
     program = program_of(variable)
     state = program.states[variable.value]
     (array,) = state_values(program, program.scope, [state])
-    tensor = Tensor(given(array, state.trainable))
+    tensor = Tensor(array_node(array, state.trainable))
     _share(tensor, program, state.name)
     return tensor
 
 
-def tensor_there(variable: Variable) -> Tensor | None:
+def find_shared_tensor(variable: Variable) -> Tensor | None:
     """Return the tensor that shares the elements of a state, if it exists."""
     program = program_of(variable)
     lodger = program.scope.guest(program.states[variable.value].name)
-    return lodger.tensor if isinstance(lodger, _Lodger) else None
+    return lodger.tensor if isinstance(lodger, _TensorObserver) else None
 
 
 def state_of(tensor: Tensor, program: Program) -> Variable | None:
@@ -151,7 +151,7 @@ def state_of(tensor: Tensor, program: Program) -> Variable | None:
     return None
 
 
-def made_state(tensor: Tensor, program: Program, name: str) -> Variable:
+def create_shared_state(tensor: Tensor, program: Program, name: str) -> Variable:
     """Create a state of `program` that shares the elements of `tensor`, a leaf.
 
     The tensor's value is also the initial value. Raises `NotDifferentiable` for a tensor that is
@@ -170,7 +170,7 @@ def made_state(tensor: Tensor, program: Program, name: str) -> Variable:
 
 def shares(tensor: Tensor) -> list[Share]:
     """Return the shared storages of `tensor`."""
-    return tensor._shares if isinstance(tensor, _Standing) else []
+    return tensor._shares if isinstance(tensor, _StateMixin) else []
 
 
 def label_of(tensor: Tensor) -> str:
@@ -182,13 +182,13 @@ def label_of(tensor: Tensor) -> str:
 def _share(tensor: Tensor, program: Program, name: str) -> None:
     """Let `tensor` stand for the state `name`, too."""
     share = Share(program.scope, name)
-    if not isinstance(tensor, _Standing):
+    if not isinstance(tensor, _StateMixin):
         tensor._shares = []
         tensor.__class__ = _state_class(type(tensor))
     node = tensor.node
     # The tensor already has the latest value of scopes that were deleted.
     tensor._shares = [*(s for s in tensor._shares if s.is_alive), share]
-    share.desk.guests[name] = _Lodger(tensor, share)
+    share.desk.guests[name] = _TensorObserver(tensor, share)
     tensor.node = node
     if len(tensor._shares) > 1:
         for one in tensor._shares:

@@ -20,11 +20,11 @@ import numpy as np
 from primgraph.base.atomic import Call, call_all
 from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.differentiable import Alias, Differentiable, leaf
-from primgraph.eager.derivatives.reverse import unheld
+from primgraph.eager.derivatives.reverse import unshared_node
 from primgraph.eager.inplace.indexing import elements_at, with_numbers
 from primgraph.eager.node import Node
-from primgraph.eager.run import along
-from primgraph.eager.steps import Step, Traced, traced
+from primgraph.eager.run import add_to_evaluation
+from primgraph.eager.steps import Step, Traced, trace_call
 from primgraph.errors import ArgumentError, NotDifferentiable
 from primgraph.ir.types import TensorType
 from primgraph.numpy.aliasing import VIEWS, Link, is_basic
@@ -60,9 +60,9 @@ class Storage:
 
     def storing(self, tensor: AnyTensor, node: Node, stored: dict[Alias, Node]) -> list[Call]:
         """Return the calls that give the base, `tensor`, the new value `node`."""
-        return [*tensor.showing(node), *self.putting(node, stored)]
+        return [*tensor.showing(node), *self.view_store_calls(node, stored)]
 
-    def putting(self, node: Node, stored: dict[Alias, Node]) -> list[Call]:
+    def view_store_calls(self, node: Node, stored: dict[Alias, Node]) -> list[Call]:
         """Return the calls that give all views the new value `node`."""
         stored[self] = node
         return [(setattr, self, "node", node), (setattr, self, "version", self.version + 1)]
@@ -217,17 +217,17 @@ class View:
         if owner is not None and self.storage not in stored:
             whole = owner
         else:
-            whole = family(unheld(stored.get(self.storage, self.storage.node)))
+            whole = family(unshared_node(stored.get(self.storage, self.storage.node)))
         with nullcontext() if is_recorded else recording.no_grad():
-            value = family(unheld(node))
+            value = family(unshared_node(node))
             numbers, taking = np.maximum(places, 0), places >= 0
             new = _whole(whole, numbers, taking, value).node
         if not is_recorded and family.shares_detached:
             new = with_history(whole.node, new)
-        calls = self.storage.putting(new, stored)
+        calls = self.storage.view_store_calls(new, stored)
         if owner is not None:
             calls += owner.showing(new)
-            along(owner)
+            add_to_evaluation(owner)
         return calls
 
     def _refuse_leaves(self) -> None:
@@ -264,11 +264,11 @@ def with_history(before: Node, node: Node) -> Node:
 def _replacement_step(type: TensorType) -> Step:
     """Return the step that returns its first operand with the derivative of its second."""
 
-    def replacing(new: Variable, old: Variable) -> Variable:
+    def replace_value(new: Variable, old: Variable) -> Variable:
         held: Any = functions["stop_gradient"](new)
         return emit(as_another, held, old, number=1)
 
-    return traced(replacing, [type, type], lambda both: (tuple(both), {})).steps[0]
+    return trace_call(replace_value, [type, type], lambda both: (tuple(both), {})).steps[0]
 
 
 # Operators whose results share elements if their steps are views. The second set computes elements
@@ -345,7 +345,7 @@ def share_as_numpy(found: AnyTensor, step: Step, link: Link) -> None:
             tracked = followed and bool(step.reaching) and node.tracked
             return Node(step.type, step, (node,), tracked, node.place)
         with recording.set_grad_enabled(followed):
-            taken: Node = link.again(family(unheld(node))).node
+            taken: Node = link.again(family(unshared_node(node))).node
             return taken
 
     if part is None and link.name == "getitem":
@@ -377,7 +377,7 @@ def share_part(found: AnyTensor, source: AnyTensor, index: Any) -> None:
 
     def take(node: Node) -> Node:
         with recording.set_grad_enabled(followed):
-            taken: Node = elements_at(family(unheld(node)), known).node
+            taken: Node = elements_at(family(unshared_node(node)), known).node
             return taken
 
     # With an ellipsis, NumPy returns a view of a single element, too.
@@ -392,7 +392,7 @@ def share_computed(found: Any, source: Any, function: Callable[[Any], Any]) -> A
 
         def take(node: Node) -> Node:
             with recording.set_grad_enabled(followed):
-                taken: Node = function(family(unheld(node))).node
+                taken: Node = function(family(unshared_node(node))).node
                 return taken
 
         found._alias = View(source, take, None, followed)

@@ -16,16 +16,32 @@ from primgraph.ir.dims.dim import (
     extent_at,
     is_open,
     names_in,
-    of_one_trip,
+    single_row_size,
     size,
     typical,
 )
 from primgraph.ir.dims.polynomial import FLOOR, MAX, MIN, Atom, Monomial, bounds, is_extent
-from primgraph.ir.dims.reading import as_extent, parse_extent, written_extent
+from primgraph.ir.dims.reading import as_extent, parse_extent, parse_size
 from primgraph.ir.dims.spelling import remainder
 
 __all__ = [
-    "FLOOR", "MAX", "MIN", "TRIPS", "Atom", "Dim", "Monomial", "as_extent", "bounds", "extent_at",
-    "is_extent", "is_open", "names_in", "of_one_trip", "parse_extent", "remainder", "size",
-    "typical", "written_extent"
+    "FLOOR",
+    "MAX",
+    "MIN",
+    "TRIPS",
+    "Atom",
+    "Dim",
+    "Monomial",
+    "as_extent",
+    "bounds",
+    "extent_at",
+    "is_extent",
+    "is_open",
+    "names_in",
+    "parse_extent",
+    "parse_size",
+    "remainder",
+    "single_row_size",
+    "size",
+    "typical"
 ]  # fmt: skip

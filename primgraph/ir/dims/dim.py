@@ -324,7 +324,7 @@ def typical(extent: int) -> int:
     return extent_at(extent, dict.fromkeys([OPEN, *names_in(extent)], _TYPICAL))
 
 
-def of_one_trip(extent: int) -> int:
+def single_row_size(extent: int) -> int:
     """Evaluate a size with one row for growing stacks, as cost estimates do."""
     return extent.at({OPEN: 1}) if type(extent) is Dim else extent
 

@@ -82,7 +82,7 @@ def terms_of(extent: int) -> dict[Monomial, int]:
     return {(): extent} if extent else {}
 
 
-def made(terms: Mapping[Monomial, int]) -> int:
+def make_size(terms: Mapping[Monomial, int]) -> int:
     """Return the size with these terms: an integer if no atoms are left."""
     kept = {m: c for m, c in terms.items() if c}
     if not kept.keys() - {()}:
@@ -150,7 +150,7 @@ def sum_of(x: int, y: int, sign: int) -> int:
     terms = terms_of(x)
     for monomial, coefficient in terms_of(y).items():
         terms[monomial] = terms.get(monomial, 0) + sign * coefficient
-    return made(terms)
+    return make_size(terms)
 
 
 def product(x: int, y: int) -> int:
@@ -171,7 +171,7 @@ def product(x: int, y: int) -> int:
         # Few terms cancel, so stop early far above the limit.
         if len(terms) > 2 * MOST_TERMS:
             raise _too_large(f"more than {MOST_TERMS} terms")
-    return made(terms)
+    return make_size(terms)
 
 
 def _multiply_monomials(first: Monomial, second: Monomial) -> Monomial:
@@ -189,14 +189,14 @@ def floor(x: int, y: int) -> int:
         if type(x) is int or y == 1:
             return x // y if type(x) is int else x
         return _floor_by_number(x, y) if y > 0 else _floor_by_number(-x, -y)
-    whole, rest = divided(x, y)
+    whole, rest = divide_polynomials(x, y)
     if type(rest) is int and rest == 0:
         return whole
     # The rest has no multiples of the divisor.
     atom: Atom = (FLOOR, rest, y)
     if bounds(rest)[0] >= 0 and bounds(y - rest)[0] > 0:
         return whole
-    return sum_of(whole, made({((atom, 1),): 1}), 1)
+    return sum_of(whole, make_size({((atom, 1),): 1}), 1)
 
 
 def _floor_by_number(x: int, y: int) -> int:
@@ -207,8 +207,8 @@ def _floor_by_number(x: int, y: int) -> int:
     # If all other terms are multiples of a number, a smaller constant does not change the floor.
     common = math.gcd(y, *(c for m, c in rest.items() if m))
     number = rest.pop((), 0) // common
-    left = made({**{m: c // common for m, c in rest.items()}, (): number})
-    return sum_of(made(whole), _quotient(left, y // common), 1)
+    left = make_size({**{m: c // common for m, c in rest.items()}, (): number})
+    return sum_of(make_size(whole), _quotient(left, y // common), 1)
 
 
 def _quotient(x: int, y: int) -> int:
@@ -222,7 +222,7 @@ def _quotient(x: int, y: int) -> int:
     if inner is not None:
         (_, dividend, divisor), number = inner
         return floor(dividend + number * divisor, y * divisor)
-    return made({(((FLOOR, x, y), 1),): 1})
+    return make_size({(((FLOOR, x, y), 1),): 1})
 
 
 def _only_floor(x: int) -> tuple[tuple[str, int, int], int] | None:
@@ -238,7 +238,7 @@ def _only_floor(x: int) -> tuple[tuple[str, int, int], int] | None:
     return (atom, number) if atom[0] == FLOOR and type(atom[2]) is int else None
 
 
-def divided(x: int, y: int) -> tuple[int, int]:
+def divide_polynomials(x: int, y: int) -> tuple[int, int]:
     """Divide `x` by the polynomial `y`: return the quotient and the remaining terms."""
     whole, rest = 0, x
     (lead, coefficient), *_ = _terms_of(y)
@@ -270,7 +270,7 @@ def _ratio(monomial: Monomial, number: int, lead: Monomial, coefficient: int) ->
     if number % coefficient or min(powers.values(), default=0) < 0:
         return None
     left = tuple(sorted(((a, p) for a, p in powers.items() if p), key=lambda i: _key(i[0])))
-    return made({left: number // coefficient})
+    return make_size({left: number // coefficient})
 
 
 def extremum(kind: str, x: int, y: int) -> int:
@@ -281,7 +281,7 @@ def extremum(kind: str, x: int, y: int) -> int:
     if low >= 0 or high <= 0:
         return x if (low >= 0) == (kind == MAX) else y
     first, second = sorted((x, y), key=str)
-    return made({(((kind, first, second), 1),): 1})
+    return make_size({(((kind, first, second), 1),): 1})
 
 
 # Bounds.
@@ -319,7 +319,7 @@ def _lowest(extent: int, found: dict[int, float]) -> float:
         if len(monomial) == 1 and monomial[0][1] == 1 and not isinstance(monomial[0][0], str):
             if len(found) * len(extent.terms) >= _RELAXED:
                 break
-            rest = sum_of(extent, made({monomial: coefficient}), -1)
+            rest = sum_of(extent, make_size({monomial: coefficient}), -1)
             with suppress(ShapeError):
                 # A form above the limits gives no bound.
                 for scaled, factor in _lower_bounds(monomial[0][0], coefficient, rest):

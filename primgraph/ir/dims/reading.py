@@ -27,7 +27,7 @@ def parse_extent(text: str) -> int:
     return _Reader(text).extent()
 
 
-def written_extent(text: str) -> int:
+def parse_size(text: str) -> int:
     """Parse a size from the text of a graph, where `?` is `TRIPS`; see `parse_extent`."""
     return TRIPS if text.strip() == OPEN else parse_extent(text)
 

@@ -7,7 +7,15 @@ import re
 from collections.abc import Sequence
 
 from primgraph.base.providers import provider
-from primgraph.ir.dims.polynomial import FLOOR, Atom, Polynomial, divided, made, product, terms_of
+from primgraph.ir.dims.polynomial import (
+    FLOOR,
+    Atom,
+    Polynomial,
+    divide_polynomials,
+    make_size,
+    product,
+    terms_of,
+)
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -49,11 +57,13 @@ def remainder(dim: int) -> tuple[int, int, int] | None:
             if isinstance(atom, str) or atom[0] != FLOOR or power != 1:
                 continue
             _, x, y = atom
-            others = made({monomial[:place] + monomial[place + 1 :]: coefficient})
+            others = make_size({monomial[:place] + monomial[place + 1 :]: coefficient})
             # The factors of `-k * y * (x // y)` other than the floor.
-            factor = divided(others, y)[0] if isinstance(y, Polynomial) else _exact(others, y)
+            factor = (
+                divide_polynomials(others, y)[0] if isinstance(y, Polynomial) else _exact(others, y)
+            )
             if type(factor) is int and factor and product(factor, y) == others:
-                whole = dim - others * made({((atom, 1),): 1})
+                whole = dim - others * make_size({((atom, 1),): 1})
                 if whole == -factor * x:
                     return x, y, -factor
     return None

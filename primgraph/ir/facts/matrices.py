@@ -28,7 +28,7 @@ class Structure(Flag):
     NOT_NEGATIVE = auto()
     POSITIVE = auto()
 
-    def turned(self) -> Structure:
+    def transpose_facts(self) -> Structure:
         """Return the facts of the transposed matrix."""
         kept = self & ~DIAGONAL
         if Structure.LOWER in self:

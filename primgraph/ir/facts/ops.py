@@ -175,7 +175,7 @@ def registered() -> dict[str, Op]:
     return dict(_registry)
 
 
-def loaded() -> dict[str, Op]:
+def loaded_ops() -> dict[str, Op]:
     """Return the ops of the modules loaded so far."""
     return dict(_registry)
 
@@ -223,7 +223,7 @@ def active_recorder() -> Recorder:
     """Return the innermost entered recorder, else the default program's."""
     entered = innermost.get()
     if entered is not None:
-        return entered.recorder if not entered.mixed else entered.meant().recorder
+        return entered.recorder if not entered.mixed else entered.running_context().recorder
     if _fallback:
         return _fallback[-1]()
     raise BuildError("no builder is active", hint="enter one: `with pg.Builder() as builder:`")
@@ -274,7 +274,7 @@ class recording:
 
     __exit__ = Exit(leave, _prepare_restore)
 
-    def meant(self) -> recording:
+    def running_context(self) -> recording:
         """Return the context of the running frame, among this and the enclosing ones."""
         running = None if self.frame is None else self._context_of_frame(sys._getframe(1))
         if running is None:

@@ -131,7 +131,7 @@ def hull(given: Sequence[Range]) -> Range:
     )
 
 
-def added(x: Range, y: Range) -> Range:
+def add_ranges(x: Range, y: Range) -> Range:
     opposite = (x.below and y.above) or (x.above and y.below)
     return Range(
         _sum(x.low, y.low, -INF), _sum(x.high, y.high, INF),
@@ -143,11 +143,11 @@ def _sum(x: float, y: float, unknown: float) -> float:
     return unknown if unknown in (x, y) else x + y
 
 
-def negated(x: Range) -> Range:
+def negate_range(x: Range) -> Range:
     return Range(-x.high, -x.low, x.above, x.below, x.nan)
 
 
-def multiplied(x: Range, y: Range) -> Range:
+def multiply_ranges(x: Range, y: Range) -> Range:
     if not (x.finite and y.finite):
         return ANYTHING
     corners = [times(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
@@ -166,15 +166,15 @@ def absolute(x: Range) -> Range:
 def quotient(x: Range, y: Range) -> Range:
     if not (x.finite and y.finite and y.excludes_zero):
         return ANYTHING
-    return multiplied(x, Range(1 / y.high, 1 / y.low))
+    return multiply_ranges(x, Range(1 / y.high, 1 / y.low))
 
 
-def between(low: float, high: float) -> _Rule:
+def bound_rule(low: float, high: float) -> _Rule:
     """Return the rule of a bounded function that has limits at infinity."""
     return lambda x: Range(low, high, nan=x.nan)
 
 
-def increasing(function: Callable[[float], float], domain: Callable[..., bool]) -> _Rule:
+def increasing_rule(function: Callable[[float], float], domain: Callable[..., bool]) -> _Rule:
     """Return the rule of an increasing function that is finite on its domain."""
 
     def rule(x: Range) -> Range:
@@ -203,7 +203,7 @@ def larger(x: Range, y: Range) -> Range:
 
 
 def smaller(x: Range, y: Range) -> Range:
-    return negated(larger(negated(x), negated(y)))
+    return negate_range(larger(negate_range(x), negate_range(y)))
 
 
 def power_of(x: Range, y: Range) -> Range:
@@ -228,17 +228,17 @@ def log_of_sum(x: Range, y: Range) -> Range:
     return Range(max(x.low, y.low)) if x.finite and y.finite else ANYTHING
 
 
-def joined(*given: Range, **params: Any) -> Range:
+def join_operands(*given: Range, **params: Any) -> Range:
     """Return the range of results that consist of elements of all operands."""
     return hull(given)
 
 
-def beside_zeros(*given: Range, **params: Any) -> Range:
+def join_with_zeros(*given: Range, **params: Any) -> Range:
     """Return the range of results that consist of elements of all operands, and of zeros."""
     return hull([*given, ZERO])
 
 
-def of_array(array: np.ndarray[Any, Any]) -> Range:
+def array_range(array: np.ndarray[Any, Any]) -> Range:
     """Return the range of the elements of an array; complex numbers have no bounds."""
     if array.dtype.kind == "c":
         return REAL if bool(np.isfinite(array).all()) else ANYTHING
@@ -250,7 +250,7 @@ def of_array(array: np.ndarray[Any, Any]) -> Range:
 
 def square(x: Range) -> Range:
     size = absolute(x)
-    return multiplied(size, size) if x.finite else NOT_NEGATIVE
+    return multiply_ranges(size, size) if x.finite else NOT_NEGATIVE
 
 
 def products(*given: Range, **params: Any) -> Range:

@@ -68,7 +68,7 @@ class Form:
         return tuple(name for name, _ in self.arguments)
 
     @property
-    def spelled(self) -> Form:
+    def plain_form(self) -> Form:
         """Return the form with dicts and lists in place of registered containers, as in generated
         code."""
         arguments = tuple([(name, _plain_tree(tree)) for name, tree in self.arguments])
@@ -89,7 +89,7 @@ def _plain_tree(tree: Tree) -> Tree:
     return Branch(kind, tree.keys, tuple([_plain_tree(part) for part in tree.parts]))
 
 
-def opened(value: Any) -> tuple[type[Any], tuple[Key, ...], list[Any], Hashable] | None:
+def open_container(value: Any) -> tuple[type[Any], tuple[Key, ...], list[Any], Hashable] | None:
     """Return class, keys, parts and static data of a container; None for anything else.
 
     Raises `ArgumentError` for keys that are neither strings nor integers, and for a dataclass that
@@ -127,7 +127,7 @@ def opened(value: Any) -> tuple[type[Any], tuple[Key, ...], list[Any], Hashable]
     return None
 
 
-def taken_apart(
+def flatten_value(
     value: Any, is_leaf: Callable[[Any], bool], depth: int = 0
 ) -> tuple[Tree, list[Any]]:
     """Flatten `value`: return its tree and its leaves, in order.
@@ -136,23 +136,23 @@ def taken_apart(
     """
     if depth > _DEEPEST:
         raise ArgumentError(f"containers are nested deeper than {_DEEPEST}, or in themselves")
-    found = None if is_leaf(value) else opened(value)
+    found = None if is_leaf(value) else open_container(value)
     if found is None:
         return LEAF, [value]
     kind, keys, items, rest = found
     parts, leaves = [], []
     for item in items:
-        tree, below = taken_apart(item, is_leaf, depth + 1)
+        tree, below = flatten_value(item, is_leaf, depth + 1)
         parts.append(tree)
         leaves += below
     return Branch(kind, keys, tuple(parts), rest), leaves
 
 
-def put_together(tree: Tree, leaves: Iterator[Any]) -> Any:
+def unflatten_value(tree: Tree, leaves: Iterator[Any]) -> Any:
     """Unflatten: build the value of `tree` from the next `leaves`."""
     if isinstance(tree, Leaf):
         return next(leaves)
-    items = [put_together(part, leaves) for part in tree.parts]
+    items = [unflatten_value(part, leaves) for part in tree.parts]
     if tree.kind is list:
         return items
     if tree.kind is tuple:
@@ -181,7 +181,7 @@ def packer(tree: Tree) -> Callable[[list[Any]], Any] | None:
             return tuple
         if kind is dict:
             return lambda leaves: dict(zip(keys, leaves, strict=True))
-    return lambda leaves: put_together(tree, iter(leaves))
+    return lambda leaves: unflatten_value(tree, iter(leaves))
 
 
 def count(tree: Tree) -> int:
@@ -249,7 +249,7 @@ def leaves_for(tree: Tree, out: Any) -> list[Any]:
     form fits.
     """
     listed = isinstance(out, list | tuple) and len(out) == count(tree)
-    if listed and not any(item is not None and opened(item) for item in out):
+    if listed and not any(item is not None and open_container(item) for item in out):
         return list(out)
     try:
         return leaves_of(tree, out, "out", absent=True)
@@ -277,7 +277,7 @@ def _items(tree: Branch, value: Any, name: str) -> Sequence[Any]:
 
 
 def _registered_items(tree: Branch, value: Any, name: str) -> Sequence[Any]:
-    found = opened(value)
+    found = open_container(value)
     assert found is not None
     _, keys, items, rest = found
     if keys != tree.keys or rest != tree.rest:
@@ -311,7 +311,7 @@ def _describe_container(tree: Branch) -> str:
     return f"a {tree.kind.__name__}"
 
 
-def bound(
+def bind_arguments(
     title: str, parameters: Sequence[str], given: Sequence[Any], named: Mapping[str, Any]
 ) -> list[Any]:
     """Bind arguments, given by position or by name, to parameters.

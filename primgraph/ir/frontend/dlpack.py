@@ -15,7 +15,7 @@ def is_exchanged(value: Any) -> bool:
     return hasattr(kind, "__dlpack__") and not hasattr(kind, "__array__")
 
 
-def exchanged(value: Any) -> Any:
+def convert_foreign_array(value: Any) -> Any:
     """Convert an array of another library to a NumPy array on the same memory; return others as is.
 
     Raises `ArgumentError` for an array that is not in CPU memory, or of a dtype that NumPy lacks.

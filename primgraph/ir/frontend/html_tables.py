@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, final
 
-from primgraph.base.plain_text import escaped, plain, shortened
+from primgraph.base.plain_text import escape_html, plain, shorten_text
 
 # Maximum numbers of rows, and of characters in each cell and title line.
 ROWS = 100
@@ -62,7 +62,9 @@ class Sheet:
 
         All text is escaped. There are at most `ROWS` rows, and fewer if they are long.
         """
-        title, *notes = (escaped(shortened(plain(t), _LONGEST)) for t in (self.title, *self.notes))
+        title, *notes = (
+            escape_html(shorten_text(plain(t), _LONGEST)) for t in (self.title, *self.notes)
+        )
         told = "".join(f"<br/>{note}" for note in notes)
         top = f"<div><b>{title}</b>{told}</div>"
         parts = [self._line("th", Row(self.head))] if self.head else []
@@ -88,7 +90,7 @@ class Sheet:
                 style += f";background:linear-gradient(to right,{_BAR} {end},transparent {end})"
             # Code and arrays keep their line breaks.
             lines = text[:_LONGEST].split("\n") if kind == "c" else [text]
-            shown = "\n".join([escaped(shortened(plain(line), _LONGEST)) for line in lines])
+            shown = "\n".join([escape_html(shorten_text(plain(line), _LONGEST)) for line in lines])
             cells.append(f'<{element} style="{style}">{shown}</{element}>')
         tint = f' style="background:{_TINTS[row.tint]}"' if row.tint else ""
         return f"<tr{tint}>{''.join(cells)}</tr>"

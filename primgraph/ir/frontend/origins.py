@@ -76,8 +76,8 @@ def foreign(operands: Sequence[tuple[object, Value]]) -> BuildError:
     lines = origins(owned)
     for builder, value in zip(builders, firsts, strict=True):
         if has_ended(builder):
-            return leaked(builder, value)
-    parts = [f"{named(v)} of {b.title}" for b, v in zip(builders, firsts, strict=True)]
+            return leaked_error(builder, value)
+    parts = [f"{describe_value(v)} of {b.title}" for b, v in zip(builders, firsts, strict=True)]
     listed = f": {' and '.join(parts[:2])}" if len(parts) > 1 else ""
     return BuildError(
         f"variables of two different programs meet in one operation{listed}",
@@ -89,16 +89,17 @@ def foreign(operands: Sequence[tuple[object, Value]]) -> BuildError:
 def outside(builder: Builder, value: Value, user: Builder) -> BuildError:
     """Return the error for a `value` of `builder` that `user`, a body or function, has found."""
     if has_ended(builder):
-        return leaked(builder, value)
+        return leaked_error(builder, value)
     return BuildError(
-        f"{user.title} uses {named(value)}, which belongs to another program, {builder.title}",
+        f"{user.title} uses {describe_value(value)}, which belongs to another program, "
+        f"{builder.title}",
         origin=origins([(builder, value)]),
         hint="a variable can be used only in the program in which it was made: pass it as an "
         "argument",
     )
 
 
-def named(value: Value) -> str:
+def describe_value(value: Value) -> str:
     """Return a value's name and type, as messages say them."""
     return f"{value.hint!r} {value.type}" if value.hint else str(value.type)
 
@@ -109,9 +110,9 @@ def origins(operands: Iterable[tuple[Builder, Value]]) -> list[str]:
     return list(dict.fromkeys(line for lines in found for line in lines))
 
 
-def leaked(builder: Builder, value: Value | None) -> BuildError:
+def leaked_error(builder: Builder, value: Value | None) -> BuildError:
     """Return the error for a `value` of a function or body that is used after its end."""
-    what = "this" if value is None else named(value)
+    what = "this" if value is None else describe_value(value)
     return BuildError(
         f"{what} is a variable of {builder.title}, and is used outside of it",
         origin=[] if value is None else origins([(builder, value)]),

@@ -15,9 +15,9 @@ import numpy as np
 from primgraph.base.interpreter_limits import is_too_deep, too_deep
 from primgraph.base.user_lines import Source
 from primgraph.errors import LoadError, MissingRuleError, PrimgraphError
-from primgraph.ir.dims import written_extent
+from primgraph.ir.dims import parse_size
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.params import HASHED, Array, Params, bits, freeze_all, named
+from primgraph.ir.params import HASHED, Array, Params, bits, find_named, freeze_all
 from primgraph.ir.primitive import lookup
 from primgraph.ir.types import DTYPE_OF_NAME, Shape, TensorType
 
@@ -116,7 +116,7 @@ class _Line:
             yield kind, match.group(kind), self.first + match.start(kind)
             place = match.end()
 
-    def go_on(self) -> None:
+    def next_line(self) -> None:
         """Continue with the next line."""
         assert self.rows is not None
         line = self.rows.line()
@@ -133,12 +133,12 @@ class _Line:
         return self.tokens[self.at][2]
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         return self.tokens[self.at][0] == "end"
 
     @property
-    def found(self) -> str:
-        return "the end" if self.done else _short(self.tokens[self.at][1])
+    def found_text(self) -> str:
+        return "the end" if self.is_done else _short(self.tokens[self.at][1])
 
     def peek(self, text: str) -> bool:
         return self.tokens[self.at][1] == text
@@ -150,20 +150,20 @@ class _Line:
 
     def expect(self, text: str) -> None:
         if not self.accept(text):
-            raise self.error(f"expected {text!r}, found {self.found}")
+            raise self.error(f"expected {text!r}, found {self.found_text}")
 
     def end(self) -> None:
-        if not self.done:
-            raise self.error(f"expected the end of the line, found {self.found}")
+        if not self.is_done:
+            raise self.error(f"expected the end of the line, found {self.found_text}")
 
     def take(self, *kinds: str) -> tuple[str, str, int]:
         token = self.tokens[self.at]
         if token[0] not in kinds:
-            raise self.error(f"expected a {' or '.join(kinds)}, found {self.found}")
+            raise self.error(f"expected a {' or '.join(kinds)}, found {self.found_text}")
         self.at += 1
         return token
 
-    def listed(self, end: str, item: Callable[[], Any]) -> list[Any]:
+    def parse_list(self, end: str, item: Callable[[], Any]) -> list[Any]:
         """Parse comma-separated items up to the mark `end`, with an optional trailing comma."""
         items = []
         while not self.accept(end):
@@ -176,9 +176,9 @@ class _Line:
     def word(self, *kinds: str) -> str:
         """Parse a word, or the content of a quoted string."""
         kind, text, column = self.take(*kinds)
-        return self.converted(json.loads, text, column) if kind == "string" else text
+        return self.convert_text(json.loads, text, column) if kind == "string" else text
 
-    def converted(self, convert: Callable[[str], Any], text: str, column: int) -> Any:
+    def convert_text(self, convert: Callable[[str], Any], text: str, column: int) -> Any:
         try:
             return convert(text)
         except (ValueError, OverflowError) as error:
@@ -189,7 +189,7 @@ class _Line:
         if name not in DTYPE_OF_NAME:
             raise self.error(f"{name!r} is not a dtype", column=column)
         self.expect("[")
-        shape = tuple(self.listed("]", self.extent))
+        shape = tuple(self.parse_list("]", self.extent))
         try:
             found = _type(name, shape)
         except PrimgraphError as error:
@@ -206,13 +206,13 @@ class _Line:
             self.at += 1
             if not text.isdigit():
                 raise self.error(f"{_short(text)} is not an extent", column=column)
-            return self.converted(int, text, column)  # type: ignore[no-any-return]
+            return self.convert_text(int, text, column)  # type: ignore[no-any-return]
         return self.expression()
 
     def expression(self) -> int:
         """Parse an expression in sizes, up to the next comma or end."""
         start, depth = self.column, 0
-        while not self.done:
+        while not self.is_done:
             text = self.tokens[self.at][1]
             if depth == 0 and (text == "," or text in _CLOSING):
                 break
@@ -220,7 +220,7 @@ class _Line:
             self.at += 1
         text = self.text[start - self.first : self.column - self.first].strip()
         try:
-            return written_extent(text)
+            return parse_size(text)
         except PrimgraphError as error:
             raise self.error(error.message, error.hint, start) from None
 
@@ -245,19 +245,19 @@ class _Line:
         if self.accept("("):
             if depth == _DEEPEST:
                 raise self.error("tuples stand too deep in each other")
-            return tuple(self.listed(")", lambda: self.param(constants, depth + 1)))
+            return tuple(self.parse_list(")", lambda: self.param(constants, depth + 1)))
         kind, text, column = self.take("array", "object", "string", "number", "complex", "word")
         if kind == "complex":
-            return self.converted(complex, text, column)
+            return self.convert_text(complex, text, column)
         if kind == "array":
             return self._array(text, column, constants)
         if kind == "object":
-            return named(self.converted(json.loads, text[1:], column))
+            return find_named(self.convert_text(json.loads, text[1:], column))
         if kind == "string":
-            return self.converted(json.loads, text, column)
+            return self.convert_text(json.loads, text, column)
         if kind == "number":
             whole = re.fullmatch(r"-?\d+", text, re.ASCII)
-            return self.converted(int if whole else float, text, column)
+            return self.convert_text(int if whole else float, text, column)
         if text in DTYPE_OF_NAME:
             return DTYPE_OF_NAME[text]
         if text in _WORDS:
@@ -271,7 +271,7 @@ class _Line:
         if content.startswith(HASHED):
             return self._lookup_constant(type, content[len(HASHED) :], inside, constants)
         convert = _from_bytes if content.startswith("0x") else _from_numbers
-        data = self.converted(lambda t: convert(t, type), content, inside)
+        data = self.convert_text(lambda t: convert(t, type), content, inside)
         if data.size != type.size:
             raise self.error(f"{data.size} elements are given for {type}", column=inside)
         return Array(data.reshape(type.shape))
@@ -366,7 +366,7 @@ def parse(text: str, constants: Mapping[str, Any]) -> Graph:
     line.end()
     if rows.at < len(rows.rows):
         line = rows.line()
-        raise line.error(f"expected the end of the text, found {line.found}")
+        raise line.error(f"expected the end of the text, found {line.found_text}")
     return graph
 
 
@@ -381,21 +381,21 @@ def _parse_graph(line: _Line, constants: Mapping[str, Any]) -> Graph:
     title = line.word("word", "string")
     known: dict[str, Value] = {}
     line.expect("(")
-    inputs = line.listed(")", lambda: _bind(line, known))
+    inputs = line.parse_list(")", lambda: _bind(line, known))
     line.expect("{")
     line.end()
     shared: dict[Any, Params] = {}
     body = []
     while not rows.are_last:
         body.append(_parse_equation(rows.line(), known, shared, constants))
-    line.go_on()
+    line.next_line()
     line.expect("return")
     outputs = []
-    while not line.done:
+    while not line.is_done:
         outputs.append(_lookup_value(line, known))
-        if not line.done:
+        if not line.is_done:
             line.expect(",")
-    line.go_on()
+    line.next_line()
     line.expect("}")
     rows.depth -= 1
     return Graph(inputs, body, outputs, title)
@@ -405,7 +405,7 @@ def _bind(line: _Line, known: dict[str, Value]) -> Value:
     _, name, column = line.take("value")
     if name in known:
         raise line.error(f"{name[:60]} is bound twice", column=column)
-    hint = "" if name[1:].isdigit() else line.converted(_hint, name, column)
+    hint = "" if name[1:].isdigit() else line.convert_text(_hint, name, column)
     line.expect(":")
     known[name] = Value(line.type(), hint)
     return known[name]
@@ -434,7 +434,7 @@ def _parse_equation(
 ) -> Equation:
     start, begun = line.column, copy(line)
     scope: dict[str, Value] = {}
-    outputs = line.listed("=", lambda: _bind(line, scope))
+    outputs = line.parse_list("=", lambda: _bind(line, scope))
     _, name, at = line.take("word")
     try:
         op = lookup(name)
@@ -454,7 +454,7 @@ def _parse_equation(
         params[name] = line.param(constants)
 
     line.expect("(")
-    line.listed(")", argument)
+    line.parse_list(")", argument)
     line.end()
     frozen = freeze_all(params.items())
     try:

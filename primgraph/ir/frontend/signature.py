@@ -138,7 +138,7 @@ def _is_no_trap(kind: Kind, value: Any) -> bool:
     return not isinstance(value, Mapping | Set) or kind[0](value)
 
 
-def misfit(
+def signature_error(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> ArgumentError | None:
     """Return the error for a call that does not fit the signature of `function`, or None."""
@@ -193,7 +193,7 @@ def _name(function: Callable[..., Any], args: Sequence[Any] = ()) -> str:
     return owner if member == "__init__" and owner else f"{owner}{dot}{member}"
 
 
-def applied(function: Callable[..., R], /, *arguments: Any, **named: Any) -> R:
+def call_user_function(function: Callable[..., R], /, *arguments: Any, **named: Any) -> R:
     """Call a user's function; errors explain arguments that it does not accept."""
     try:
         return function(*arguments, **named)
@@ -208,7 +208,7 @@ def applied(function: Callable[..., R], /, *arguments: Any, **named: Any) -> R:
         if isinstance(error.__cause__, PrimgraphError):
             found = _array_misfit(error)
         elif isinstance(error, TypeError) and not isinstance(error, PrimgraphError):
-            found = misfit(function, arguments, named)
+            found = signature_error(function, arguments, named)
         if found is None:
             raise
         raise found from None
@@ -228,7 +228,7 @@ def _array_misfit(error: Exception) -> ArgumentError | None:
     return found
 
 
-def checked(function: Callable[P, R]) -> Callable[P, R]:
+def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate `function` to raise `ArgumentError` for arguments that do not fit."""
 
     @wraps(function)
@@ -246,7 +246,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def checked_late(function: Callable[P, R]) -> Callable[P, R]:
-    """Like `checked`, for a function with better error messages of its own.
+    """Like `check_arguments`, for a function with better error messages of its own.
 
     Only arguments that would be silently misunderstood are checked before the call. Others are
     explained if the function fails with a Python error or, for a constructor, afterwards.
@@ -318,7 +318,7 @@ def _explain_failure(
     """Return the `ArgumentError` that explains a failed call, or `error` itself."""
     if isinstance(error, PrimgraphError):
         return error
-    found = misfit(function, args, kwargs)
+    found = signature_error(function, args, kwargs)
     if found is not None:
         return found
     try:
@@ -330,7 +330,7 @@ def _explain_failure(
 
 def checked_methods(*left_out: str, late: bool = False) -> Callable[[C], C]:
     """Check calls of the constructor and of all public methods except `left_out`."""
-    check = checked_late if late else checked
+    check = checked_late if late else check_arguments
 
     def declare(cls: C) -> C:
         for name, item in list(vars(cls).items()):

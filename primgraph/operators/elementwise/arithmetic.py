@@ -17,22 +17,22 @@ from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, FLOAT64, scalar_of
 from primgraph.operators.call import operator, public
 from primgraph.operators.elementwise.logic import (
-    beside_nan,
     isinf,
     logical_and,
     logical_or,
     not_equal,
+    propagate_nan,
     where,
 )
 from primgraph.operators.handle import ArrayLike, Handle
 from primgraph.operators.promotion import (
     SCALARS,
     array_of,
-    converted,
-    described,
+    convert_dtype,
+    describe_operand,
     either,
     lift,
-    promoted,
+    promote_operands,
     require_flag,
     type_of,
     ufunc_dtypes,
@@ -61,7 +61,7 @@ def _binary(
     def function(x1: ArrayLike, x2: ArrayLike) -> Variable:
         dtype = ufunc_dtypes(ufunc, x1, x2)[-1]
         applied = of_bools if dtype == BOOL and of_bools is not None else op
-        return emit(applied, *promoted(x1, x2, dtype=dtype, name=name))
+        return emit(applied, *promote_operands(x1, x2, dtype=dtype, name=name))
 
     function.__name__ = function.__qualname__ = name
     arguments, result = example.split(" -> ")
@@ -144,7 +144,8 @@ def power(x1: ArrayLike, x2: ArrayLike) -> Variable:
     constant_exponent = not isinstance(x2, Handle | Dim)
     if dtype.kind in "iub" and constant_exponent and np.any(np.less(array_of(x2), 0)):
         raise DTypeError(
-            f"integers have no negative powers: {described(x1)} to the power {described(x2)}",
+            f"integers have no negative powers: {describe_operand(x1)} to the power "
+            f"{describe_operand(x2)}",
             hint="make the base a float, with pg.astype",
         )
     exponent = _whole_number(x2)
@@ -155,7 +156,7 @@ def power(x1: ArrayLike, x2: ArrayLike) -> Variable:
             return emit(p.integer_pow, lift(x1, dtype), n=exponent)
     if constant_exponent and dtype.kind in "fc" and np.ndim(x2) == 0 and array_of(x2) == 0.5:
         return emit(p.sqrt, lift(x1, dtype))
-    return emit(p.power, *promoted(x1, x2, dtype=dtype, name="power"))
+    return emit(p.power, *promote_operands(x1, x2, dtype=dtype, name="power"))
 
 
 def _whole_number(x: Any) -> int | None:
@@ -215,7 +216,7 @@ def _unit(z: Variable) -> Variable:
     # A power of two, so that scaling is exact.
     larger = emit(p.maximum, emit(p.abs_, x), emit(p.abs_, y))
     scale = where(larger > 2.0**half, 2.0**-half, where(larger < 2.0**-half, 2.0**half, 1.0))
-    scale = converted(scale, x.dtype)
+    scale = convert_dtype(scale, x.dtype)
     x, y = multiply(x, scale), multiply(y, scale)
     size = emit(parts.modulus, emit(parts.complex_, x, y))
     both = where(logical_and(infinite, size > 1.0), math.nan, size)
@@ -289,7 +290,9 @@ def round(x: ArrayLike, decimals: int = 0) -> Variable:
         return emit(parts.complex_, *halves)
     if kind in "iu":
         if decimals < 0:
-            raise DTypeError(f"round of {described(x)} to {decimals} decimals is not supported")
+            raise DTypeError(
+                f"round of {describe_operand(x)} to {decimals} decimals is not supported"
+            )
         return lift(x)
     value = lift(x, ufunc_dtypes(np.rint, x)[-1])
     if decimals == 0:
@@ -331,7 +334,7 @@ def reciprocal(x: ArrayLike) -> Variable:
         return _reciprocal_of_complex(lift(x, dtype))
     if dtype.kind == "f":
         return divide(1.0, lift(x, dtype))
-    return converted(divide(1.0, lift(x, FLOAT64)), dtype)
+    return convert_dtype(divide(1.0, lift(x, FLOAT64)), dtype)
 
 
 @public
@@ -359,7 +362,7 @@ def clip_(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = No
         result = where(_outside(result < min, min), min, result)
     if max is not None:
         result = where(_outside(result > max, max), max, result)
-    return beside_nan(converted(result, dtype), x)
+    return propagate_nan(convert_dtype(result, dtype), x)
 
 
 @public

@@ -13,7 +13,13 @@ from primgraph.operators.elementwise.arithmetic import arctan2, multiply
 from primgraph.operators.elementwise.logic import equal, isnan, not_equal, where
 from primgraph.operators.elementwise.rounding import signbit
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.promotion import converted, lift, promoted, result_dtype, ufunc_dtypes
+from primgraph.operators.promotion import (
+    convert_dtype,
+    lift,
+    promote_operands,
+    result_dtype,
+    ufunc_dtypes,
+)
 from primgraph.operators.shape.creation import full, zeros_like
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import parts
@@ -81,7 +87,7 @@ def complex(real: ArrayLike, imag: ArrayLike) -> Variable:
     if dtype.kind == "c":
         raise DTypeError("complex takes real numbers as its parts", hint="add up: x + 1j * y")
     dtype = real_dtype(complex_dtype(dtype)) if dtype.kind == "f" else FLOAT64
-    return emit(parts.complex_, *promoted(real, imag, dtype=dtype, name="complex"))
+    return emit(parts.complex_, *promote_operands(real, imag, dtype=dtype, name="complex"))
 
 
 @public
@@ -98,9 +104,9 @@ def angle(z: ArrayLike, deg: bool = False) -> Variable:
     if value.type.is_complex:
         turned = arctan2(emit(parts.imag, value), emit(parts.real, value))
         return multiply(turned, 180.0 / math.pi) if deg else turned
-    value = converted(value, ufunc_dtypes(np.arctan2, 0, value)[-1])
+    value = convert_dtype(value, ufunc_dtypes(np.arctan2, 0, value)[-1])
     turned = where(signbit(value), 180.0 if deg else math.pi, 0.0)
-    return where(isnan(value), math.nan, converted(turned, value.dtype))
+    return where(isnan(value), math.nan, convert_dtype(turned, value.dtype))
 
 
 @public

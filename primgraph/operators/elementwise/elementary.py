@@ -10,7 +10,7 @@ from primgraph.ir.primitive import Primitive
 from primgraph.operators.call import public
 from primgraph.operators.elementwise.arithmetic import divide, power
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.promotion import floating, lift
+from primgraph.operators.promotion import inexact_dtype, lift
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import elementwise as p
 
@@ -22,7 +22,7 @@ def _function(
 
     def function(x: ArrayLike) -> Variable:
         if not isinstance(x, Variable) or x.value.type.dtype.kind not in "fc":
-            x = lift(x, floating(x))
+            x = lift(x, inexact_dtype(x))
         return emit(op, x)
 
     function.__name__ = function.__qualname__ = name
@@ -88,7 +88,7 @@ def exp2(x: ArrayLike) -> Variable:
     >>> pg.exp2([1.0, 3.0])
     tensor([2., 8.])
     """
-    return power(2.0, lift(x, floating(x)))
+    return power(2.0, lift(x, inexact_dtype(x)))
 
 
 @public

@@ -23,7 +23,13 @@ from primgraph.operators.elementwise.logic import (
 )
 from primgraph.operators.elementwise.rounding import copysign
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.promotion import converted, floating, lift, promoted, ufunc_dtypes
+from primgraph.operators.promotion import (
+    convert_dtype,
+    inexact_dtype,
+    lift,
+    promote_operands,
+    ufunc_dtypes,
+)
 from primgraph.operators.shape.creation import astype, stop_gradient
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import bits
@@ -39,7 +45,7 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Variable:
     tensor(True, dtype=bool)
     """
     dtype = ufunc_dtypes(np.nextafter, x1, x2)[-1]
-    x, y = promoted(x1, x2, dtype=dtype, name="nextafter")
+    x, y = promote_operands(x1, x2, dtype=dtype, name="nextafter")
     after = emit(bits.nextafter, x, y)
     ends = logical_or(equal(x, y), logical_or(isinf(x), isinf(after)))
     return where(ends, after, x + stop_gradient(where(ends, 0.0, after - x)))
@@ -53,7 +59,7 @@ def spacing(x: ArrayLike) -> Variable:
     tensor(True, dtype=bool)
     """
     value = lift(x)
-    value = stop_gradient(converted(value, floating(value)))
+    value = stop_gradient(convert_dtype(value, inexact_dtype(value)))
     size = abs(value)
     up = emit(bits.nextafter, size, lift(np.full(value.shape, math.inf, value.dtype)))
     gap = where(isfinite(size), up - size, math.nan)
@@ -71,7 +77,7 @@ def frexp(x: ArrayLike) -> tuple[Variable, Variable]:
     (tensor(0.75), tensor(3, dtype=int32))
     """
     value = lift(x)
-    value = converted(value, floating(value))
+    value = convert_dtype(value, inexact_dtype(value))
     if value.dtype.itemsize < 4:
         raise DTypeError(f"frexp takes float32 and float64, not {value.type}")
     is_plain = logical_and(isfinite(value), not_equal(value, 0))

@@ -14,10 +14,10 @@ from primgraph.operators.elementwise.arithmetic import abs, clip, floor_divide, 
 from primgraph.operators.elementwise.logic import bitwise_and, equal, right_shift, where
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.promotion import (
-    converted,
+    convert_dtype,
     entries_of,
     lift,
-    promoted,
+    promote_operands,
     require_integer,
     ufunc_dtypes,
 )
@@ -30,7 +30,7 @@ def _integers(name: str, x1: ArrayLike, x2: ArrayLike) -> list[Variable]:
     found = [lift(x) for x in (x1, x2)]
     if any(v.dtype.kind not in "iu" for v in found):
         raise DTypeError(f"{name} takes integers, not {found[0].type} and {found[1].type}")
-    return promoted(x1, x2, dtype=ufunc_dtypes(np.gcd, x1, x2)[-1], name=name)
+    return promote_operands(x1, x2, dtype=ufunc_dtypes(np.gcd, x1, x2)[-1], name=name)
 
 
 @public
@@ -72,7 +72,7 @@ def bitwise_count(x: ArrayLike) -> Variable:
         raise DTypeError(f"bitwise_count takes integers, not {value.type}")
     width = 8 * value.dtype.itemsize
     kind = np.dtype(f"u{value.dtype.itemsize}")
-    found, step = converted(abs(value), kind), 1
+    found, step = convert_dtype(abs(value), kind), 1
     while step < width:
         mask = np.array(sum_of_bits(width, step), kind)
         low = bitwise_and(found, mask)
@@ -104,7 +104,7 @@ def unravel_index(x: ArrayLike, shape: Any, order: str = "C") -> tuple[Variable,
     _require_order("unravel_index", order)
     if not isinstance(x, Variable):
         np.unravel_index(np.asarray(x), extents)
-    left, found = converted(value, INT64), []
+    left, found = convert_dtype(value, INT64), []
     for extent in extents[::-1] if order == "C" else extents:
         found.append(remainder(left, extent))
         left = floor_divide(left, extent)
@@ -132,7 +132,7 @@ def ravel_multi_index(
     extents = [require_integer("ravel_multi_index", n) for n in entries_of(dims)]
     if not isinstance(multi_index, list | tuple | np.ndarray | Variable):
         raise ArgumentError(f"ravel_multi_index takes a list of places, not {multi_index!r:.60}")
-    places = [converted(lift(p), INT64) for p in multi_index]
+    places = [convert_dtype(lift(p), INT64) for p in multi_index]
     modes = [mode] * len(extents) if isinstance(mode, str) else list(mode)
     _require_order("ravel_multi_index", order)
     if len(places) != len(extents) or len(modes) != len(extents):

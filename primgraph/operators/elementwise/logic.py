@@ -17,12 +17,12 @@ from primgraph.operators.handle import ArrayLike
 from primgraph.operators.promotion import (
     NUMBERS,
     SCALARS,
-    broadcasted,
+    broadcast_to_shape,
     common_shape,
-    converted,
+    convert_dtype,
     lift,
-    listed,
-    promoted,
+    list_operands,
+    promote_operands,
     result_dtype,
     type_of,
     ufunc_dtypes,
@@ -30,7 +30,7 @@ from primgraph.operators.promotion import (
 )
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import bits, elementwise, logic, parts
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 
 _UINT64: DType = np.dtype(np.uint64)
 
@@ -56,7 +56,7 @@ def _comparison(
         first, second, _ = ufunc_dtypes(ufunc, x1, x2)
         if first != second:
             return _compare_signs(op, compare, x1, x2, first.kind == "i")
-        return emit(op, *promoted(x1, x2, dtype=first, name=name))
+        return emit(op, *promote_operands(x1, x2, dtype=first, name=name))
 
     function.__name__ = function.__qualname__ = name
     arguments, result = example.split(" -> ")
@@ -85,7 +85,7 @@ def _limit_passed(scalar: Any, other: Any) -> int | None:
 
 
 def _constant(value: bool, like: ArrayLike) -> Variable:
-    return wrap(filled(value, type_of(like).with_dtype(BOOL)))
+    return wrap(filled_constant(value, type_of(like).with_dtype(BOOL)))
 
 
 def _compare_signs(
@@ -98,11 +98,11 @@ def _compare_signs(
     """Compare int64 with uint64: a negative number is less than all, others are converted to
     uint64."""
     shape = common_shape(op.name, x1, x2)
-    first, second = (broadcasted(lift(x), shape) for x in (x1, x2))
+    first, second = (broadcast_to_shape(lift(x), shape) for x in (x1, x2))
     signed = first if signed_first else second
     known = compare(-1, 0) if signed_first else compare(0, -1)
-    compared = emit(op, converted(first, _UINT64), converted(second, _UINT64))
-    zero = wrap(filled(0, signed.type))
+    compared = emit(op, convert_dtype(first, _UINT64), convert_dtype(second, _UINT64))
+    zero = wrap(filled_constant(0, signed.type))
     negative = emit(logic.less, signed, zero)
     return emit(logic.select, negative, _constant(known, compared), compared)
 
@@ -155,7 +155,7 @@ def _logical(
     name: str, op: Primitive[Value], doc: str, example: str
 ) -> Callable[[ArrayLike, ArrayLike], Variable]:
     def function(x1: ArrayLike, x2: ArrayLike) -> Variable:
-        return emit(op, *promoted(truth(x1), truth(x2), name=name))
+        return emit(op, *promote_operands(truth(x1), truth(x2), name=name))
 
     function.__name__ = function.__qualname__ = name
     arguments, result = example.split(" -> ")
@@ -206,7 +206,7 @@ def _bitwise(
     def function(x1: ArrayLike, x2: ArrayLike) -> Variable:
         dtype = _dtype_of_bits(name, ufunc, x1, x2)
         applied = logical if dtype == BOOL and logical is not None else op
-        return emit(applied, *promoted(x1, x2, dtype=dtype, name=name))
+        return emit(applied, *promote_operands(x1, x2, dtype=dtype, name=name))
 
     function.__name__ = function.__qualname__ = name
     arguments, result = example.split(" -> ")
@@ -227,7 +227,7 @@ def _dtype_of_bits(name: str, ufunc: np.ufunc, *operands: ArrayLike) -> DType:
         return ufunc_dtypes(ufunc, *operands)[-1]
     except DTypeError:
         raise DTypeError(
-            f"{name} takes integers and booleans, not {listed(operands)}",
+            f"{name} takes integers and booleans, not {list_operands(operands)}",
             hint="for truth values use pg.logical_and and its like; integers come by pg.astype",
         ) from None
 
@@ -286,19 +286,19 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Variable:
     chosen = truth(condition)
     shape = common_shape("where", chosen, x, y)
     first, second = (
-        wrap(filled(v, TensorType(shape, dtype)))
+        wrap(filled_constant(v, TensorType(shape, dtype)))
         if type(v) in SCALARS
-        else broadcasted(lift(v, dtype), shape)
+        else broadcast_to_shape(lift(v, dtype), shape)
         for v in (x, y)
     )
-    return emit(logic.select, broadcasted(chosen, shape), first, second)
+    return emit(logic.select, broadcast_to_shape(chosen, shape), first, second)
 
 
-def beside_nan(value: Variable, x: ArrayLike) -> Variable:
+def propagate_nan(value: Variable, x: ArrayLike) -> Variable:
     """Return `value`, which is NaN where `x` is, with NaN derivatives there, too."""
     if not type_of(x).is_float:
         return value
-    return emit(logic.unless_nan, value, broadcasted(lift(x, value.dtype), value.shape))
+    return emit(logic.unless_nan, value, broadcast_to_shape(lift(x, value.dtype), value.shape))
 
 
 @public

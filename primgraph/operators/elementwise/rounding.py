@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from primgraph.ir.types import BOOL, FLOAT32, FLOAT64, INT64
-from primgraph.operators.call import of_namespace, public
+from primgraph.operators.call import namespace_operator, public
 from primgraph.operators.elementwise.arithmetic import (
     abs,
     ceil,
@@ -37,11 +37,11 @@ from primgraph.operators.elementwise.logic import (
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.promotion import (
     broadcasts_to,
-    converted,
-    floating,
+    convert_dtype,
     fractional,
+    inexact_dtype,
     lift,
-    promoted,
+    promote_operands,
     require_flag,
     require_number,
     type_of,
@@ -61,7 +61,7 @@ _SMALL = 0.1
 
 def _both(name: str, ufunc: np.ufunc, x1: ArrayLike, x2: ArrayLike) -> list[Variable]:
     """Promote the operands like NumPy's function of that name."""
-    return promoted(x1, x2, dtype=ufunc_dtypes(ufunc, x1, x2)[0], name=name)
+    return promote_operands(x1, x2, dtype=ufunc_dtypes(ufunc, x1, x2)[0], name=name)
 
 
 def _lift_as_float(ufunc: np.ufunc, x: ArrayLike) -> Variable:
@@ -164,7 +164,7 @@ def signbit(x: ArrayLike) -> Variable:
     value = lift(x)
     if value.dtype.kind == "f":
         # The angle of the point (-1, -0.0) is -pi.
-        return less(emit(p.arctan2, *promoted(value, -1.0)), 0)
+        return less(emit(p.arctan2, *promote_operands(value, -1.0)), 0)
     ufunc_dtypes(np.signbit, value)
     return less(value, 0) if value.dtype.kind == "i" else full(value.shape, False, BOOL)
 
@@ -195,10 +195,10 @@ def trunc(x: ArrayLike) -> Variable:
     return where(less(value, 0), ceil(value), floor(value))
 
 
-@of_namespace
+@namespace_operator
 def rint(x: ArrayLike) -> Variable:
     """Round `x` to the nearest integer, halves to even, in floats like `np.rint`."""
-    return round(lift(x, floating(x)))
+    return round(lift(x, inexact_dtype(x)))
 
 
 @public
@@ -262,8 +262,8 @@ def float_power(x1: ArrayLike, x2: ArrayLike) -> Variable:
     tensor([4., 9.])
     """
     dtype = ufunc_dtypes(np.float_power, x1, x2)[-1]
-    base = converted(lift(x1), dtype)
-    exponent = x2 if isinstance(x2, int | float) else converted(lift(x2), dtype)
+    base = convert_dtype(lift(x1), dtype)
+    exponent = x2 if isinstance(x2, int | float) else convert_dtype(lift(x2), dtype)
     return power(base, exponent)
 
 
@@ -300,11 +300,13 @@ def ldexp(x1: ArrayLike, x2: ArrayLike) -> Variable:
     >>> pg.ldexp(3.0, 2)
     tensor(12.)
     """
-    dtype = floating(x1)
-    if floating(x1, x2).kind == "c":
+    dtype = inexact_dtype(x1)
+    if inexact_dtype(x1, x2).kind == "c":
         ufunc_dtypes(np.ldexp, x1, x2)
     if lift(x2).dtype.kind == "f":
-        x, exponent = promoted(x1, converted(lift(x2), dtype), dtype=dtype, name="ldexp")
+        x, exponent = promote_operands(
+            x1, convert_dtype(lift(x2), dtype), dtype=dtype, name="ldexp"
+        )
         return x * exp2(exponent)
     wide = dtype if dtype.itemsize > 2 else FLOAT32
     info = np.finfo(wide)
@@ -312,14 +314,16 @@ def ldexp(x1: ArrayLike, x2: ArrayLike) -> Variable:
     # Scale down in steps that leave room for all digits, so that only the last one rounds.
     step = least + int(info.nmant) + 1
     limit = 3 * most
-    given = converted(lift(x2), INT64) if lift(x2).dtype != np.uint64 else minimum(x2, limit)
-    left = clip(converted(given, INT64), -limit, limit)
-    x, left = promoted(converted(lift(x1, dtype), wide), converted(left, wide), name="ldexp")
+    given = convert_dtype(lift(x2), INT64) if lift(x2).dtype != np.uint64 else minimum(x2, limit)
+    left = clip(convert_dtype(given, INT64), -limit, limit)
+    x, left = promote_operands(
+        convert_dtype(lift(x1, dtype), wide), convert_dtype(left, wide), name="ldexp"
+    )
     for _ in range(2):
         power_of = where(less(left, least), float(step), minimum(left, float(most)))
         x, left = x * exp2(power_of), left - power_of
     found = x * exp2(clip(left, float(least), float(most)))
-    return converted(found, dtype)
+    return convert_dtype(found, dtype)
 
 
 @public
@@ -386,9 +390,9 @@ def isclose(
     >>> pg.isclose([1.0, 2.0], [1.0, 2.1])
     tensor([ True, False], dtype=bool)
     """
-    x, y = promoted(x1, x2, name="isclose")
+    x, y = promote_operands(x1, x2, name="isclose")
     if not x.type.is_inexact:
-        x, y = converted(x, FLOAT64), converted(y, FLOAT64)
+        x, y = convert_dtype(x, FLOAT64), convert_dtype(y, FLOAT64)
     near = abs(x - y) <= lift(atol) + lift(rtol) * abs(y)
     near = logical_or(logical_and(near, isfinite(y)), equal(x, y))
     if require_flag("equal_nan", equal_nan):

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from primgraph.errors import ArgumentError
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.promotion import fractional, promoted, require_integer
+from primgraph.operators.promotion import fractional, promote_operands, require_integer
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.special_functions.scipy_calls import by_scipy
 
 
 def _emit(name: str, *operands: ArrayLike, part: int = 0) -> Variable:
-    values = promoted(*operands, dtype=fractional(*operands), name=name)
+    values = promote_operands(*operands, dtype=fractional(*operands), name=name)
     return emit(by_scipy, *values, name=name, part=part)
 
 
@@ -38,7 +38,7 @@ def _declare(name: str, doc: str, example: str) -> Callable[[ArrayLike], Variabl
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _doc_with_example(f"{doc}\n\n    Computed by SciPy.", name, example)
-    return of_namespace(function)
+    return namespace_operator(function)
 
 
 def _binary_op(name: str, doc: str, example: str) -> Callable[[ArrayLike, ArrayLike], Variable]:
@@ -48,7 +48,7 @@ def _binary_op(name: str, doc: str, example: str) -> Callable[[ArrayLike, ArrayL
     function.__name__ = function.__qualname__ = name
     source = "Computed by SciPy. Derivatives by `v` are refused with `NotDifferentiable`."
     function.__doc__ = _doc_with_example(f"{doc}\n\n    {source}", name, example)
-    return of_namespace(function)
+    return namespace_operator(function)
 
 
 dawsn = _declare(
@@ -130,7 +130,7 @@ yv = _binary_op(
 )
 
 
-@of_namespace
+@namespace_operator
 def expn(n: ArrayLike, x: ArrayLike) -> Variable:
     """Compute the integral of `exp(-x * t) / t**n` from 1 on, for whole numbers `n` from 0 on.
 
@@ -142,7 +142,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Variable:
     return _emit("expn", n, x)
 
 
-@of_namespace
+@namespace_operator
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, z: ArrayLike) -> Variable:
     """Compute Gauss's hypergeometric function.
 
@@ -161,7 +161,7 @@ class SiciResult(NamedTuple):
     ci: Variable
 
 
-@of_namespace
+@namespace_operator
 def sici(x: ArrayLike) -> SiciResult:
     """Compute the integral of `sin(t) / t` from 0 to `x`, and of `cos(t) / t` from infinity to `x`.
 
@@ -173,7 +173,7 @@ def sici(x: ArrayLike) -> SiciResult:
     return SiciResult(_emit("sici", x), _emit("sici", x, part=1))
 
 
-@of_namespace
+@namespace_operator
 def lambertw(z: ArrayLike, k: int = 0) -> Variable:
     """Compute the real `w` with `w * exp(w) = z`: `w >= -1` for `k` 0, and `w <= -1` for `k` -1.
 
@@ -188,7 +188,7 @@ def lambertw(z: ArrayLike, k: int = 0) -> Variable:
     return _emit("lambertw", z, part=branch)
 
 
-@of_namespace
+@namespace_operator
 def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Variable:
     """Compute Hurwitz's zeta function, the sum of `(k + q)**-x` over `k >= 0`; Riemann's for `q` 1.
 

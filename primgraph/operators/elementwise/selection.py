@@ -10,7 +10,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.types import INT64, as_axis
-from primgraph.operators.call import on_handles, public
+from primgraph.operators.call import handle_operator, public
 from primgraph.operators.elementwise.arithmetic import clip, remainder
 from primgraph.operators.elementwise.logic import equal, greater_equal, logical_not, where
 from primgraph.operators.handle import ArrayLike
@@ -20,15 +20,15 @@ from primgraph.operators.index.positions import flatnonzero, lift_list
 from primgraph.operators.promotion import (
     array_of,
     axis_of,
-    broadcasted,
+    broadcast_to_shape,
     common_shape,
-    converted,
+    convert_dtype,
     lift,
     require_flag,
     result_dtype,
 )
 from primgraph.operators.reduce.reductions import any
-from primgraph.operators.shape.shaping import reshape, reshaped
+from primgraph.operators.shape.shaping import reshape, reshape_to
 from primgraph.operators.variable import Variable, handles
 
 
@@ -88,11 +88,11 @@ def choose(x: ArrayLike, choices: Sequence[ArrayLike], mode: str = "raise") -> V
     if not listed:
         raise ArgumentError("choose takes at least one choice")
     shape = common_shape("choose", index, *listed)
-    index = broadcasted(converted(index, INT64), shape)
+    index = broadcast_to_shape(convert_dtype(index, INT64), shape)
     count = len(listed)
     index = remainder(index, count) if mode == "wrap" else clip(index, 0, count - 1)
     dtype = result_dtype(*listed)
-    found = broadcasted(lift(listed[0], dtype), shape)
+    found = broadcast_to_shape(lift(listed[0], dtype), shape)
     for number in range(1, count):
         found = where(equal(index, number), lift(listed[number], dtype), found)
     return found
@@ -148,12 +148,12 @@ def _mask(name: str, mask: Any, x: ArrayLike, axis: int | None) -> Any:
     return mask
 
 
-@on_handles
+@handle_operator
 def _take_places(
     name: str, x: ArrayLike, places: Any, axis: int | None, is_filled: bool, fill_value: Any
 ) -> Variable:
     value = lift(x)
-    flat = reshaped(value, (value.size,)) if axis is None else value
+    flat = reshape_to(value, (value.size,)) if axis is None else value
     number = axis_of(name, flat, 0 if axis is None else axis)
     if not is_filled:
         return take(flat, places, number)
@@ -180,6 +180,6 @@ def isin(
     tensor([False,  True,  True], dtype=bool)
     """
     value, others = lift(element), lift(test_elements)
-    others = reshaped(others, (others.size,))
-    found = any(equal(reshaped(value, (*value.shape, 1)), others), -1)
+    others = reshape_to(others, (others.size,))
+    found = any(equal(reshape_to(value, (*value.shape, 1)), others), -1)
     return logical_not(found) if require_flag("invert", invert) else found

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.arithmetic import abs as absolute
 from primgraph.operators.elementwise.arithmetic import divide, floor, power, remainder
 from primgraph.operators.elementwise.arithmetic import round as round_
@@ -22,16 +22,16 @@ from primgraph.operators.elementwise.logic import (
 )
 from primgraph.operators.elementwise.special_functions import beta, gamma
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.promotion import fractional, lift, promoted
+from primgraph.operators.promotion import fractional, lift, promote_operands
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.special_functions import gamma as gammas
 
 
 def _floats(name: str, *operands: ArrayLike) -> list[Variable]:
-    return promoted(*operands, dtype=fractional(*operands), name=name)
+    return promote_operands(*operands, dtype=fractional(*operands), name=name)
 
 
-@of_namespace
+@namespace_operator
 def gammasgn(x: ArrayLike) -> Variable:
     """Return the sign of the gamma function, as a float; NaN at its poles below zero.
 
@@ -44,7 +44,7 @@ def gammasgn(x: ArrayLike) -> Variable:
     return where(less(value, 0.0), below, where(equal(value, value), 1.0, value))
 
 
-@of_namespace
+@namespace_operator
 def poch(z: ArrayLike, m: ArrayLike) -> Variable:
     """Compute `gamma(z + m) / gamma(z)`, Pochhammer's symbol, a polynomial for whole `m` from 0.
 
@@ -62,7 +62,7 @@ def _sine(x: Variable) -> Variable:
     return (1.0 - 2.0 * remainder(whole, 2.0)) * sin(math.pi * (x - whole))
 
 
-@of_namespace
+@namespace_operator
 def binom(n: ArrayLike, k: ArrayLike) -> Variable:
     """Compute `gamma(n + 1) / (gamma(k + 1) * gamma(n - k + 1))`, to a few units in the last place.
 
@@ -84,7 +84,7 @@ def binom(n: ArrayLike, k: ArrayLike) -> Variable:
     return where(outside, _sine(turned) * (value * (-1.0 / math.pi)), inside)
 
 
-@of_namespace
+@namespace_operator
 def comb(N: ArrayLike, k: ArrayLike) -> Variable:
     """Return how many ways there are to choose `k` of `N`: `binom` of whole numbers, else 0.
 
@@ -96,7 +96,7 @@ def comb(N: ArrayLike, k: ArrayLike) -> Variable:
     return where(outside, 0.0, binom(whole, where(outside, 0.0, part)))
 
 
-@of_namespace
+@namespace_operator
 def factorial(n: ArrayLike) -> Variable:
     """Compute `gamma(n + 1)`, and 0 below zero.
 
@@ -119,7 +119,7 @@ def _series(t: Variable) -> Variable:
     return lift(total)
 
 
-@of_namespace
+@namespace_operator
 def exprel(x: ArrayLike) -> Variable:
     """Compute `(exp(x) - 1) / x`, and 1 at 0.
 
@@ -150,7 +150,7 @@ def _powers(
     return where(near, inner * _series(t), raised / where(near, 1.0, exponent))
 
 
-@of_namespace
+@namespace_operator
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Variable:
     """Compute `(x**lmbda - 1) / lmbda`, and `log(x)` where `lmbda` is 0.
 
@@ -161,7 +161,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Variable:
     return _powers(log, value, 0.0, exponent)
 
 
-@of_namespace
+@namespace_operator
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Variable:
     """Compute `boxcox(1 + x, lmbda)`, exact near 0.
 
@@ -172,7 +172,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Variable:
     return _powers(log1p, value, -1.0, exponent)
 
 
-@of_namespace
+@namespace_operator
 def huber(delta: ArrayLike, r: ArrayLike) -> Variable:
     """Compute `r*r / 2` up to `delta`, and a line from there on; inf for a `delta` below zero.
 
@@ -186,7 +186,7 @@ def huber(delta: ArrayLike, r: ArrayLike) -> Variable:
     return where(less(edge, 0.0), math.inf, loss)
 
 
-@of_namespace
+@namespace_operator
 def pseudo_huber(delta: ArrayLike, r: ArrayLike) -> Variable:
     """Compute `delta**2 * (sqrt(1 + (r / delta)**2) - 1)`, a smooth `huber`; 0 where `delta` is 0.
 

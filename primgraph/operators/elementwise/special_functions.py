@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from primgraph.errors import ArgumentError
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.arithmetic import negative, subtract
 from primgraph.operators.elementwise.elementary import erfc, sigmoid
 from primgraph.operators.elementwise.logic import (
@@ -23,14 +23,14 @@ from primgraph.operators.elementwise.logic import (
 )
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.networks.activations import softplus
-from primgraph.operators.promotion import fractional, lift, promoted, require_integer
+from primgraph.operators.promotion import fractional, lift, promote_operands, require_integer
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.special_functions import gamma as gammas
 from primgraph.primitives.special_functions import special
 
 
 def _floats(name: str, *operands: ArrayLike) -> list[Variable]:
-    return promoted(*operands, dtype=fractional(*operands), name=name)
+    return promote_operands(*operands, dtype=fractional(*operands), name=name)
 
 
 def _one(x: ArrayLike) -> Variable:
@@ -40,7 +40,7 @@ def _one(x: ArrayLike) -> Variable:
 # The gamma and beta functions.
 
 
-@of_namespace
+@namespace_operator
 def gammaln(x: ArrayLike) -> Variable:
     """Compute `log(abs(gamma(x)))`; inf at the poles. Its derivative is `digamma`.
 
@@ -50,7 +50,7 @@ def gammaln(x: ArrayLike) -> Variable:
     return emit(gammas.gammaln, _one(x))
 
 
-@of_namespace
+@namespace_operator
 def gamma(x: ArrayLike) -> Variable:
     """Return the gamma function, `factorial(x - 1)` of whole numbers; NaN at its poles below zero.
 
@@ -60,7 +60,7 @@ def gamma(x: ArrayLike) -> Variable:
     return emit(gammas.gamma_function, _one(x))
 
 
-@of_namespace
+@namespace_operator
 def digamma(x: ArrayLike) -> Variable:
     """Return the derivative of `gammaln`; NaN at its poles below zero.
 
@@ -70,7 +70,7 @@ def digamma(x: ArrayLike) -> Variable:
     return emit(gammas.polygamma, _one(x), n=0)
 
 
-@of_namespace
+@namespace_operator
 def polygamma(n: int, x: ArrayLike) -> Variable:
     """Compute the derivative `n` of `digamma`, where `n` is fixed when the program is built.
 
@@ -85,7 +85,7 @@ def polygamma(n: int, x: ArrayLike) -> Variable:
     return emit(gammas.polygamma, _one(x), n=order)
 
 
-@of_namespace
+@namespace_operator
 def multigammaln(a: ArrayLike, d: int) -> Variable:
     """Return the logarithm of the gamma function of `d` dimensions, for `a` above `(d - 1) / 2`.
 
@@ -104,7 +104,7 @@ def multigammaln(a: ArrayLike, d: int) -> Variable:
     return total
 
 
-@of_namespace
+@namespace_operator
 def betaln(a: ArrayLike, b: ArrayLike) -> Variable:
     """Compute `gammaln(a) + gammaln(b) - gammaln(a + b)`, without cancellation of large numbers.
 
@@ -114,7 +114,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Variable:
     return emit(gammas.betaln, *_floats("betaln", a, b))
 
 
-@of_namespace
+@namespace_operator
 def beta(a: ArrayLike, b: ArrayLike) -> Variable:
     """Compute `gamma(a) * gamma(b) / gamma(a + b)`, without overflow on the way.
 
@@ -127,7 +127,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Variable:
 # Incomplete functions, which are distribution functions.
 
 
-@of_namespace
+@namespace_operator
 def gammainc(a: ArrayLike, x: ArrayLike) -> Variable:
     """Return the integral of `t**(a - 1) * exp(-t) / gamma(a)` from 0 to `x`; NaN below zero.
 
@@ -137,7 +137,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Variable:
     return emit(special.gammainc, *_floats("gammainc", a, x), k=0, upper=False)
 
 
-@of_namespace
+@namespace_operator
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Variable:
     """Compute `1 - gammainc(a, x)`, with all digits where it is small.
 
@@ -147,7 +147,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Variable:
     return emit(special.gammainc, *_floats("gammaincc", a, x), k=0, upper=True)
 
 
-@of_namespace
+@namespace_operator
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
     """Return the integral of `t**(a - 1) * (1 - t)**(b - 1) / beta(a, b)` from 0 to `x`.
 
@@ -159,7 +159,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
     return emit(special.betainc, *_floats("betainc", a, b, x), j=0, k=0, upper=False)
 
 
-@of_namespace
+@namespace_operator
 def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
     """Compute `1 - betainc(a, b, x)`, with all digits where it is small.
 
@@ -172,7 +172,7 @@ def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
 # The error function's inverses, and the normal distribution.
 
 
-@of_namespace
+@namespace_operator
 def erfinv(y: ArrayLike) -> Variable:
     """Return the inverse of `erf`; infinite at -1 and 1, NaN beyond.
 
@@ -182,7 +182,7 @@ def erfinv(y: ArrayLike) -> Variable:
     return emit(special.erfinv, _one(y))
 
 
-@of_namespace
+@namespace_operator
 def erfcinv(y: ArrayLike) -> Variable:
     """Return the inverse of `erfc`, with all digits of small numbers; NaN outside 0 to 2.
 
@@ -192,7 +192,7 @@ def erfcinv(y: ArrayLike) -> Variable:
     return emit(special.erfcinv, _one(y))
 
 
-@of_namespace
+@namespace_operator
 def erfcx(x: ArrayLike) -> Variable:
     """Compute `exp(x*x) * erfc(x)`, which is close to `1 / (sqrt(pi) * x)` for large `x`.
 
@@ -202,7 +202,7 @@ def erfcx(x: ArrayLike) -> Variable:
     return emit(special.erfcx, _one(x), n=0)
 
 
-@of_namespace
+@namespace_operator
 def ndtr(x: ArrayLike) -> Variable:
     """Return the distribution function of the normal distribution, exact in the left tail.
 
@@ -212,7 +212,7 @@ def ndtr(x: ArrayLike) -> Variable:
     return 0.5 * erfc(_one(x) * -math.sqrt(0.5))
 
 
-@of_namespace
+@namespace_operator
 def ndtri(y: ArrayLike) -> Variable:
     """Return the inverse of `ndtr`; infinite at 0 and 1, NaN beyond.
 
@@ -222,7 +222,7 @@ def ndtri(y: ArrayLike) -> Variable:
     return -math.sqrt(2.0) * emit(special.erfcinv, 2.0 * _one(y))
 
 
-@of_namespace
+@namespace_operator
 def log_ndtr(x: ArrayLike) -> Variable:
     """Return the logarithm of `ndtr`, exact in both tails, where `ndtr` is 0 or 1 as well.
 
@@ -235,7 +235,7 @@ def log_ndtr(x: ArrayLike) -> Variable:
 # The logistic function.
 
 
-@of_namespace
+@namespace_operator
 def expit(x: ArrayLike) -> Variable:
     """Compute `1 / (1 + exp(-x))`, element by element, as `pg.sigmoid` does.
 
@@ -245,7 +245,7 @@ def expit(x: ArrayLike) -> Variable:
     return sigmoid(_one(x))
 
 
-@of_namespace
+@namespace_operator
 def log_expit(x: ArrayLike) -> Variable:
     """Return the logarithm of `expit`, without overflow.
 
@@ -255,7 +255,7 @@ def log_expit(x: ArrayLike) -> Variable:
     return -softplus(-_one(x))
 
 
-@of_namespace
+@namespace_operator
 def logit(p: ArrayLike) -> Variable:
     """Compute `log(p / (1 - p))`, the inverse of `expit`, exact near 1/2; NaN outside 0 to 1.
 
@@ -268,7 +268,7 @@ def logit(p: ArrayLike) -> Variable:
 # Products with logarithms, and entropies.
 
 
-@of_namespace
+@namespace_operator
 def xlogy(x: ArrayLike, y: ArrayLike) -> Variable:
     """Compute `x * log(y)`, and 0 where `x` is 0. Its derivative by `y` is 0 where both are 0.
 
@@ -278,7 +278,7 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Variable:
     return emit(special.xlogy, *_floats("xlogy", x, y))
 
 
-@of_namespace
+@namespace_operator
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Variable:
     """Compute `x * log(1 + y)`, and 0 where `x` is 0.
 
@@ -288,7 +288,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Variable:
     return emit(special.xlog1py, *_floats("xlog1py", x, y))
 
 
-@of_namespace
+@namespace_operator
 def entr(x: ArrayLike) -> Variable:
     """Compute `-x * log(x)`, 0 at 0, and -inf below.
 
@@ -310,7 +310,7 @@ def _entropy(name: str, x: ArrayLike, y: ArrayLike, rest: bool) -> Variable:
     return where(outside, math.inf, found)
 
 
-@of_namespace
+@namespace_operator
 def rel_entr(x: ArrayLike, y: ArrayLike) -> Variable:
     """Compute `x * log(x / y)`, 0 where `x` is 0 and `y` is not below, else inf.
 
@@ -320,7 +320,7 @@ def rel_entr(x: ArrayLike, y: ArrayLike) -> Variable:
     return _entropy("rel_entr", x, y, rest=False)
 
 
-@of_namespace
+@namespace_operator
 def kl_div(x: ArrayLike, y: ArrayLike) -> Variable:
     """Compute `x * log(x / y) - x + y`, `y` where `x` is 0 and `y` is not below, else inf.
 

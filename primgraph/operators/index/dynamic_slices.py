@@ -14,7 +14,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.rebuild import full_value
 from primgraph.ir.types import INT64
 from primgraph.operators.handle import Handle
-from primgraph.operators.numpy_arguments import called
+from primgraph.operators.numpy_arguments import call_named
 from primgraph.operators.variable import Variable
 
 # Maximum number of equations traversed to find the difference of two bounds.
@@ -45,7 +45,7 @@ def dynamic_slices(x: Variable, entries: Sequence[Any]) -> tuple[Variable, list[
             entry = slice(*map(_in_program, (entry.start, entry.stop, entry.step)))
             rest[place] = entry
         if has_variable_bounds(entry):
-            found = called("take", found, _positions(x, entry, axis), axis)
+            found = call_named("take", found, _positions(x, entry, axis), axis)
             rest[place] = slice(None)
         axis += 1
     return found, rest
@@ -55,7 +55,7 @@ def _in_program(bound: Any) -> Any:
     """Convert a bound that is a tensor to its variable, or to a number."""
     if not isinstance(bound, Handle) or isinstance(bound, Variable):
         return bound
-    found = called("asarray", bound)
+    found = call_named("asarray", bound)
     return found if isinstance(found, Variable) else operator.index(found)
 
 
@@ -76,10 +76,10 @@ def _positions(x: Variable, entry: slice, axis: int) -> Variable:
             "positions with pg.take",
         )
     count = max(-(-length // step), 0)
-    first, last = (called("astype", n, INT64) for n in (start, stop))
-    places = first + step * called("arange", count)
-    inside = called("logical_or", first >= 0, last < 0)
-    return called("where", inside, places, x.shape[axis])  # type: ignore[no-any-return]
+    first, last = (call_named("astype", n, INT64) for n in (start, stop))
+    places = first + step * call_named("arange", count)
+    inside = call_named("logical_or", first >= 0, last < 0)
+    return call_named("where", inside, places, x.shape[axis])  # type: ignore[no-any-return]
 
 
 def _length(start: Any, stop: Any) -> int | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.types import FLOAT64, INT64
-from primgraph.operators.call import on_handles
+from primgraph.operators.call import handle_operator
 from primgraph.operators.elementwise.arithmetic import divide, subtract
 from primgraph.operators.elementwise.logic import (
     equal,
@@ -27,17 +27,17 @@ from primgraph.operators.index.scatter import scatter_add
 from primgraph.operators.index.sorting import searchsorted
 from primgraph.operators.promotion import (
     array_of,
-    converted,
-    floating,
+    convert_dtype,
+    inexact_dtype,
     lift,
     require_flag,
     require_integer,
 )
 from primgraph.operators.reduce import reductions
 from primgraph.operators.shape.creation import linspace, stop_gradient, zeros
-from primgraph.operators.shape.joining import sliced
+from primgraph.operators.shape.joining import slice_axis
 from primgraph.operators.shape.manipulation import unstack
-from primgraph.operators.shape.shaping import ravel, reshaped
+from primgraph.operators.shape.shaping import ravel, reshape_to
 from primgraph.operators.variable import Variable, handles
 
 
@@ -68,16 +68,16 @@ def bincount(
     return _bincount(lift_list(x), weights, length)
 
 
-@on_handles
+@handle_operator
 def _bincount(x: ArrayLike, weights: ArrayLike | None, length: int) -> Variable:
     value = lift(x)
     if value.dtype.kind not in "iub":
         raise DTypeError(f"bincount takes integers, not {value.type}")
     if value.ndim != 1:
         raise ShapeError(f"bincount takes a vector, not {value.type}")
-    places = converted(value, INT64)
+    places = convert_dtype(value, INT64)
     inside = logical_and(greater_equal(places, 0), less(places, length))
-    added = lift(1) if weights is None else converted(lift(weights), FLOAT64)
+    added = lift(1) if weights is None else convert_dtype(lift(weights), FLOAT64)
     if weights is not None and added.shape != value.shape:
         raise ShapeError(f"bincount of {value.type}: weights {added.type} are not one for each")
     counts = zeros((length + 1,), INT64 if weights is None else FLOAT64)
@@ -101,7 +101,7 @@ def _ends(x: Variable, range: Any) -> tuple[Any, Any]:
     return (first - 0.5, last + 0.5) if first == last else (first, last)
 
 
-@on_handles
+@handle_operator
 def _edges(x: ArrayLike, bins: Any, range: Any) -> Variable:
     """Return the edges of all bins, which are given, or evenly spaced."""
     value = lift(x)
@@ -110,7 +110,7 @@ def _edges(x: ArrayLike, bins: Any, range: Any) -> Variable:
         if count < 1:
             raise ArgumentError(f"a histogram has at least one bin, not {count}")
         first, last = _ends(value, range)
-        return linspace(first, last, count + 1, dtype=floating(value, first, last))
+        return linspace(first, last, count + 1, dtype=inexact_dtype(value, first, last))
     if not handles((bins,)) and np.any(np.diff(array_of(bins)) < 0):
         raise ArgumentError("the edges of bins are in ascending order")
     edges = lift(bins)
@@ -144,13 +144,13 @@ def _bin_indices(x: Variable, edges: Variable) -> tuple[Variable, Variable]:
     """Return the bin of each element, and whether it is in one; the last bin includes its last
     edge."""
     count = edges.shape[0] - 1
-    last = sliced(edges, 0, count, 1)
-    inside = logical_and(greater_equal(x, sliced(edges, 0, 0, 1)), less_equal(x, last))
+    last = slice_axis(edges, 0, count, 1)
+    inside = logical_and(greater_equal(x, slice_axis(edges, 0, 0, 1)), less_equal(x, last))
     place = searchsorted(edges, x, "right") - 1
     return where(equal(x, last), count - 1, place), inside
 
 
-@on_handles
+@handle_operator
 def _counts(
     x: ArrayLike, edges: Variable, density: bool, weights: ArrayLike | None
 ) -> Variable:  # fmt: skip
@@ -167,8 +167,8 @@ def _counts(
     counts = scatter_add(zeros((count + 1,), dtype), where(inside, place, count), added)[:count]
     if not density:
         return counts
-    widths = subtract(sliced(edges, 0, 1, count), sliced(edges, 0, 0, count))
-    return divide(divide(counts, converted(widths, FLOAT64)), reductions.sum(counts))
+    widths = subtract(slice_axis(edges, 0, 1, count), slice_axis(edges, 0, 0, count))
+    return divide(divide(counts, convert_dtype(widths, FLOAT64)), reductions.sum(counts))
 
 
 @public_by_elements
@@ -229,7 +229,7 @@ def _is_each(bins: Any, count: int) -> bool:
     return isinstance(bins, list | tuple) or (isinstance(bins, np.ndarray) and bins.ndim == 1)
 
 
-@on_handles
+@handle_operator
 def _columns(sample: ArrayLike) -> list[Variable]:
     value = lift(sample)
     if value.ndim == 1:
@@ -239,7 +239,7 @@ def _columns(sample: ArrayLike) -> list[Variable]:
     return list(unstack(value, axis=1))
 
 
-@on_handles
+@handle_operator
 def _boxes(
     axes: Sequence[ArrayLike], edges: Sequence[Variable], density: bool, weights: Any
 ) -> Variable:
@@ -252,15 +252,17 @@ def _boxes(
     assert place is not None
     assert inside is not None
     total = math.prod(extents)
-    added = lift(1.0) if weights is None else converted(lift(weights), FLOAT64)
+    added = lift(1.0) if weights is None else convert_dtype(lift(weights), FLOAT64)
     counts = scatter_add(zeros((total + 1,), FLOAT64), where(inside, place, total), added)
-    found = reshaped(counts[:total], extents)
+    found = reshape_to(counts[:total], extents)
     if not density:
         return found
     whole = reductions.sum(found)
     for i, (edge, extent) in enumerate(zip(edges, extents, strict=True)):
-        widths = subtract(sliced(edge, 0, 1, extent), sliced(edge, 0, 0, extent))
-        found = divide(found, reshaped(widths, (*(1,) * i, extent, *(1,) * (len(extents) - i - 1))))
+        widths = subtract(slice_axis(edge, 0, 1, extent), slice_axis(edge, 0, 0, extent))
+        found = divide(
+            found, reshape_to(widths, (*(1,) * i, extent, *(1,) * (len(extents) - i - 1)))
+        )
     return divide(found, whole)
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from primgraph.errors import ArgumentError, BoundsError, DTypeError, ShapeError, UnknownSizeError
-from primgraph.ir.assumptions import at_least, is_at_least
+from primgraph.ir.assumptions import assume_at_least, is_at_least
 from primgraph.ir.dims import Dim, bounds
 from primgraph.ir.types import INT64, Shape, broadcast_shapes, integer
 from primgraph.operators.call import public
@@ -19,13 +19,13 @@ from primgraph.operators.index.dynamic_slices import dynamic_slices, has_variabl
 from primgraph.operators.promotion import (
     array_of,
     axis_of,
-    broadcasted,
-    converted,
-    described,
+    broadcast_to_shape,
+    convert_dtype,
+    describe_operand,
     lift,
     none_of_no_axes,
 )
-from primgraph.operators.shape.shaping import permuted, reshaped
+from primgraph.operators.shape.shaping import permute_axes, reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import constants, indexing, shapes
 
@@ -53,7 +53,9 @@ def getitem(x: ArrayLike, index: Any) -> Variable:
     if any(map(has_variable_bounds, entries)):
         value, entries = dynamic_slices(value, entries)
     sliced_part, plan = _basic_part(value, entries)
-    return _gather_elements(sliced_part, plan) if plan.arrays else reshaped(sliced_part, plan.shape)
+    return (
+        _gather_elements(sliced_part, plan) if plan.arrays else reshape_to(sliced_part, plan.shape)
+    )
 
 
 def index_entries(x: Variable, index: tuple[Any, ...]) -> list[Entry]:
@@ -213,13 +215,13 @@ def _basic_part(x: Variable, entries: list[Entry]) -> tuple[Variable, _Plan]:
 
 def _gather_elements(x: Variable, plan: _Plan) -> Variable:
     """Gather the elements at the index arrays, with the axes in NumPy's order."""
-    x = reshaped(x, plan.shape)
+    x = reshape_to(x, plan.shape)
     axes = list(plan.arrays)
     index = _broadcast_indices(x, list(plan.arrays.values()))
     if not plan.first and axes == list(range(axes[0], axes[0] + len(axes))):
         return emit(indexing.gather, x, *index, axis=axes[0])
     others = [a for a in range(x.ndim) if a not in axes]
-    return emit(indexing.gather, permuted(x, (*axes, *others)), *index, axis=0)
+    return emit(indexing.gather, permute_axes(x, (*axes, *others)), *index, axis=0)
 
 
 def _broadcast_indices(
@@ -228,10 +230,10 @@ def _broadcast_indices(
     try:
         shape = broadcast_shapes(*(a.shape for a in arrays))
     except ShapeError:
-        found = " and ".join(described(a) for a in arrays)
+        found = " and ".join(describe_operand(a) for a in arrays)
         raise BoundsError(f"index arrays {found} of {x.type} cannot be broadcast") from None
     return [
-        broadcasted(a, shape)
+        broadcast_to_shape(a, shape)
         if isinstance(a, Variable)
         else lift(np.array(np.broadcast_to(a, shape)))
         for a in arrays
@@ -309,7 +311,7 @@ def resolve_position(x: Variable, number: int, axis: int) -> int:
         return number % extent
     # A position of unknown sign is assumed not to be negative, as in a slice.
     place = number if bounds(number)[1] > 0 or bounds(number)[0] >= 0 else number + extent
-    if not at_least(place, 0) or not at_least(extent, place + 1):
+    if not assume_at_least(place, 0) or not assume_at_least(extent, place + 1):
         raise BoundsError(f"index {number} is out of bounds for axis {axis} of {x.type}")
     return place
 
@@ -355,7 +357,7 @@ def take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Variable:
     """
     value = lift(x)
     if none_of_no_axes(value, axis) is None:
-        value, axis = reshaped(value, (value.size,)), 0
+        value, axis = reshape_to(value, (value.size,)), 0
     number = axis_of("take", value, axis)
     return emit(indexing.gather, value, as_index("take", value, indices, number), axis=number)
 
@@ -384,7 +386,7 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = -1) -> 
     """
     value = lift(x)
     if axis is None:
-        value, axis = reshaped(value, (value.size,)), 0
+        value, axis = reshape_to(value, (value.size,)), 0
     number = axis_of("take_along_axis", value, axis)
     index = as_index("take_along_axis", value, indices, number)
     if index.ndim != value.ndim:
@@ -392,7 +394,10 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = -1) -> 
     lead = tuple(1 if i == number else n for i, n in enumerate(value.shape))
     shape = broadcast_shapes(lead, index.shape)
     wide = tuple(value.shape[i] if i == number else n for i, n in enumerate(shape))
-    value, index = broadcasted(value, wide), converted(broadcasted(index, shape), INT64)
+    value, index = (
+        broadcast_to_shape(value, wide),
+        convert_dtype(broadcast_to_shape(index, shape), INT64),
+    )
     grid = [
         index if a == number else emit(constants.iota, shape=shape, axis=a, dtype=INT64)
         for a in range(value.ndim)

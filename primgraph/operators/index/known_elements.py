@@ -15,7 +15,7 @@ from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
-from primgraph.operators.call import on_handles
+from primgraph.operators.call import handle_operator
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable, handles
@@ -60,10 +60,10 @@ def _constant_elements(x: Variable) -> Any:
         return None
     if any(not isinstance(n, int) for v in made for n in v.type.shape):
         return None
-    return provider("evaluation").evaluated(Graph((), body, ends), ())[0]
+    return provider("evaluation").evaluate_graph(Graph((), body, ends), ())[0]
 
 
-@on_handles
+@handle_operator
 def _raise_unknown_shape(name: str, x: Any, size: str) -> Any:
     arguments = "mask, x" if name in ("compress", "extract") else "x"
     raise ArgumentError(

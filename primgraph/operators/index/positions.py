@@ -13,16 +13,16 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import INT64, as_axes
-from primgraph.operators.call import on_handles
+from primgraph.operators.call import handle_operator
 from primgraph.operators.elementwise.logic import not_equal, where
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.index.known_elements import constant, elements, public_by_elements
 from primgraph.operators.lazy_loading import named_function
-from primgraph.operators.promotion import array_of, converted, lift, require_integer
+from primgraph.operators.promotion import array_of, convert_dtype, lift, require_integer
 from primgraph.operators.reduce.reductions import cumsum, sum
 from primgraph.operators.shape.creation import arange, astype
 from primgraph.operators.shape.joining import stack
-from primgraph.operators.shape.shaping import reshaped
+from primgraph.operators.shape.shaping import reshape_to
 from primgraph.operators.variable import Variable, emit, handles
 from primgraph.primitives import sorting
 
@@ -35,15 +35,15 @@ def require_size(name: str, size: Any) -> int:
     return count
 
 
-@on_handles
+@handle_operator
 def first_places(name: str, mask: ArrayLike, size: int) -> tuple[Variable, Variable]:
     """Return the first `size` true positions of the flattened array, and their total number."""
     value = lift(mask)
-    counted = cumsum(converted(reshaped(not_equal(value, 0), (value.size,)), INT64))
+    counted = cumsum(convert_dtype(reshape_to(not_equal(value, 0), (value.size,)), INT64))
     found = emit(
         sorting.searchsorted, counted, arange(1, require_size(name, size) + 1), right=False
     )
-    total = sum(converted(not_equal(value, 0), INT64))
+    total = sum(convert_dtype(not_equal(value, 0), INT64))
     return found, total
 
 
@@ -63,7 +63,7 @@ def flatnonzero(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -
     return _flat_of_size(x, size, fill_value)
 
 
-@on_handles
+@handle_operator
 def _flat_of_size(x: ArrayLike, size: int, fill_value: Any) -> Variable:
     places, total = first_places("flatnonzero", x, size)
     return where(arange(size) < total, places, lift(fill_value, INT64))
@@ -89,7 +89,7 @@ def _nonzero(found: np.ndarray[Any, Any]) -> tuple[Any, ...]:
     return found.nonzero()
 
 
-@on_handles
+@handle_operator
 def _nonzero_of_size(x: ArrayLike, size: int, fill_value: Any) -> tuple[Variable, ...]:
     value = lift(x)
     if value.ndim == 0:

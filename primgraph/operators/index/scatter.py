@@ -10,7 +10,7 @@ import numpy as np
 from primgraph.errors import ArgumentError, BoundsError, DTypeError, ShapeError
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import BOOL, Shape
-from primgraph.operators.call import on_handles, public
+from primgraph.operators.call import handle_operator, public
 from primgraph.operators.handle import ArrayLike, Handle
 from primgraph.operators.index.dynamic_slices import has_variable_bounds
 from primgraph.operators.index.indexing import (
@@ -20,21 +20,21 @@ from primgraph.operators.index.indexing import (
     resolve_position,
     resolve_slice,
 )
-from primgraph.operators.numpy_arguments import called
+from primgraph.operators.numpy_arguments import call_named
 from primgraph.operators.promotion import (
     SCALARS,
     axis_of,
-    broadcasted,
+    broadcast_to_shape,
     broadcasts_to,
-    converted,
+    convert_dtype,
     lift,
     result_dtype,
     wrap,
 )
-from primgraph.operators.shape.shaping import reshaped
+from primgraph.operators.shape.shaping import reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import indexing, logic, shapes
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 
 
 @public
@@ -58,7 +58,7 @@ def scatter_add(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 
 def _fit_update(name: str, x: Variable, y: ArrayLike, shape: Shape) -> Variable:
     """Convert `y` to the dtype of `x`, and broadcast it to the part of `x` that it replaces."""
     if type(y) in SCALARS and result_dtype(x, y) == x.dtype:
-        return wrap(filled(y, x.type.with_shape(shape)))
+        return wrap(filled_constant(y, x.type.with_shape(shape)))
     part = lift(y)
     if not np.can_cast(part.dtype, x.dtype, "same_kind"):
         cast = "bool" if x.dtype == bool else "int" if x.dtype.kind in "iu" else f"{x.dtype.name!r}"
@@ -68,7 +68,7 @@ def _fit_update(name: str, x: Variable, y: ArrayLike, shape: Shape) -> Variable:
         )
     if not broadcasts_to(part.shape, shape):
         raise ShapeError(f"{name} into {x.type} cannot put {part.type} where {shape} is needed")
-    return broadcasted(converted(part, x.dtype), shape)
+    return broadcast_to_shape(convert_dtype(part, x.dtype), shape)
 
 
 @public
@@ -110,14 +110,14 @@ def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
         starts.append(start)
         sizes.append(size)
         steps.append(step)
-    part = reshaped(_fit_update("set_slice", value, y, tuple(shape)), tuple(sizes))
+    part = reshape_to(_fit_update("set_slice", value, y, tuple(shape)), tuple(sizes))
     return emit(shapes.slice_assign, value, part, starts=tuple(starts), steps=tuple(steps))
 
 
 def _set_computed(x: Variable, index: Any, y: ArrayLike) -> Variable:
     """Return `x` with `y` at an index with integer variables, of which only the shape is known."""
-    shape = getitem(broadcasted(lift(0), x.shape), index).shape
-    found: Variable = placed(x, index, _fit_update("set_slice", x, y, shape))
+    shape = getitem(broadcast_to_shape(lift(0), x.shape), index).shape
+    found: Variable = assign_elements(x, index, _fit_update("set_slice", x, y, shape))
     return found
 
 
@@ -128,9 +128,9 @@ def _set_where(x: Variable, mask: Variable, y: ArrayLike) -> Variable:
         raise BoundsError(f"a mask {mask.type} does not fit the first axes of {x.type}")
     part = _fit_update("set_slice", x, y, (1, *x.shape[mask.ndim :]))
     rest = (1,) * (x.ndim - mask.ndim)
-    whole = reshaped(part, ((1,) * mask.ndim + x.shape[mask.ndim :]))
-    chosen = broadcasted(reshaped(mask, (*mask.shape, *rest)), x.shape)
-    return emit(logic.select, chosen, broadcasted(whole, x.shape), x)
+    whole = reshape_to(part, ((1,) * mask.ndim + x.shape[mask.ndim :]))
+    chosen = broadcast_to_shape(reshape_to(mask, (*mask.shape, *rest)), x.shape)
+    return emit(logic.select, chosen, broadcast_to_shape(whole, x.shape), x)
 
 
 def _set_at(x: Variable, index: Any, y: ArrayLike) -> Variable:
@@ -159,17 +159,17 @@ def places_of(
 def _set_places(x: ArrayLike, numbers: Any, taking: Any, shape: Shape, y: ArrayLike) -> Variable:
     value = lift(x)
     part = _fit_update("set_slice", value, y, shape)
-    flat = reshaped(part, (part.size,))
+    flat = reshape_to(part, (part.size,))
     if part.size == 0:
-        whole = reshaped(value, (value.size,))
+        whole = reshape_to(value, (value.size,))
         found = emit(shapes.slice_assign, whole, flat, starts=(0,), steps=(1,))
-        return reshaped(found, value.shape)
+        return reshape_to(found, value.shape)
     taken = emit(indexing.gather, flat, lift(numbers), axis=0)
     return emit(logic.select, lift(taking), taken, value)
 
 
 # `x` with elements of `y` by the result of `places_of`, which is data: an unnamed operator.
-set_places = on_handles(_set_places)
+set_places = handle_operator(_set_places)
 
 
 # Computed positions.
@@ -183,7 +183,7 @@ def is_computed(index: Any) -> bool:
     )
 
 
-def placed(x: Any, index: Any, value: Any) -> Any:
+def assign_elements(x: Any, index: Any, value: Any) -> Any:
     """Return `x` after `x[index] = value`, with integer variables in the index.
 
     If several elements are assigned to one position, the last one counts: positions are sorted, and
@@ -195,45 +195,47 @@ def placed(x: Any, index: Any, value: Any) -> Any:
             f"elements of {x.type} cannot be set at computed places, as its size is not known",
             hint="to add at computed positions, use pg.scatter_add",
         )
-    elements = called("arange", size)
-    places = called("getitem", called("reshape", elements, x.shape), index)
+    elements = call_named("arange", size)
+    places = call_named("getitem", call_named("reshape", elements, x.shape), index)
     count = math.prod(places.shape)
     if count == 0 or size == 0:
         return x
-    flat = called("reshape", places, (count,))
-    values = called(
-        "reshape", called("broadcast_to", called("asarray", value), places.shape), (-1,)
+    flat = call_named("reshape", places, (count,))
+    values = call_named(
+        "reshape", call_named("broadcast_to", call_named("asarray", value), places.shape), (-1,)
     )
-    order = called("argsort", flat)
-    ordered = called("take", flat, order)
-    last = called("searchsorted", ordered, elements, side="right") - 1
-    at = called("maximum", last, 0)
-    is_there = called(
-        "logical_and", last >= 0, called("equal", called("take", ordered, at), elements)
+    order = call_named("argsort", flat)
+    ordered = call_named("take", flat, order)
+    last = call_named("searchsorted", ordered, elements, side="right") - 1
+    at = call_named("maximum", last, 0)
+    is_there = call_named(
+        "logical_and", last >= 0, call_named("equal", call_named("take", ordered, at), elements)
     )
-    chosen = called("take", values, called("take", order, at))
-    found = called("where", is_there, chosen, called("reshape", x, (size,)))
-    return called("astype", called("reshape", found, x.shape), x.dtype)
+    chosen = call_named("take", values, call_named("take", order, at))
+    found = call_named("where", is_there, chosen, call_named("reshape", x, (size,)))
+    return call_named("astype", call_named("reshape", found, x.shape), x.dtype)
 
 
-def along(arr: Any, indices: Any, values: Any, axis: int) -> Any:
+def assign_along_axis(arr: Any, indices: Any, values: Any, axis: int) -> Any:
     """Return `arr` after `np.put_along_axis`, at integer variables along an axis."""
     shape, number = indices.shape, axis % arr.ndim
     grid = []
     for i, extent in enumerate(shape):
-        counted = called("arange", arr.shape[i])
+        counted = call_named("arange", arr.shape[i])
         ones = tuple(-1 if i == j else 1 for j in range(len(shape)))
-        fits = counted if extent == arr.shape[i] else called("zeros", (1,), "int64")
-        grid.append(indices if i == number else called("reshape", fits, ones))
-    return placed(arr, tuple(grid), values)
+        fits = counted if extent == arr.shape[i] else call_named("zeros", (1,), "int64")
+        grid.append(indices if i == number else call_named("reshape", fits, ones))
+    return assign_elements(arr, tuple(grid), values)
 
 
-def put(array: Any, places: Any, values: Any) -> Any:
+def assign_flat(array: Any, places: Any, values: Any) -> Any:
     """Return `array` after `np.put`, at integer variables that are flat indices.
 
     Values are repeated if there are fewer than positions.
     """
     count = math.prod(places.shape)
-    flat = called("resize", called("asarray", values), (count,))
-    row = placed(called("reshape", array, (-1,)), called("reshape", places, (count,)), flat)
-    return called("reshape", row, array.shape)
+    flat = call_named("resize", call_named("asarray", values), (count,))
+    row = assign_elements(
+        call_named("reshape", array, (-1,)), call_named("reshape", places, (count,)), flat
+    )
+    return call_named("reshape", row, array.shape)

@@ -13,7 +13,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import INT64
-from primgraph.operators.call import on_handles
+from primgraph.operators.call import handle_operator
 from primgraph.operators.elementwise.arithmetic import minimum
 from primgraph.operators.elementwise.logic import (
     isnan,
@@ -29,11 +29,17 @@ from primgraph.operators.index.indexing import take
 from primgraph.operators.index.known_elements import constant, elements, public_by_elements
 from primgraph.operators.index.positions import first_places, lift_list, require_size
 from primgraph.operators.lazy_loading import named_function
-from primgraph.operators.promotion import broadcasted, converted, lift, require_flag, result_dtype
+from primgraph.operators.promotion import (
+    broadcast_to_shape,
+    convert_dtype,
+    lift,
+    require_flag,
+    result_dtype,
+)
 from primgraph.operators.reduce.reductions import cumsum
 from primgraph.operators.shape.creation import arange, astype
-from primgraph.operators.shape.joining import concatenate, sliced
-from primgraph.operators.shape.shaping import ravel, reshaped
+from primgraph.operators.shape.joining import concatenate, slice_axis
+from primgraph.operators.shape.shaping import ravel, reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import sorting
 
@@ -111,38 +117,38 @@ def _is_first(ordered: Variable, equal_nan: bool) -> Variable:
     count = ordered.shape[0]
     if type(count) is int and count == 0:
         return not_equal(ordered, ordered)
-    before, after = sliced(ordered, 0, 0, count - 1), sliced(ordered, 0, 1, count - 1)
+    before, after = slice_axis(ordered, 0, 0, count - 1), slice_axis(ordered, 0, 1, count - 1)
     differs = not_equal(before, after)
     if equal_nan and ordered.type.is_float:
         differs = logical_and(differs, logical_not(logical_and(isnan(before), isnan(after))))
     return concatenate([lift([True]), differs])
 
 
-@on_handles
+@handle_operator
 def _unique_of_size(
     x: ArrayLike, equal_nan: bool, size: int, fill_value: Any
 ) -> tuple[Variable, ...]:
     value = lift(x)
-    flat = reshaped(value, (value.size,))
+    flat = reshape_to(value, (value.size,))
     order = emit(sorting.argsort, flat, axis=0)
     ordered = take(flat, order, 0)
     first = _is_first(ordered, equal_nan)
     places, total = first_places("unique", first, require_size("unique", size) + 1)
-    begin, end = sliced(places, 0, 0, size), sliced(places, 0, 1, size)
+    begin, end = slice_axis(places, 0, 0, size), slice_axis(places, 0, 1, size)
     is_there = arange(size) < total
     begin = where(is_there, begin, 0)
     values = _fill(ordered, begin, is_there, fill_value)
-    which = cumsum(converted(first, INT64)) - 1
+    which = cumsum(convert_dtype(first, INT64)) - 1
     inverse = take(which, emit(sorting.argsort, order, axis=0), 0)
     counts = where(is_there, minimum(end, flat.size) - begin, 0)
-    return values, take(order, begin, 0), reshaped(inverse, value.shape), counts
+    return values, take(order, begin, 0), reshape_to(inverse, value.shape), counts
 
 
 def _fill(x: Variable, places: Variable, is_there: Variable, fill_value: Any) -> Variable:
     found = take(x, places, 0)
     if fill_value is None:
         return found
-    return where(is_there, found, broadcasted(lift(fill_value, x.dtype), found.shape))
+    return where(is_there, found, broadcast_to_shape(lift(fill_value, x.dtype), found.shape))
 
 
 @public_by_elements
@@ -194,19 +200,19 @@ def unique_all(x: ArrayLike, *, size: int | None = None, fill_value: Any = None)
 # Sets.
 
 
-@on_handles
+@handle_operator
 def _concatenate(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """Return the elements of both arrays, concatenated."""
     dtype = result_dtype(x1, x2)
-    return concatenate([ravel(converted(lift(x), dtype)) for x in (x1, x2)])
+    return concatenate([ravel(convert_dtype(lift(x), dtype)) for x in (x1, x2)])
 
 
-@on_handles
+@handle_operator
 def _sorted_members(x1: ArrayLike, x2: ArrayLike, which: str) -> tuple[Variable, Variable]:
     """Return sorted elements, and a mask of those in the set."""
     if which == "setdiff1d":
         value = lift(x1)
-        ordered = emit(sorting.sort, reshaped(value, (value.size,)), axis=0)
+        ordered = emit(sorting.sort, reshape_to(value, (value.size,)), axis=0)
         belongs = logical_not(named_function("isin")(ordered, x2))
     else:
         ordered = emit(sorting.sort, _concatenate(x1, x2), axis=0)
@@ -217,12 +223,12 @@ def _sorted_members(x1: ArrayLike, x2: ArrayLike, which: str) -> tuple[Variable,
     return ordered, logical_and(_is_first(ordered, True), belongs)
 
 
-@on_handles
+@handle_operator
 def _set_of_size(x: ArrayLike, mask: ArrayLike, size: int, fill_value: Any) -> Variable:
     value = lift(x)
     places, total = first_places("unique", mask, size)
     is_there = arange(size) < total
-    first = sliced(places, 0, 0, 1) if size else places
+    first = slice_axis(places, 0, 0, 1) if size else places
     return _fill(value, where(is_there, places, where(total > 0, first, 0)), is_there, fill_value)
 
 

@@ -14,22 +14,22 @@ import numpy as np
 from primgraph.errors import ArgumentError, ShapeError, UnknownSizeError
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import FLOAT64, as_axis, keep_axes
-from primgraph.operators.call import on_handles, public
+from primgraph.operators.call import handle_operator, public
 from primgraph.operators.elementwise.arithmetic import clip, floor, minimum
 from primgraph.operators.elementwise.logic import equal, isnan, where
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.index.indexing import take, take_along_axis
 from primgraph.operators.promotion import (
     axis_of,
-    converted,
+    convert_dtype,
     lift,
     require_flag,
     require_integer,
     result_dtype,
 )
 from primgraph.operators.shape.creation import astype, stop_gradient
-from primgraph.operators.shape.joining import flip, sliced
-from primgraph.operators.shape.shaping import permuted, reshaped
+from primgraph.operators.shape.joining import flip, slice_axis
+from primgraph.operators.shape.shaping import permute_axes, reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import sorting
 
@@ -38,7 +38,7 @@ def _line(name: str, x: ArrayLike, axis: int | None) -> tuple[Variable, int]:
     """Return the array and its axis; the flattened array without an axis."""
     value = lift(x)
     if axis is None:
-        return reshaped(value, (value.size,)), 0
+        return reshape_to(value, (value.size,)), 0
     return value, axis_of(name, value, axis)
 
 
@@ -173,7 +173,7 @@ def digitize(x: ArrayLike, bins: Any, right: bool = False) -> Variable:
     turned = edges.shape[0] - searchsorted(flip(edges, 0), x, side)
     if not isinstance(bins, Variable):
         return turned
-    first, last = (sliced(edges, 0, i, 1) for i in (0, edges.shape[0] - 1))
+    first, last = (slice_axis(edges, 0, i, 1) for i in (0, edges.shape[0] - 1))
     return where(first > last, turned, searchsorted(edges, x, side))
 
 
@@ -184,7 +184,7 @@ class TopK(NamedTuple):
     indices: Variable
 
 
-@on_handles
+@handle_operator
 def _top_k(x: ArrayLike, k: int, axis: int) -> tuple[Variable, Variable]:
     value = lift(x)
     number = axis_of("top_k", value, axis)
@@ -193,7 +193,7 @@ def _top_k(x: ArrayLike, k: int, axis: int) -> tuple[Variable, Variable]:
         raise ArgumentError(f"top_k of {value.type}: there are no {count} elements along {axis}")
     # To keep the first of equal elements first, the order is reversed before and after sorting.
     order = emit(sorting.argsort, flip(value, number), axis=number)
-    indices = sliced(extent - 1 - flip(order, number), number, 0, count)
+    indices = slice_axis(extent - 1 - flip(order, number), number, 0, count)
     return take_along_axis(value, indices, number), indices
 
 
@@ -266,7 +266,7 @@ def _computed_places(name: str, count: int, q: Variable, method: str) -> Variabl
             hint=f"variables are taken by {', '.join(PARAMETERS)}",
         )
     alpha, beta = PARAMETERS[method]
-    value = converted(q, FLOAT64)
+    value = convert_dtype(q, FLOAT64)
     return clip(count * value + (alpha - 1.0) + value * (1.0 - alpha - beta), 0.0, count - 1.0)
 
 
@@ -275,7 +275,7 @@ def _interpolate(ordered: Variable, places: Any, count: int) -> Variable:
     if isinstance(places, Variable):
         below = stop_gradient(floor(places))
         lower: Any = astype(below, np.int64)
-        upper, part = minimum(lower + 1, count - 1), converted(places - below, ordered.dtype)
+        upper, part = minimum(lower + 1, count - 1), convert_dtype(places - below, ordered.dtype)
         low = take(ordered, lower, -1)
         gap = where(equal(part, 0), 0, take(ordered, upper, -1) - low)
         return low + gap * part
@@ -305,25 +305,25 @@ def _middle(ordered: Variable, count: int) -> Variable:
 def _quantile(name: str, x: ArrayLike, q: Any, axis: Axes, method: str, keepdims: bool) -> Variable:
     value = lift(x)
     if not value.type.is_float:
-        value = converted(value, FLOAT64)
+        value = convert_dtype(value, FLOAT64)
     entries = range(value.ndim) if axis is None else axis if isinstance(axis, Sequence) else [axis]
     axes = tuple(sorted(as_axis(a, value.ndim) for a in entries))
     others = tuple(a for a in range(value.ndim) if a not in axes)
     shape = tuple(value.shape[a] for a in others)
     count = math.prod(value.shape[a] for a in axes)
     places = _places(name, count, q, method)
-    flat = reshaped(permuted(value, (*others, *axes)), (*shape, count))
+    flat = reshape_to(permute_axes(value, (*others, *axes)), (*shape, count))
     ordered = emit(sorting.sort, flat, axis=len(shape))
     result = _middle(ordered, count) if name == "median" else _interpolate(ordered, places, count)
     rank = len(places.shape)
-    last = sliced(ordered, len(shape), count - 1, 1)
-    bad = isnan(reshaped(last, (*shape, *(1 for _ in range(rank)))))
+    last = slice_axis(ordered, len(shape), count - 1, 1)
+    bad = isnan(reshape_to(last, (*shape, *(1 for _ in range(rank)))))
     result = where(bad, math.nan, result)
-    result = permuted(result, (*range(len(shape), result.ndim), *range(len(shape))))
+    result = permute_axes(result, (*range(len(shape), result.ndim), *range(len(shape))))
     if rank and value.dtype != FLOAT64:
-        result = converted(result, FLOAT64)
+        result = convert_dtype(result, FLOAT64)
     if require_flag("keepdims", keepdims):
-        result = reshaped(result, (*places.shape, *keep_axes(value.shape, axes)))
+        result = reshape_to(result, (*places.shape, *keep_axes(value.shape, axes)))
     return result
 
 

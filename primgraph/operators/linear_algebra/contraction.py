@@ -16,9 +16,9 @@ from primgraph.operators.call import operator, public
 from primgraph.operators.elementwise.logic import not_equal
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.linear_algebra.products import product
-from primgraph.operators.promotion import broadcasted, converted, lift, result_dtype
+from primgraph.operators.promotion import broadcast_to_shape, convert_dtype, lift, result_dtype
 from primgraph.operators.shape.joining import diagonal
-from primgraph.operators.shape.shaping import permuted, reshaped
+from primgraph.operators.shape.shaping import permute_axes, reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import elementwise, reductions
 from primgraph.primitives.shapes import concat, slice_
@@ -68,7 +68,7 @@ def einsum_(subscripts: str, *operands: ArrayLike) -> Variable:
     values = [lift(x, dtype) for x in operands]
     labels, output = _parse_subscripts(subscripts, values)
     if dtype == BOOL:
-        values = [converted(v, INT64) for v in values]
+        values = [convert_dtype(v, INT64) for v in values]
     sizes = _sizes(subscripts, values, labels)
     if 0 in sizes.values():
         empty = _empty_sum(values, tuple(sizes[k] for k in output))
@@ -191,7 +191,7 @@ def _one_axis_a_label(x: Variable, labels: Labels, sizes: dict[str, int]) -> Ter
             rest = (k for i, k in enumerate(labels) if i not in (first, second))
             labels = (*rest, label)
     full = [(k, n) for k, n in zip(labels, x.shape, strict=True) if n == sizes[k]]
-    return reshaped(x, tuple(n for _, n in full)), tuple(k for k, _ in full)
+    return reshape_to(x, tuple(n for _, n in full)), tuple(k for k, _ in full)
 
 
 def _pairs(terms: list[Term], output: Labels, sizes: dict[str, int]) -> list[tuple[int, int]]:
@@ -258,9 +258,9 @@ def _multiply_terms(
         return _sum_unneeded_labels((whole, result), needed)
     shape = [tuple(sizes[k] for k in group) for group in (lead, rows, inner, columns)]
     m, k, n = (math.prod(extents) for extents in shape[1:])
-    flat_x = reshaped(_permuted_to(x, left, (*lead, *rows, *inner)), (*shape[0], m, k))
-    flat_y = reshaped(_permuted_to(y, right, (*lead, *inner, *columns)), (*shape[0], k, n))
-    whole = reshaped(product(flat_x, flat_y), (*shape[0], *shape[1], *shape[3]))
+    flat_x = reshape_to(_permuted_to(x, left, (*lead, *rows, *inner)), (*shape[0], m, k))
+    flat_y = reshape_to(_permuted_to(y, right, (*lead, *inner, *columns)), (*shape[0], k, n))
+    whole = reshape_to(product(flat_x, flat_y), (*shape[0], *shape[1], *shape[3]))
     return _sum_unneeded_labels((whole, result), needed)
 
 
@@ -303,19 +303,20 @@ def _loops(labels: list[str], terms: tuple[Labels, ...]) -> list[str]:
 def _empty_sum(operands: list[Variable], shape: Shape) -> Variable:
     """Return sums over an empty axis: zeros that depend on every operand."""
     parts = [
-        emit(slice_, reshaped(x, (x.size,)), starts=(0,), sizes=(0,), steps=(1,)) for x in operands
+        emit(slice_, reshape_to(x, (x.size,)), starts=(0,), sizes=(0,), steps=(1,))
+        for x in operands
     ]
     zero = emit(reductions.reduce_sum, emit(concat, *parts, axis=0), axes=(0,))
-    return broadcasted(zero, shape)
+    return broadcast_to_shape(zero, shape)
 
 
 def _permuted_to(x: Variable, labels: Labels, order: Labels) -> Variable:
-    return permuted(x, tuple(labels.index(k) for k in order))
+    return permute_axes(x, tuple(labels.index(k) for k in order))
 
 
 def _in_order(term: Term, order: Labels, sizes: dict[str, int]) -> Variable:
     """Return the term with its axes in `order`, broadcast along missing labels."""
     x, labels = term
     x = _permuted_to(x, labels, tuple(k for k in order if k in labels))
-    x = reshaped(x, tuple(sizes[k] if k in labels else 1 for k in order))
-    return broadcasted(x, tuple(sizes[k] for k in order))
+    x = reshape_to(x, tuple(sizes[k] if k in labels else 1 for k in order))
+    return broadcast_to_shape(x, tuple(sizes[k] for k in order))

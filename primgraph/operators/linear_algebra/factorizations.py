@@ -12,25 +12,25 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import INT64, real_dtype
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.logic import where
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.index.indexing import take
 from primgraph.operators.linear_algebra.products import matmul
 from primgraph.operators.linear_algebra.systems import (
     cholesky,
-    conjugated,
+    conjugate_complex,
     lapack_dtype,
     matrices,
     solve,
     solve_triangular,
     square_matrices,
-    turned,
+    transpose_matrices,
 )
-from primgraph.operators.promotion import converted, lift, require_flag
+from primgraph.operators.promotion import convert_dtype, lift, require_flag
 from primgraph.operators.shape.creation import arange, eye, zeros
 from primgraph.operators.shape.joining import concatenate
-from primgraph.operators.shape.shaping import expand_dims, reshaped
+from primgraph.operators.shape.shaping import expand_dims, reshape_to
 from primgraph.operators.variable import Variable, emit, emit_all
 from primgraph.primitives.linear_algebra import matrix_functions
 
@@ -46,7 +46,7 @@ class EigResult(NamedTuple):
     eigenvectors: Variable
 
 
-@of_namespace
+@namespace_operator
 def _eig(a: ArrayLike) -> tuple[Variable, ...]:
     return emit_all(matrix_functions.eig, square_matrices("eig", a))
 
@@ -66,7 +66,7 @@ def eig(a: ArrayLike) -> EigResult:
     return EigResult(*_eig(a))
 
 
-@of_namespace
+@namespace_operator
 def eigvals(a: ArrayLike) -> Variable:
     """Return the eigenvalues of matrices, real ones of real matrices; see `eig`.
 
@@ -76,7 +76,7 @@ def eigvals(a: ArrayLike) -> Variable:
     return emit_all(matrix_functions.eig, square_matrices("eigvals", a))[0]
 
 
-@of_namespace
+@namespace_operator
 def expm(a: ArrayLike) -> Variable:
     """Return the exponential of each matrix of a stack, by Padé's approximant (Higham, 2005).
 
@@ -90,7 +90,7 @@ def expm(a: ArrayLike) -> Variable:
     return emit(matrix_functions.expm, square_matrices("expm", a))
 
 
-@of_namespace
+@namespace_operator
 def sqrtm(a: ArrayLike) -> Variable:
     """Compute the principal square root of each matrix: its eigenvalues have positive real parts.
 
@@ -104,7 +104,7 @@ def sqrtm(a: ArrayLike) -> Variable:
     return emit(matrix_functions.sqrtm, square_matrices("sqrtm", a))
 
 
-@of_namespace
+@namespace_operator
 def logm(a: ArrayLike) -> Variable:
     """Compute the principal logarithm of each matrix of a stack that has a principal root.
 
@@ -120,7 +120,7 @@ def logm(a: ArrayLike) -> Variable:
 # Triangular factors.
 
 
-@of_namespace
+@namespace_operator
 def lu(a: ArrayLike, permute_l: bool = False, p_indices: bool = False) -> tuple[Variable, ...]:
     """Compute `p, l, u` with `p @ l @ u = a`: a permutation, a unit lower and an upper triangle.
 
@@ -134,21 +134,21 @@ def lu(a: ArrayLike, permute_l: bool = False, p_indices: bool = False) -> tuple[
     value = matrices("lu", a)
     order, left, right = emit_all(matrix_functions.lu, value)
     rows = order.shape[-1]
-    place = converted(_equal_to_columns(order), real_dtype(value.dtype))
+    place = convert_dtype(_equal_to_columns(order), real_dtype(value.dtype))
     if require_flag("permute_l", permute_l):
-        return matmul(converted(turned(place), value.dtype), left), right
+        return matmul(convert_dtype(transpose_matrices(place), value.dtype), left), right
     if require_flag("p_indices", p_indices):
-        counted = reshaped(arange(rows), (rows, 1))
-        found = matmul(turned(converted(place, INT64)), counted)
-        return reshaped(found, order.shape), left, right
-    return turned(place), left, right
+        counted = reshape_to(arange(rows), (rows, 1))
+        found = matmul(transpose_matrices(convert_dtype(place, INT64)), counted)
+        return reshape_to(found, order.shape), left, right
+    return transpose_matrices(place), left, right
 
 
 def _equal_to_columns(order: Variable) -> Variable:
     return expand_dims(order, -1) == arange(order.shape[-1])
 
 
-@of_namespace
+@namespace_operator
 def lu_factor(a: ArrayLike) -> tuple[Variable, ...]:
     """Compute both triangles of `lu` in one matrix, without the ones, and the order of rows.
 
@@ -164,7 +164,7 @@ def lu_factor(a: ArrayLike) -> tuple[Variable, ...]:
     return left - eye(value.shape[-1], dtype=value.dtype) + right, order
 
 
-@of_namespace
+@namespace_operator
 def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int = 0) -> Variable:
     """Return `x` with `a @ x = b`, or `a.T @ x = b` if `trans`, by what `lu_factor` gives of `a`.
 
@@ -181,18 +181,18 @@ def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int =
     if trans not in (0, 1, 2):
         raise ArgumentError(f"lu_solve takes trans 0, 1 or 2, not {trans!r:.40}")
     columns = right if right.ndim > 1 else expand_dims(right, -1)
-    place = converted(_equal_to_columns(order), both.dtype)
+    place = convert_dtype(_equal_to_columns(order), both.dtype)
     if trans:
         first = solve_triangular(both, columns, trans=trans)
         second = solve_triangular(both, first, trans=trans, lower=True, unit_diagonal=True)
-        found = matmul(turned(place), second)
+        found = matmul(transpose_matrices(place), second)
     else:
         first = solve_triangular(both, matmul(place, columns), lower=True, unit_diagonal=True)
         found = solve_triangular(both, first)
-    return found if right.ndim > 1 else reshaped(found, found.shape[:-1])
+    return found if right.ndim > 1 else reshape_to(found, found.shape[:-1])
 
 
-@of_namespace
+@namespace_operator
 def _cho_factor(a: ArrayLike, lower: bool) -> Variable:
     value = square_matrices("cho_factor", a)
     return cholesky(value) if lower else cholesky(value, upper=True)
@@ -210,7 +210,7 @@ def cho_factor(a: ArrayLike, lower: bool = False) -> tuple[Variable, bool]:
     return _cho_factor(a, bool(lower)), bool(lower)
 
 
-@of_namespace
+@namespace_operator
 def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike) -> Variable:
     """Return `x` with `a @ x = b`, by what `cho_factor` gives of `a`.
 
@@ -228,7 +228,7 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike) -> Variable:
 # Structured matrices.
 
 
-@of_namespace
+@namespace_operator
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Variable:
     """Return the matrix of first column `c` and first row `r`, with constant diagonals.
 
@@ -240,7 +240,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Variable:
             [2., 1.]])
     """
     column = lift(c)
-    row = conjugated(column) if r is None else lift(r)
+    row = conjugate_complex(column) if r is None else lift(r)
     if column.ndim != 1 or row.ndim != 1:
         raise ShapeError(f"toeplitz takes vectors, not {column.type} and {row.type}")
     rows, columns = column.shape[0], row.shape[0]
@@ -249,7 +249,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Variable:
     return take(values, place, 0)
 
 
-@of_namespace
+@namespace_operator
 def solve_toeplitz(c_or_cr: Any, b: ArrayLike) -> Variable:
     """Return `x` with `t @ x = b` for `t = toeplitz(c)`, or `toeplitz(c, r)`, by elimination.
 
@@ -262,7 +262,7 @@ def solve_toeplitz(c_or_cr: Any, b: ArrayLike) -> Variable:
     return solve(matrix, b)
 
 
-@of_namespace
+@namespace_operator
 def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Variable:
     """Return `x` with `a @ x = b`, for a matrix with diagonals in the rows of `ab`, from the top.
 
@@ -283,11 +283,11 @@ def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Varia
     i, j = np.indices((n, n))
     within = (i - j <= below) & (j - i <= above)
     place = np.where(within, (above + i - j) * n + j, 0)
-    elements = take(reshaped(bands, (bands.shape[0] * n,)), place, 0)
-    return solve(where(lift(within), elements, converted(lift(0.0), bands.dtype)), b)
+    elements = take(reshape_to(bands, (bands.shape[0] * n,)), place, 0)
+    return solve(where(lift(within), elements, convert_dtype(lift(0.0), bands.dtype)), b)
 
 
-@of_namespace
+@namespace_operator
 def block_diag(*arrays: ArrayLike) -> Variable:
     """Return the matrix with these matrices along its diagonal; vectors count as rows.
 
@@ -300,7 +300,7 @@ def block_diag(*arrays: ArrayLike) -> Variable:
     if not arrays:
         raise ArgumentError("block_diag takes at least one matrix")
     parts = [lift(x) for x in arrays]
-    parts = [p if p.ndim == 2 else reshaped(p, (1, p.size)) if p.ndim < 2 else p for p in parts]
+    parts = [p if p.ndim == 2 else reshape_to(p, (1, p.size)) if p.ndim < 2 else p for p in parts]
     strange = [p for p in parts if p.ndim != 2]
     if strange:
         raise ShapeError(f"block_diag takes matrices, not {strange[0].type}")
@@ -313,7 +313,7 @@ def block_diag(*arrays: ArrayLike) -> Variable:
     return concatenate(rows, 0)
 
 
-@of_namespace
+@namespace_operator
 def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Variable:
     """Return `x` with `a @ x + x @ b = q`, as one system of all elements of `x`.
 
@@ -335,7 +335,7 @@ def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Variable:
         )
     # Matrices, for elements in row-major order, of the maps to `a @ x` and to `x @ b`.
     ones_n, ones_m = eye(n, dtype=dtype), eye(m, dtype=dtype)
-    rows = reshaped(left, (m, 1, m, 1)) * reshaped(ones_n, (1, n, 1, n))
-    columns = reshaped(ones_m, (m, 1, m, 1)) * reshaped(turned(right), (1, n, 1, n))
-    whole = reshaped(rows + columns, (m * n, m * n))
-    return reshaped(solve(whole, reshaped(side, (m * n,))), (m, n))
+    rows = reshape_to(left, (m, 1, m, 1)) * reshape_to(ones_n, (1, n, 1, n))
+    columns = reshape_to(ones_m, (m, 1, m, 1)) * reshape_to(transpose_matrices(right), (1, n, 1, n))
+    whole = reshape_to(rows + columns, (m * n, m * n))
+    return reshape_to(solve(whole, reshape_to(side, (m * n,))), (m, n))

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.dims import Dim
-from primgraph.operators.call import of_namespace, public
+from primgraph.operators.call import namespace_operator, public
 from primgraph.operators.elementwise.arithmetic import multiply
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.linear_algebra.products import matmul
-from primgraph.operators.linear_algebra.systems import inv, turned
-from primgraph.operators.promotion import axis_of, broadcasted, lift, require_integer
+from primgraph.operators.linear_algebra.systems import inv, transpose_matrices
+from primgraph.operators.promotion import axis_of, broadcast_to_shape, lift, require_integer
 from primgraph.operators.reduce.reductions import sum
 from primgraph.operators.shape import joining
 from primgraph.operators.shape.creation import eye
-from primgraph.operators.shape.joining import concatenate, sliced
-from primgraph.operators.shape.shaping import expand_dims, moveaxis, reshaped
+from primgraph.operators.shape.joining import concatenate, slice_axis
+from primgraph.operators.shape.shaping import expand_dims, moveaxis, reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.linear_algebra.assumptions import assumed
 from primgraph.primitives.parts import conj
@@ -52,7 +52,7 @@ def matrix_transpose(x: ArrayLike) -> Variable:
     value = lift(x)
     if value.ndim < 2:
         raise ShapeError(f"matrix_transpose takes at least two axes, not {value.type}")
-    return turned(value)
+    return transpose_matrices(value)
 
 
 @public
@@ -89,7 +89,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike) -> Variable:
     if matrix.ndim < 2 or vector.ndim < 1:
         raise ShapeError(f"matvec takes matrices and vectors, not {matrix.type} and {vector.type}")
     product = matmul(matrix, expand_dims(vector, -1))
-    return reshaped(product, product.shape[:-1])
+    return reshape_to(product, product.shape[:-1])
 
 
 @public
@@ -108,11 +108,11 @@ def vecmat(x1: ArrayLike, x2: ArrayLike) -> Variable:
         raise ShapeError(f"vecmat takes vectors and matrices, not {vector.type} and {matrix.type}")
     vector = emit(conj, vector) if vector.type.is_complex else vector
     product = matmul(expand_dims(vector, -2), matrix)
-    return reshaped(product, (*product.shape[:-2], product.shape[-1]))
+    return reshape_to(product, (*product.shape[:-2], product.shape[-1]))
 
 
 def _component(x: Variable, i: int) -> Variable:
-    return sliced(x, x.ndim - 1, i, 1)
+    return slice_axis(x, x.ndim - 1, i, 1)
 
 
 @public
@@ -144,7 +144,7 @@ def cross(
     (r, s), (t, v) = ([_component(z, i) for i in (0, 1)] for z in (left, right))
     third = r * v - s * t
     if counts == (2, 2):
-        return reshaped(third, third.shape[:-1])
+        return reshape_to(third, third.shape[:-1])
     if counts[0] == 2:
         z = _component(right, 2)
         first, second = s * z, -(r * z)
@@ -157,7 +157,7 @@ def cross(
     return moveaxis(concatenate([first, second, third], -1), -1, axisc)
 
 
-@of_namespace
+@namespace_operator
 def diagonal(x: ArrayLike, *, offset: int = 0) -> Variable:
     """Return the diagonal of each matrix in a stack; `offset` counts to the right.
 
@@ -169,7 +169,7 @@ def diagonal(x: ArrayLike, *, offset: int = 0) -> Variable:
     return joining.diagonal(x, offset, -2, -1)
 
 
-@of_namespace
+@namespace_operator
 def trace(x: ArrayLike, *, offset: int = 0) -> Variable:
     """Return the sum of the diagonal of each matrix of a stack; see `diagonal`.
 
@@ -179,7 +179,7 @@ def trace(x: ArrayLike, *, offset: int = 0) -> Variable:
     return sum(diagonal(x, offset=offset), -1)
 
 
-@of_namespace
+@namespace_operator
 def matrix_power(a: ArrayLike, n: int) -> Variable:
     """Return the product of `n` equal matrices; of the inverse, for a negative `n`.
 
@@ -193,7 +193,7 @@ def matrix_power(a: ArrayLike, n: int) -> Variable:
     if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
         raise ShapeError(f"matrix_power takes square matrices, not {value.type}")
     if count == 0:
-        return broadcasted(eye(value.shape[-1], dtype=value.dtype), value.shape)
+        return broadcast_to_shape(eye(value.shape[-1], dtype=value.dtype), value.shape)
     if count < 0:
         value, count = inv(value), -count
     result: Variable | None = None
@@ -207,7 +207,7 @@ def matrix_power(a: ArrayLike, n: int) -> Variable:
     return result
 
 
-@of_namespace
+@namespace_operator
 def multi_dot(arrays: Sequence[ArrayLike]) -> Variable:
     """Return the product of two or more matrices, in the order that takes the fewest operations.
 
@@ -230,7 +230,7 @@ def multi_dot(arrays: Sequence[ArrayLike]) -> Variable:
         raise ShapeError(f"multi_dot takes matrices, not {strange[0].type}")
     product = _multiply_chain(values)
     shape = (*product.shape[: 1 - row], *product.shape[1 : 2 - column])
-    return reshaped(product, shape)
+    return reshape_to(product, shape)
 
 
 def _multiply_chain(values: list[Variable]) -> Variable:

@@ -15,13 +15,19 @@ from primgraph.operators.handle import ArrayLike
 from primgraph.operators.index.known_elements import constant, elements, public_by_elements
 from primgraph.operators.linear_algebra.spectra import lstsq
 from primgraph.operators.linear_algebra.systems import inv
-from primgraph.operators.promotion import converted, floating, lift, require_integer, result_dtype
+from primgraph.operators.promotion import (
+    convert_dtype,
+    inexact_dtype,
+    lift,
+    require_integer,
+    result_dtype,
+)
 from primgraph.operators.reduce.differences import convolve
 from primgraph.operators.reduce.reductions import sum
 from primgraph.operators.shape.creation import zeros
 from primgraph.operators.shape.joining import concatenate, stack
 from primgraph.operators.shape.matrix_building import vander
-from primgraph.operators.shape.shaping import reshaped
+from primgraph.operators.shape.shaping import reshape_to
 from primgraph.operators.variable import Variable, handles
 
 
@@ -29,7 +35,7 @@ def _coefficients(name: str, p: ArrayLike) -> Variable:
     value = lift(p)
     if value.ndim > 1:
         raise ShapeError(f"{name} takes coefficients in a vector, not {value.type}")
-    return reshaped(value, (value.size,))
+    return reshape_to(value, (value.size,))
 
 
 @public
@@ -122,14 +128,14 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Variable:
     if order < 0:
         raise ArgumentError(f"polyint takes no integral of order {order}", hint="use pg.polyder")
     constants = zeros((order,), value.dtype) if k is None else lift(k)
-    constants = reshaped(constants, (constants.size,))
+    constants = reshape_to(constants, (constants.size,))
     if constants.size not in (1, order):
         raise ShapeError(f"polyint takes {order} constants, not {constants.type}")
-    value = converted(value, floating(value, constants))
+    value = convert_dtype(value, inexact_dtype(value, constants))
     for i in range(order):
         powers = np.arange(value.size, 0, -1)
         constant = constants[i if constants.size > 1 else 0]
-        last = converted(reshaped(constant, (1,)), value.dtype)
+        last = convert_dtype(reshape_to(constant, (1,)), value.dtype)
         value = concatenate([divide(value, powers), last])
     return value
 
@@ -145,8 +151,8 @@ def polydiv(u: ArrayLike, v: ArrayLike) -> tuple[Variable, Variable]:
     >>> pg.polydiv([1.0, 3.0, 2.0], [1.0, 1.0])
     (tensor([1., 2.]), tensor([0.]))
     """
-    dtype = floating(u, v)
-    left, divisor = (converted(_coefficients("polydiv", p), dtype) for p in (u, v))
+    dtype = inexact_dtype(u, v)
+    left, divisor = (convert_dtype(_coefficients("polydiv", p), dtype) for p in (u, v))
     count, width = left.size, divisor.size
     if width == 0:
         raise ShapeError("polydiv takes a divisor with coefficients")
@@ -185,19 +191,19 @@ def polyfit(
     order = require_integer("polyfit", deg)
     if order < 0:
         raise ArgumentError(f"polyfit takes a degree from 0 on, not {order}")
-    at, values = converted(lift(x), FLOAT64), converted(lift(y), FLOAT64)
+    at, values = convert_dtype(lift(x), FLOAT64), convert_dtype(lift(y), FLOAT64)
     if at.ndim != 1 or at.size == 0 or values.ndim not in (1, 2) or values.shape[0] != at.size:
         raise ShapeError(f"polyfit takes a vector and a value for each, not {at.type} and "
                          f"{values.type}")  # fmt: skip
     powers, right = vander(at, order + 1), values
     if w is not None:
-        weights = reshaped(converted(lift(w), FLOAT64), (at.size, 1))
+        weights = reshape_to(convert_dtype(lift(w), FLOAT64), (at.size, 1))
         powers = powers * weights
         right = right * (weights if right.ndim == 2 else weights[:, 0])
     limit = at.size * float(np.finfo(np.float64).eps) if rcond is None else rcond
     scale = sqrt(sum(powers * powers, 0))
     fitted = lstsq(powers / scale, right, limit)
-    columns = scale if right.ndim == 1 else reshaped(scale, (order + 1, 1))
+    columns = scale if right.ndim == 1 else reshape_to(scale, (order + 1, 1))
     found = fitted.x / columns
     if full:
         return found, fitted.residuals, fitted.rank, fitted.singular_values, limit
@@ -211,8 +217,8 @@ def polyfit(
             raise ArgumentError("polyfit: covariances take more points than coefficients")
         factor = fitted.residuals / (at.size - order - 1.0)
     if right.ndim == 1:
-        return found, base * (factor if cov == "unscaled" else reshaped(factor, ()))
-    return found, reshaped(base, (*base.shape, 1)) * factor
+        return found, base * (factor if cov == "unscaled" else reshape_to(factor, ()))
+    return found, reshape_to(base, (*base.shape, 1)) * factor
 
 
 @public_by_elements

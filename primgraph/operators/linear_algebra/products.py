@@ -15,15 +15,15 @@ from primgraph.operators.elementwise.logic import not_equal
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.promotion import (
     axis_of,
-    broadcasted,
-    converted,
+    broadcast_to_shape,
+    convert_dtype,
     lift,
     result_dtype,
     ufunc_dtypes,
 )
 from primgraph.operators.reduce.reductions import sum
 from primgraph.operators.shape.joining import diagonal
-from primgraph.operators.shape.shaping import permuted, reshaped
+from primgraph.operators.shape.shaping import permute_axes, reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.linear_algebra import products
 
@@ -34,7 +34,7 @@ def product(x: Variable, y: Variable) -> Variable:
     Products of booleans are logical: whether any pair is true in both.
     """
     if x.dtype == BOOL:
-        return not_equal(product(converted(x, INT64), converted(y, INT64)), 0)
+        return not_equal(product(convert_dtype(x, INT64), convert_dtype(y, INT64)), 0)
     return emit(products.matmul, x, y)
 
 
@@ -54,19 +54,19 @@ def matmul(x1: ArrayLike, x2: ArrayLike) -> Variable:
     _check_matmul(x, y)
     rows = x.shape[-2:-1] if x.ndim > 1 else ()
     columns = y.shape[-1:] if y.ndim > 1 else ()
-    left = x if x.ndim > 1 else reshaped(x, (1, *x.shape))
-    right = y if y.ndim > 1 else reshaped(y, (*y.shape, 1))
+    left = x if x.ndim > 1 else reshape_to(x, (1, *x.shape))
+    right = y if y.ndim > 1 else reshape_to(y, (*y.shape, 1))
     if right.ndim == 2:
         # One larger product, so that the matrix on the right is not repeated.
-        flat = reshaped(left, (math.prod(left.shape[:-1]), left.shape[-1]))
-        return reshaped(product(flat, right), (*left.shape[:-2], *rows, *columns))
+        flat = reshape_to(left, (math.prod(left.shape[:-1]), left.shape[-1]))
+        return reshape_to(product(flat, right), (*left.shape[:-2], *rows, *columns))
     try:
         lead = broadcast_shapes(left.shape[:-2], right.shape[:-2])
     except ShapeError as error:
         raise ShapeError(f"{_refusal(x, y)}: the stacks differ, {error.message}") from None
-    left = broadcasted(left, (*lead, *left.shape[-2:]))
-    right = broadcasted(right, (*lead, *right.shape[-2:]))
-    return reshaped(product(left, right), (*lead, *rows, *columns))
+    left = broadcast_to_shape(left, (*lead, *left.shape[-2:]))
+    right = broadcast_to_shape(right, (*lead, *right.shape[-2:]))
+    return reshape_to(product(left, right), (*lead, *rows, *columns))
 
 
 def _refusal(x: Variable, y: Variable) -> str:
@@ -109,9 +109,9 @@ def tensordot(
     rows: Shape = tuple(x.shape[a] for a in keep_x)
     columns: Shape = tuple(y.shape[a] for a in keep_y)
     inner = math.prod(x.shape[a] for a in left)
-    flat_x = reshaped(permuted(x, (*keep_x, *left)), (math.prod(rows), inner))
-    flat_y = reshaped(permuted(y, (*right, *keep_y)), (inner, math.prod(columns)))
-    return reshaped(product(flat_x, flat_y), (*rows, *columns))
+    flat_x = reshape_to(permute_axes(x, (*keep_x, *left)), (math.prod(rows), inner))
+    flat_y = reshape_to(permute_axes(y, (*right, *keep_y)), (inner, math.prod(columns)))
+    return reshape_to(product(flat_x, flat_y), (*rows, *columns))
 
 
 def _paired_axes(
@@ -179,7 +179,7 @@ def outer(x1: ArrayLike, x2: ArrayLike) -> Variable:
             [6., 8.]])
     """
     x, y = lift(x1), lift(x2)
-    return multiply(reshaped(x, (x.size, 1)), reshaped(y, (1, y.size)))
+    return multiply(reshape_to(x, (x.size, 1)), reshape_to(y, (1, y.size)))
 
 
 @public

@@ -13,7 +13,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import larger, real_dtype
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.arithmetic import square
 from primgraph.operators.elementwise.logic import greater, not_equal
 from primgraph.operators.handle import ArrayLike
@@ -25,11 +25,11 @@ from primgraph.operators.linear_algebra.systems import (
     square_matrices,
     symmetric,
 )
-from primgraph.operators.promotion import converted, lift, require_number
+from primgraph.operators.promotion import convert_dtype, lift, require_number
 from primgraph.operators.reduce.reductions import any, sum
 from primgraph.operators.shape.creation import zeros
-from primgraph.operators.shape.joining import sliced
-from primgraph.operators.shape.shaping import expand_dims, reshaped
+from primgraph.operators.shape.joining import slice_axis
+from primgraph.operators.shape.shaping import expand_dims, reshape_to
 from primgraph.operators.variable import Variable, emit, emit_all
 from primgraph.primitives.linear_algebra import spectra
 from primgraph.primitives.parts import imag, real
@@ -92,7 +92,7 @@ def _symmetric(name: str, a: ArrayLike, triangle: str) -> Variable:
     return value if triangle in "Ll" else adjoint(value)
 
 
-@of_namespace
+@namespace_operator
 def _eigh(a: ArrayLike, triangle: str) -> tuple[Variable, ...]:
     return emit_all(spectra.eigh, _symmetric("eigh", a, triangle))
 
@@ -111,7 +111,7 @@ def eigh(a: ArrayLike, UPLO: str = "L") -> EighResult:
     return EighResult(*_eigh(a, UPLO))
 
 
-@of_namespace
+@namespace_operator
 def eigvalsh(a: ArrayLike, UPLO: str = "L") -> Variable:
     """Return the eigenvalues of symmetric matrices, in ascending order; see `eigh`.
 
@@ -121,7 +121,7 @@ def eigvalsh(a: ArrayLike, UPLO: str = "L") -> Variable:
     return emit_all(spectra.eigh, _symmetric("eigvalsh", a, UPLO))[0]
 
 
-@of_namespace
+@namespace_operator
 def _svd(a: ArrayLike, full: bool) -> tuple[Variable, ...]:
     value = matrices("svd", a)
     return emit_all(spectra.svd, value, full=full and value.shape[-1] != value.shape[-2])
@@ -145,7 +145,7 @@ def svd(
     return SVDResult(*_svd(a, bool(full_matrices)))
 
 
-@of_namespace
+@namespace_operator
 def svdvals(x: ArrayLike) -> Variable:
     """Return the singular values of each matrix, in descending order.
 
@@ -155,7 +155,7 @@ def svdvals(x: ArrayLike) -> Variable:
     return emit_all(spectra.svd, matrices("svdvals", x), full=False)[1]
 
 
-@of_namespace
+@namespace_operator
 def _qr(a: ArrayLike, complete: bool) -> tuple[Variable, ...]:
     value = matrices("qr", a)
     return emit_all(spectra.qr, value, complete=complete)
@@ -185,7 +185,7 @@ def _tolerance(name: str, a: Variable, given: float | None) -> float:
     return float(np.finfo(a.dtype).eps) * larger(a.shape[-1], a.shape[-2])
 
 
-@of_namespace
+@namespace_operator
 def pinv(
     a: ArrayLike,
     rcond: float | None = None,
@@ -208,7 +208,7 @@ def pinv(
     return emit(spectra.pinv, matrices("pinv", a), rcond=float(limit))
 
 
-@of_namespace
+@namespace_operator
 def _lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None) -> tuple[Variable, ...]:
     dtype = lapack_dtype("lstsq", a, b)
     value, right = lift(a, dtype), lift(b, dtype)
@@ -224,7 +224,7 @@ def _lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None) -> tuple[Variable, .
     residuals = zeros((0,), real_dtype(dtype))
     if value.shape[0] > value.shape[1]:
         residuals = sum(_squared_size(columns - matmul(value, x)), 0)
-    solution = x if right.ndim == 2 else reshaped(x, x.shape[:1])
+    solution = x if right.ndim == 2 else reshape_to(x, x.shape[:1])
     return solution, residuals, _count_above(s, limit), s
 
 
@@ -252,10 +252,12 @@ def _count_above(s: Variable, limit: float) -> Variable:
     """Return the number of singular values larger than `limit` times the largest one."""
     if s.shape[-1] == 0:
         return sum(zeros(s.shape, np.int64), -1)
-    return sum(converted(greater(s, sliced(s, s.ndim - 1, 0, 1) * limit), np.dtype(np.int64)), -1)
+    return sum(
+        convert_dtype(greater(s, slice_axis(s, s.ndim - 1, 0, 1) * limit), np.dtype(np.int64)), -1
+    )
 
 
-@of_namespace
+@namespace_operator
 def matrix_rank(
     A: ArrayLike,
     tol: float | None = None,
@@ -276,9 +278,11 @@ def matrix_rank(
         raise ArgumentError("matrix_rank takes tol or rtol, not both")
     value = lift(A)
     if value.ndim < 2:
-        return converted(any(not_equal(value, 0)), np.dtype(np.int64))
+        return convert_dtype(any(not_equal(value, 0)), np.dtype(np.int64))
     value = matrices("matrix_rank", value)
     s = emit(spectra.svdvals, value)
     if tol is None:
         return _count_above(s, _tolerance("matrix_rank", value, rtol))
-    return sum(converted(greater(s, expand_dims(lift(tol, s.dtype), -1)), np.dtype(np.int64)), -1)
+    return sum(
+        convert_dtype(greater(s, expand_dims(lift(tol, s.dtype), -1)), np.dtype(np.int64)), -1
+    )

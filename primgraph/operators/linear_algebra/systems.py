@@ -12,11 +12,11 @@ from typing import NamedTuple, TypeAlias
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.types import COMPLEX128, FLOAT16, FLOAT64, DType, Shape, broadcast_shapes
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.promotion import broadcasted, lift, result_dtype, type_of
+from primgraph.operators.promotion import broadcast_to_shape, lift, result_dtype, type_of
 from primgraph.operators.shape.creation import stop_gradient
-from primgraph.operators.shape.shaping import permuted, reshaped
+from primgraph.operators.shape.shaping import permute_axes, reshape_to
 from primgraph.operators.variable import Variable, emit, emit_all
 from primgraph.primitives.linear_algebra import cholesky as factors
 from primgraph.primitives.linear_algebra import systems
@@ -51,20 +51,20 @@ def square_matrices(name: str, a: ArrayLike) -> Variable:
     return value
 
 
-def turned(x: Variable) -> Variable:
+def transpose_matrices(x: Variable) -> Variable:
     """Transpose each matrix."""
     lead = range(x.ndim - 2)
-    return permuted(x, (*lead, x.ndim - 1, x.ndim - 2))
+    return permute_axes(x, (*lead, x.ndim - 1, x.ndim - 2))
 
 
-def conjugated(x: Variable) -> Variable:
+def conjugate_complex(x: Variable) -> Variable:
     """Conjugate complex numbers; return real ones as they are."""
     return emit(conj, x) if x.type.is_complex else x
 
 
 def adjoint(x: Variable) -> Variable:
     """Transpose each matrix, and conjugate it if it is complex."""
-    return conjugated(turned(x))
+    return conjugate_complex(transpose_matrices(x))
 
 
 def symmetric(a: Variable) -> Variable:
@@ -91,23 +91,25 @@ def _solve(op: _Solver, name: str, a: Variable, b: Variable) -> Variable:
     A single matrix is factored once: all right-hand sides are columns of one product.
     """
     if b.ndim == 1:
-        return reshaped(_solve(op, name, a, reshaped(b, (*b.shape, 1))), (*a.shape[:-2], *b.shape))
+        return reshape_to(
+            _solve(op, name, a, reshape_to(b, (*b.shape, 1))), (*a.shape[:-2], *b.shape)
+        )
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(
             f"{name} of {a.type} and {b.type}: {a.shape[-1]} unknowns, {b.shape[-2]} rows"
         )
     if a.ndim == 2:
         last = b.ndim - 1
-        columns = permuted(b, (last - 1, *range(last - 1), last))
-        flat = reshaped(columns, (b.shape[-2], math.prod(columns.shape[1:])))
-        parted = reshaped(op(a, flat), columns.shape)
-        return permuted(parted, (*range(1, last), 0, last))
+        columns = permute_axes(b, (last - 1, *range(last - 1), last))
+        flat = reshape_to(columns, (b.shape[-2], math.prod(columns.shape[1:])))
+        parted = reshape_to(op(a, flat), columns.shape)
+        return permute_axes(parted, (*range(1, last), 0, last))
     lead = _stacks(name, a, b)
-    left = broadcasted(a, (*lead, *a.shape[-2:]))
-    return op(left, broadcasted(b, (*lead, *b.shape[-2:])))
+    left = broadcast_to_shape(a, (*lead, *a.shape[-2:]))
+    return op(left, broadcast_to_shape(b, (*lead, *b.shape[-2:])))
 
 
-@of_namespace
+@namespace_operator
 def solve(a: ArrayLike, b: ArrayLike) -> Variable:
     """Return `x` with `a @ x = b`, for each matrix of a stack; `b` has one axis, or is a stack.
 
@@ -137,7 +139,7 @@ _TRANSPOSED = {
 }
 
 
-@of_namespace
+@namespace_operator
 def solve_triangular(
     a: ArrayLike,
     b: ArrayLike,
@@ -171,12 +173,12 @@ def solve_triangular(
     return _solve(
         lambda x, y: emit(systems.triangular_solve, x, y, **params),
         "solve_triangular",
-        conjugated(matrix) if conjugate else matrix,
+        conjugate_complex(matrix) if conjugate else matrix,
         right,
     )
 
 
-@of_namespace
+@namespace_operator
 def inv(a: ArrayLike) -> Variable:
     """Return the inverse of each matrix of a stack.
 
@@ -190,7 +192,7 @@ def inv(a: ArrayLike) -> Variable:
     return emit(systems.inv, square_matrices("inv", a))
 
 
-@of_namespace
+@namespace_operator
 def cholesky(a: ArrayLike, *, upper: bool = False) -> Variable:
     """Return the lower triangular `l` with `l @ l.T = a` and a positive diagonal; `l.T` if `upper`.
 
@@ -210,7 +212,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False) -> Variable:
     return adjoint(result) if upper else result
 
 
-@of_namespace
+@namespace_operator
 def det(a: ArrayLike) -> Variable:
     """Return the determinant of each matrix of a stack; its slope is that by cofactors.
 
@@ -234,7 +236,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Variable
 
 
-@of_namespace
+@namespace_operator
 def _slogdet(a: ArrayLike) -> tuple[Variable, ...]:
     return emit_all(systems.slogdet, square_matrices("slogdet", a))
 
@@ -252,7 +254,7 @@ def slogdet(a: ArrayLike) -> SlogdetResult:
     return SlogdetResult(*_slogdet(a))
 
 
-@of_namespace
+@namespace_operator
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Variable:
     """Return `x` with `tensordot(a, x, x.ndim) = b`; `axes` of `a` are moved to the right first.
 
@@ -265,16 +267,16 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     value, right = lift(a, dtype), lift(b, dtype)
     if axes is not None:
         moved = [i % value.ndim for i in axes]
-        value = permuted(value, (*(i for i in range(value.ndim) if i not in moved), *moved))
+        value = permute_axes(value, (*(i for i in range(value.ndim) if i not in moved), *moved))
     unknown = value.shape[right.ndim :]
     count = math.prod(unknown)
     if math.prod(value.shape[: right.ndim]) != count or right.size != count:
         raise ShapeError(f"tensorsolve of {value.type} and {right.type}: not as many equations")
-    matrix, column = reshaped(value, (count, count)), reshaped(right, (count, 1))
-    return reshaped(emit(systems.solve, matrix, column), unknown)
+    matrix, column = reshape_to(value, (count, count)), reshape_to(right, (count, 1))
+    return reshape_to(emit(systems.solve, matrix, column), unknown)
 
 
-@of_namespace
+@namespace_operator
 def tensorinv(a: ArrayLike, ind: int = 2) -> Variable:
     """Return the inverse of `a` as a map of arrays, whose first `ind` axes end up last.
 
@@ -290,5 +292,5 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Variable:
     rows, columns = value.shape[:ind], value.shape[ind:]
     if math.prod(rows) != math.prod(columns):
         raise ShapeError(f"tensorinv of {value.type} with ind {ind}: it is not square")
-    flat = reshaped(value, (math.prod(rows), math.prod(columns)))
-    return reshaped(emit(systems.inv, flat), (*columns, *rows))
+    flat = reshape_to(value, (math.prod(rows), math.prod(columns)))
+    return reshape_to(emit(systems.inv, flat), (*columns, *rows))

@@ -7,11 +7,11 @@ import math
 from primgraph.operators.call import operator
 from primgraph.operators.elementwise.arithmetic import logaddexp
 from primgraph.operators.elementwise.elementary import erfc, exp, log, sigmoid
-from primgraph.operators.elementwise.logic import beside_nan, greater, less, less_equal, where
+from primgraph.operators.elementwise.logic import greater, less, less_equal, propagate_nan, where
 from primgraph.operators.handle import ArrayLike, Axes
-from primgraph.operators.promotion import axes_of, floating, lift, require_flag
+from primgraph.operators.promotion import axes_of, inexact_dtype, lift, require_flag
 from primgraph.operators.reduce.reductions import sum
-from primgraph.operators.reduce.statistics import narrow, softmax_slope, wide, without_largest
+from primgraph.operators.reduce.statistics import narrow, softmax_slope, subtract_maximum, wide
 from primgraph.operators.variable import Variable
 
 # Beyond this, the sigmoid in the approximate gelu is 0 or 1 in every dtype, with derivative 0.
@@ -27,7 +27,7 @@ def relu(x: ArrayLike) -> Variable:
     >>> pg.relu([-1.0, 2.0])
     tensor([0., 2.])
     """
-    return beside_nan(where(less_equal(x, 0), 0, x), x)
+    return propagate_nan(where(less_equal(x, 0), 0, x), x)
 
 
 @operator("x")
@@ -40,7 +40,7 @@ def silu(x: ArrayLike) -> Variable:
     >>> pg.silu(0.0)
     tensor(0.)
     """
-    value = lift(x, floating(x))
+    value = lift(x, inexact_dtype(x))
     return value * sigmoid(value)
 
 
@@ -55,7 +55,7 @@ def gelu(x: ArrayLike, approximate: bool = False) -> Variable:
     >>> pg.gelu([0.0, 100.0])
     tensor([  0., 100.])
     """
-    value = lift(x, floating(x))
+    value = lift(x, inexact_dtype(x))
     if not require_flag("approximate", approximate):
         return 0.5 * value * erfc(value * -math.sqrt(0.5))
     near = where(greater(value, _GELU_FLAT), _GELU_FLAT, value)
@@ -73,7 +73,7 @@ def softplus(x: ArrayLike) -> Variable:
     >>> print(f"{pg.softplus(0.0):.4f}")
     0.6931
     """
-    value = lift(x, floating(x))
+    value = lift(x, inexact_dtype(x))
     return logaddexp(value, 0.0)
 
 
@@ -86,10 +86,10 @@ def softmax(x: ArrayLike, axis: Axes = -1) -> Variable:
     >>> pg.softmax([0.0, 0.0])
     tensor([0.5, 0.5])
     """
-    value = lift(x, floating(x))
+    value = lift(x, inexact_dtype(x))
     axes = axes_of("softmax", value, axis)
     elements = wide(value)
-    powers = exp(without_largest(elements, axes)[0])
+    powers = exp(subtract_maximum(elements, axes)[0])
     return narrow(softmax_slope(powers / sum(powers, axes, True), elements, axes), value)
 
 
@@ -102,7 +102,7 @@ def log_softmax(x: ArrayLike, axis: Axes = -1) -> Variable:
     >>> pg.exp(pg.log_softmax([0.0, 0.0])).numpy().round(4)
     array([0.5, 0.5])
     """
-    value = lift(x, floating(x))
+    value = lift(x, inexact_dtype(x))
     axes = axes_of("log_softmax", value, axis)
-    shifted, _ = without_largest(wide(value), axes)
+    shifted, _ = subtract_maximum(wide(value), axes)
     return narrow(shifted - log(sum(exp(shifted), axes, True)), value)

@@ -20,8 +20,8 @@ from primgraph.operators.linear_algebra.products import matmul
 from primgraph.operators.networks.activations import softmax
 from primgraph.operators.promotion import (
     broadcasts_to,
-    converted,
-    floating,
+    convert_dtype,
+    inexact_dtype,
     lift,
     require_flag,
     require_integer,
@@ -93,7 +93,7 @@ def scaled_dot_product_attention(
     (1, 2, 5)
     """
     name = "scaled_dot_product_attention"
-    dtype = floating(query, key, value)
+    dtype = inexact_dtype(query, key, value)
     q, k, v = (lift(x, dtype) for x in (query, key, value))
     _check(name, q, k, v)
     if require_flag("enable_gqa", enable_gqa) and q.ndim > 2:
@@ -122,7 +122,7 @@ def _scale(q: Variable, scale: float | None) -> ArrayLike:
         return require_number("scale", scale)
     width = q.shape[-1]
     if type(width) is Dim:
-        return 1.0 / sqrt(converted(lift(width), q.dtype))
+        return 1.0 / sqrt(convert_dtype(lift(width), q.dtype))
     return 1.0 / math.sqrt(width) if width else 1.0
 
 

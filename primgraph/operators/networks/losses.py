@@ -14,10 +14,10 @@ from primgraph.operators.networks.activations import log_softmax, softplus
 from primgraph.operators.promotion import (
     SCALARS,
     axis_of,
-    broadcasted,
+    broadcast_to_shape,
     broadcasts_to,
-    converted,
-    floating,
+    convert_dtype,
+    inexact_dtype,
     lift,
     require_number,
 )
@@ -50,7 +50,7 @@ def cross_entropy(
     >>> print(f"{pg.cross_entropy([[0.0, 0.0]], [1]):.4f}")
     0.6931
     """
-    scores, target = lift(logits, floating(logits)), lift(labels)
+    scores, target = lift(logits, inexact_dtype(logits)), lift(labels)
     number = axis_of("cross_entropy", scores, axis)
     if target.dtype.kind == "b":
         raise DTypeError(f"cross_entropy takes integer or float labels, not {target.type}")
@@ -132,7 +132,7 @@ def binary_cross_entropy(x: ArrayLike, target: ArrayLike, reduction: str = "mean
     >>> print(f"{pg.binary_cross_entropy([0.5], [1.0]):.4f}")
     0.6931
     """
-    chance = lift(x, floating(x))
+    chance = lift(x, inexact_dtype(x))
     wanted = _target("binary_cross_entropy", chance, target)
     hit = _weight_logs(wanted, log(chance), equal(chance, 0))
     miss = _weight_logs(1.0 - wanted, log1p(-chance), equal(chance, 1))
@@ -152,7 +152,7 @@ def binary_cross_entropy_with_logits(
     >>> print(f"{pg.binary_cross_entropy_with_logits([0.0], [1.0]):.4f}")
     0.6931
     """
-    logit = lift(x, floating(x))
+    logit = lift(x, inexact_dtype(x))
     wanted = _target("binary_cross_entropy_with_logits", logit, target)
     losses = wanted * softplus(-logit) + (1.0 - wanted) * softplus(logit)
     return _reduce_losses("binary_cross_entropy_with_logits", losses, reduction)
@@ -164,8 +164,8 @@ def _target(name: str, x: Variable, target: ArrayLike) -> Variable:
     if not broadcasts_to(value.shape, x.shape):
         raise ShapeError(f"{name} of {x.type} cannot use a target of {value.type}")
     if not value.type.is_float:
-        value = converted(value, x.dtype)
-    return broadcasted(value, x.shape)
+        value = convert_dtype(value, x.dtype)
+    return broadcast_to_shape(value, x.shape)
 
 
 def _weight_logs(weight: Variable, logs: Variable, infinite: Variable) -> Variable:

@@ -12,15 +12,15 @@ from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.promotion import (
     axes_of,
     axis_of,
-    converted,
-    floating,
+    convert_dtype,
+    inexact_dtype,
     lift,
     require_flag,
     require_integer,
     require_number,
 )
 from primgraph.operators.reduce.statistics import mean, wide
-from primgraph.operators.shape.shaping import reshaped
+from primgraph.operators.shape.shaping import reshape_to
 from primgraph.operators.variable import Variable
 
 
@@ -32,7 +32,7 @@ def _align(name: str, role: str, x: Variable, y: ArrayLike, axes: tuple[int, ...
         raise ShapeError(
             f"{name} of {x.type} over axes {axes} needs {role} of shape {wanted}, not {value.type}"
         )
-    return reshaped(value, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
+    return reshape_to(value, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
 
 
 def _affine(
@@ -44,7 +44,7 @@ def _affine(
     axes: tuple[int, ...],
 ) -> Variable:
     """Return `normal * weight + bias` in the dtype of `x` and these."""
-    result = converted(normal, x.dtype)
+    result = convert_dtype(normal, x.dtype)
     if weight is not None:
         result = multiply(result, _align(name, "a weight", x, weight, axes))
     if bias is not None:
@@ -68,7 +68,7 @@ def layer_norm(
     >>> pg.layer_norm([[1.0, 3.0]], np.ones(2), np.zeros(2), eps=0.0)
     tensor([[-1.,  1.]])
     """
-    value = lift(x, floating(x))
+    value = lift(x, inexact_dtype(x))
     axes = axes_of("layer_norm", value, axis)
     elements = wide(value)
     centered = elements - mean(elements, axes, True)
@@ -99,7 +99,7 @@ def batch_norm(
     array([[1.],
            [3.]])
     """
-    value = lift(x, floating(x))
+    value = lift(x, inexact_dtype(x))
     channel = (axis_of("batch_norm", value, axis),)
     others = tuple(a for a in range(value.ndim) if a not in channel)
     # Given statistics are checked in training, too, so that the form for evaluation can be built.
@@ -137,17 +137,17 @@ def group_norm(
     >>> pg.group_norm(np.arange(8.0).reshape(1, 4, 2), 2, np.ones(4), np.zeros(4)).shape
     (1, 4, 2)
     """
-    value, groups = lift(x, floating(x)), require_integer("group_norm: num_groups", num_groups)
+    value, groups = lift(x, inexact_dtype(x)), require_integer("group_norm: num_groups", num_groups)
     if value.ndim < 2:
         raise ShapeError(f"group_norm takes samples and channels, not {value.type}")
     samples, channels, *rest = value.shape
     if groups < 1 or channels % groups:
         raise ShapeError(f"group_norm of {value.type}: {groups} groups do not divide its channels")
-    parts = reshaped(wide(value), (samples, groups, channels // groups, *rest))
+    parts = reshape_to(wide(value), (samples, groups, channels // groups, *rest))
     axes = tuple(range(2, parts.ndim))
     centered = parts - _average(parts, axes)
     spread = _average(square(centered), axes)
-    normal = reshaped(centered * rsqrt(spread + require_number("eps", eps)), value.shape)
+    normal = reshape_to(centered * rsqrt(spread + require_number("eps", eps)), value.shape)
     return _affine("group_norm", value, normal, weight, bias, (1,))
 
 
@@ -167,7 +167,7 @@ def instance_norm(
     >>> pg.instance_norm(np.arange(8.0).reshape(1, 4, 2), np.ones(4), np.zeros(4)).shape
     (1, 4, 2)
     """
-    value = lift(x, floating(x))
+    value = lift(x, inexact_dtype(x))
     if value.ndim < 3:
         raise ShapeError(f"instance_norm takes samples, channels and more axes, not {value.type}")
     elements, axes = wide(value), tuple(range(2, value.ndim))
@@ -192,7 +192,7 @@ def rms_norm(
     >>> pg.rms_norm([[3.0, 3.0]], np.ones(2), eps=0.0)
     tensor([[1., 1.]])
     """
-    value = lift(x, floating(x))
+    value = lift(x, inexact_dtype(x))
     axes = axes_of("rms_norm", value, axis)
     elements = wide(value)
     small = float(np.finfo(value.dtype).eps) if eps is None else require_number("eps", eps)

@@ -14,8 +14,8 @@ from primgraph.operators.elementwise.logic import isnan, logical_not, where
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.promotion import (
     axes_of,
-    broadcasted,
-    converted,
+    broadcast_to_shape,
+    convert_dtype,
     entries_of,
     fractional,
     lift,
@@ -27,7 +27,7 @@ from primgraph.operators.reduce.reductions import all, argmax, argmin, max, min,
 from primgraph.operators.reduce.statistics import mean, narrow, norm, squares, wide
 from primgraph.operators.shape.creation import full
 from primgraph.operators.shape.joining import concatenate, diagonal
-from primgraph.operators.shape.shaping import permuted, reshaped
+from primgraph.operators.shape.shaping import permute_axes, reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import parts
 
@@ -70,12 +70,12 @@ def average(
     else:
         count = _align_weights(value, lift(weights), order, axis is None)
         dtype = fractional(value, count) if value.type.is_inexact else FLOAT64
-        count = converted(count, dtype)
+        count = convert_dtype(count, dtype)
         total = sum(count, axes, keepdims)
-        found = sum(multiply(converted(value, dtype), count), axes, keepdims) / total
+        found = sum(multiply(convert_dtype(value, dtype), count), axes, keepdims) / total
     if not require_flag("returned", returned):
         return found
-    return found, broadcasted(total, found.shape)
+    return found, broadcast_to_shape(total, found.shape)
 
 
 def _align_weights(x: Variable, weights: Variable, axes: tuple[int, ...], of_all: bool) -> Variable:
@@ -89,8 +89,8 @@ def _align_weights(x: Variable, weights: Variable, axes: tuple[int, ...], of_all
             "of the array nor that of the axes"
         )
     thin = tuple(n if i in axes else 1 for i, n in enumerate(x.shape))
-    ordered = permuted(weights, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
-    return broadcasted(reshaped(ordered, thin), x.shape)
+    ordered = permute_axes(weights, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+    return broadcast_to_shape(reshape_to(ordered, thin), x.shape)
 
 
 @public
@@ -146,18 +146,18 @@ def _positive(divisor: float) -> float:
 def _variables(x: ArrayLike, rowvar: bool) -> Variable:
     """Return the observations as floats, with a row for each variable."""
     value = lift(x)
-    value = converted(value, COMPLEX128 if value.type.is_complex else FLOAT64)
+    value = convert_dtype(value, COMPLEX128 if value.type.is_complex else FLOAT64)
     if value.ndim > 2:
         raise ShapeError(f"cov takes a vector or a matrix, not {value.type}")
     if value.ndim < 2:
-        return reshaped(value, (1, value.size))
+        return reshape_to(value, (1, value.size))
     return value if require_flag("rowvar", rowvar) else value.T
 
 
 def _weights(
     rows: Variable, fweights: ArrayLike | None, aweights: ArrayLike | None
 ) -> Variable | None:
-    given = [converted(lift(w), rows.dtype) for w in (fweights, aweights) if w is not None]
+    given = [convert_dtype(lift(w), rows.dtype) for w in (fweights, aweights) if w is not None]
     for weights in given:
         if weights.shape != rows.shape[1:]:
             raise ShapeError(f"cov: weights {weights.type} are not one for each observation")
@@ -247,7 +247,7 @@ def nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
 
 def _count_non_nan(x: Variable, axis: Axes, keepdims: bool) -> Variable:
     """Return the number of elements that are not NaN, in the dtype of `x` or of its parts."""
-    return sum(converted(logical_not(isnan(x)), real_dtype(x.dtype)), axis, keepdims)
+    return sum(convert_dtype(logical_not(isnan(x)), real_dtype(x.dtype)), axis, keepdims)
 
 
 @public

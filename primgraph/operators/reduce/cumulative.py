@@ -11,18 +11,24 @@ from primgraph.ir.types import FLOAT64, as_dtype
 from primgraph.operators.call import public
 from primgraph.operators.elementwise.arithmetic import logaddexp
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.promotion import axis_of, converted, lift, none_of_no_axes, require_flag
+from primgraph.operators.promotion import (
+    axis_of,
+    convert_dtype,
+    lift,
+    none_of_no_axes,
+    require_flag,
+)
 from primgraph.operators.reduce.reductions import cumsum, summed_dtype
 from primgraph.operators.shape.creation import ones, zeros
-from primgraph.operators.shape.joining import concatenate, sliced
-from primgraph.operators.shape.shaping import reshaped
+from primgraph.operators.shape.joining import concatenate, slice_axis
+from primgraph.operators.shape.shaping import reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import running
 
 
 def _line(name: str, x: Variable, axis: int | None) -> tuple[Variable, int]:
     if none_of_no_axes(x, axis) is None:
-        return reshaped(x, (x.size,)), 0
+        return reshape_to(x, (x.size,)), 0
     return x, axis_of(name, x, axis)
 
 
@@ -38,7 +44,7 @@ def cumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Vari
     """
     value = lift(x)
     wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
-    value, number = _line("cumprod", converted(value, wanted), axis)
+    value, number = _line("cumprod", convert_dtype(value, wanted), axis)
     return emit(running.cumprod, value, axis=number)
 
 
@@ -127,7 +133,7 @@ def logcumsumexp(x: ArrayLike, axis: int | None = None) -> Variable:
     array([0.    , 0.6931])
     """
     value = lift(x)
-    value = value if value.type.is_float else converted(value, FLOAT64)
+    value = value if value.type.is_float else convert_dtype(value, FLOAT64)
     result, number = _line("logcumsumexp", value, axis)
     count, step = result.shape[number], 1
     if type(count) is Dim:
@@ -135,7 +141,7 @@ def logcumsumexp(x: ArrayLike, axis: int | None = None) -> Variable:
     while step < count:
         rest = count - step
         first, before, after = (
-            sliced(result, number, start, size)
+            slice_axis(result, number, start, size)
             for start, size in ((0, step), (0, rest), (step, rest))
         )
         result = concatenate([first, logaddexp(before, after)], number)

@@ -24,8 +24,8 @@ from primgraph.operators.linear_algebra.products import matmul
 from primgraph.operators.promotion import (
     SCALARS,
     axis_of,
-    broadcasted,
-    converted,
+    broadcast_to_shape,
+    convert_dtype,
     entries_of,
     fractional,
     lift,
@@ -34,8 +34,8 @@ from primgraph.operators.promotion import (
 )
 from primgraph.operators.reduce.reductions import cumsum, prod, sum
 from primgraph.operators.shape.creation import zeros
-from primgraph.operators.shape.joining import concatenate, flip, sliced
-from primgraph.operators.shape.shaping import reshaped
+from primgraph.operators.shape.joining import concatenate, flip, slice_axis
+from primgraph.operators.shape.shaping import reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.parts import conj
 from primgraph.primitives.windows import windows as sliding
@@ -83,7 +83,7 @@ def nancumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Va
 def _less_before(x: Variable, axis: int) -> Variable:
     """Return the differences of neighbours; for booleans, whether they differ."""
     count = x.shape[axis] - 1
-    left, right = sliced(x, axis, 0, count), sliced(x, axis, 1, count)
+    left, right = slice_axis(x, axis, 0, count), slice_axis(x, axis, 1, count)
     return not_equal(left, right) if x.dtype == BOOL else subtract(right, left)
 
 
@@ -109,7 +109,9 @@ def diff(
     number = axis_of("diff", value, axis)
     ends = [None if end is None else lift(end) for end in (prepend, append)]
     shape = tuple(1 if i == number else m for i, m in enumerate(value.shape))
-    first, last = (broadcasted(e, shape) if e is not None and not e.ndim else e for e in ends)
+    first, last = (
+        broadcast_to_shape(e, shape) if e is not None and not e.ndim else e for e in ends
+    )
     parts = [part for part in (first, value, last) if part is not None]
     value = concatenate(parts, number) if len(parts) > 1 else value
     for _ in range(times):
@@ -129,10 +131,12 @@ def ediff1d(
     tensor([2., 3.])
     """
     value = lift(x)
-    value = reshaped(value, (value.size,))
+    value = reshape_to(value, (value.size,))
     found = _less_before(value, 0) if value.size else value
     ends = [lift(end) if end is not None else None for end in (to_begin, to_end)]
-    flat = [None if e is None else converted(reshaped(e, (e.size,)), found.dtype) for e in ends]
+    flat = [
+        None if e is None else convert_dtype(reshape_to(e, (e.size,)), found.dtype) for e in ends
+    ]
     parts = [part for part in (flat[0], found, flat[1]) if part is not None]
     return concatenate(parts, 0) if len(parts) > 1 else found
 
@@ -149,7 +153,7 @@ def gradient(x: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
     tensor([1. , 1.5, 2. ])
     """
     value = lift(x)
-    value = converted(value, fractional(value))
+    value = convert_dtype(value, fractional(value))
     axes = range(value.ndim) if axis is None else entries_of(axis)
     numbers = [axis_of("gradient", value, a) for a in axes]
     if edge_order not in (1, 2):
@@ -173,23 +177,23 @@ def _slopes(x: Variable, axis: int, step: Variable, order: int) -> Variable:
         )
     if step.ndim and (step.ndim > 1 or step.shape[0] != count):
         raise ShapeError(f"gradient of {x.type}: coordinates {step.type} do not fit axis {axis}")
-    step = converted(step, result_dtype(x, step))
+    step = convert_dtype(step, result_dtype(x, step))
     apart = step if step.ndim == 0 else _less_before(step, 0)
     parts = [_end_slope(x, axis, apart, order, False)]
     if count > 2:
         parts.append(_inner_slopes(x, axis, apart))
     parts.append(_end_slope(x, axis, apart, order, True))
-    return converted(concatenate(parts, axis), x.dtype)
+    return convert_dtype(concatenate(parts, axis), x.dtype)
 
 
 def _reshape_along_axis(x: Variable, axis: int, ndim: int) -> Variable:
     """Reshape a vector to lie along an axis of `ndim`."""
-    return reshaped(x, tuple(x.size if i == axis else 1 for i in range(ndim)))
+    return reshape_to(x, tuple(x.size if i == axis else 1 for i in range(ndim)))
 
 
 def _inner_slopes(x: Variable, axis: int, apart: Variable) -> Variable:
     count = x.shape[axis] - 2
-    before, here, behind = (sliced(x, axis, i, count) for i in range(3))
+    before, here, behind = (slice_axis(x, axis, i, count) for i in range(3))
     if apart.ndim == 0:
         return (behind - before) / (2.0 * apart)
     left, right = (_reshape_along_axis(apart[i : i + count], axis, x.ndim) for i in range(2))
@@ -205,7 +209,7 @@ def _end_slope(x: Variable, axis: int, apart: Variable, order: int, last: bool) 
     """Return the derivative at one end, by one-sided differences."""
     count = x.shape[axis]
     places = range(count - 1, count - order - 2, -1) if last else range(order + 1)
-    ends = [sliced(x, axis, i, 1) for i in places]
+    ends = [slice_axis(x, axis, i, 1) for i in places]
     sign = -1.0 if last else 1.0
     first = apart if apart.ndim == 0 else apart[-1 if last else 0]
     if order == 1:
@@ -232,7 +236,7 @@ def trapezoid(
     """
     value = lift(y)
     number = axis_of("trapezoid", value, axis)
-    value = converted(value, fractional(value))
+    value = convert_dtype(value, fractional(value))
     if x is None:
         apart: Any = dx
     else:
@@ -242,7 +246,7 @@ def trapezoid(
         else:
             apart = _less_before(points, axis_of("trapezoid", points, axis))
     count = value.shape[number] - 1
-    pairs = sliced(value, number, 1, count) + sliced(value, number, 0, count)
+    pairs = slice_axis(value, number, 1, count) + slice_axis(value, number, 0, count)
     return sum(multiply(apart, pairs) / 2.0, number)
 
 
@@ -253,7 +257,7 @@ def _windows(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[Variable, Variabl
     for value in (x, y):
         if value.ndim > 1 or value.size == 0:
             raise ShapeError(f"{name} takes vectors that are not empty, not {value.type}")
-    return reshaped(x, (x.size,)), reshaped(y, (y.size,))
+    return reshape_to(x, (x.size,)), reshape_to(y, (y.size,))
 
 
 def _cut_to_mode(found: Variable, mode: Any, longer: int, shorter: int) -> Variable:
@@ -262,9 +266,9 @@ def _cut_to_mode(found: Variable, mode: Any, longer: int, shorter: int) -> Varia
     if name == "full":
         return found
     if name == "same":
-        return sliced(found, 0, (shorter - 1) // 2, longer)
+        return slice_axis(found, 0, (shorter - 1) // 2, longer)
     if name == "valid":
-        return sliced(found, 0, shorter - 1, longer - shorter + 1)
+        return slice_axis(found, 0, shorter - 1, longer - shorter + 1)
     raise ArgumentError(f"mode is 'full', 'same' or 'valid', not {mode!r:.60}")
 
 
@@ -342,7 +346,7 @@ def interp(
     first = values[0] if left is None else lift(left, dtype)
     last = values[-1] if right is None else lift(right, dtype)
     if points.size == 1:
-        inside = broadcasted(values[0], at.shape)
+        inside = broadcast_to_shape(values[0], at.shape)
     else:
         passed = sum(_reached_points(at, points[1:-1]), -1) if points.size > 2 else None
         piece = passed if passed is not None else zeros(at.shape, INT64)
@@ -354,7 +358,7 @@ def interp(
 
 def _reached_points(at: Variable, points: Variable) -> Variable:
     """Return, along a new last axis, which of the points each element has reached."""
-    return converted(reshaped(at, (*at.shape, 1)) >= points, INT64)
+    return convert_dtype(reshape_to(at, (*at.shape, 1)) >= points, INT64)
 
 
 @public
@@ -369,7 +373,7 @@ def unwrap(
     tensor([0., 0.])
     """
     value = lift(x)
-    value = converted(value, fractional(value))
+    value = convert_dtype(value, fractional(value))
     number, half = axis_of("unwrap", value, axis), period / 2
     if value.shape[number] < 2:
         return value
@@ -379,5 +383,5 @@ def unwrap(
     limit = half if discont is None or discont < half else discont
     size = where(less(jumps, 0), -jumps, jumps)
     moves = where(less(size, limit), 0.0, folded - jumps)
-    rest = sliced(value, number, 1, value.shape[number] - 1)
-    return concatenate([sliced(value, number, 0, 1), add(rest, cumsum(moves, number))], number)
+    rest = slice_axis(value, number, 1, value.shape[number] - 1)
+    return concatenate([slice_axis(value, number, 0, 1), add(rest, cumsum(moves, number))], number)

@@ -23,12 +23,12 @@ from primgraph.operators.elementwise.logic import (
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.index.indexing import take_along_axis
 from primgraph.operators.index.sorting import METHODS, PARAMETERS
-from primgraph.operators.promotion import array_of, converted, lift, require_flag
+from primgraph.operators.promotion import array_of, convert_dtype, lift, require_flag
 from primgraph.operators.reduce.cumulative import cumprod
 from primgraph.operators.reduce.reductions import sum
 from primgraph.operators.shape.creation import astype
 from primgraph.operators.shape.joining import stack
-from primgraph.operators.shape.shaping import permuted, reshaped
+from primgraph.operators.shape.shaping import permute_axes, reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import sorting
 
@@ -84,7 +84,7 @@ def _quantile_of_rows(ordered: Variable, n: Variable, q: float, method: str) -> 
     below = floor(place)
     lower: Any = astype(below, INT64)
     upper = astype(where(greater(below + 1.0, last), last, below + 1.0), INT64)
-    part = converted(place - below, ordered.dtype)
+    part = convert_dtype(place - below, ordered.dtype)
     low, high = (take_along_axis(ordered, p, -1) for p in (lower, upper))
     gap = where(equal(part, 0), 0, high - low)
     # Interpolate from the nearer element, like NumPy.
@@ -106,7 +106,7 @@ def _nan_quantile(
     if numbers.size and not (np.all(numbers >= 0) and np.all(numbers <= 1)):
         raise ArgumentError(f"{name}: quantiles lie between 0 and 1, percentiles below 100")
     value = lift(x)
-    value = value if value.type.is_float else converted(value, FLOAT64)
+    value = value if value.type.is_float else convert_dtype(value, FLOAT64)
     entries = range(value.ndim) if axis is None else axis if isinstance(axis, Sequence) else [axis]
     axes = tuple(sorted(as_axis(a, value.ndim) for a in entries))
     others = tuple(a for a in range(value.ndim) if a not in axes)
@@ -114,16 +114,16 @@ def _nan_quantile(
     count = math.prod(value.shape[a] for a in axes)
     if type(count) is int and count == 0:
         raise ShapeError(f"{name} over no elements")
-    flat = reshaped(permuted(value, (*others, *axes)), (*shape, count))
+    flat = reshape_to(permute_axes(value, (*others, *axes)), (*shape, count))
     ordered = emit(sorting.sort, flat, axis=len(shape))
-    n = sum(converted(logical_not(isnan(flat)), FLOAT64), -1, True)
+    n = sum(convert_dtype(logical_not(isnan(flat)), FLOAT64), -1, True)
     found = [_quantile_of_rows(ordered, n, float(number), method) for number in numbers.ravel()]
     kept = keep_axes(value.shape, axes) if require_flag("keepdims", keepdims) else shape
-    lines = [reshaped(f, kept) for f in found]
+    lines = [reshape_to(f, kept) for f in found]
     if numbers.ndim == 0:
         return lines[0]
-    result = reshaped(stack(lines), (*numbers.shape, *kept))
-    return result if value.dtype == FLOAT64 else converted(result, FLOAT64)
+    result = reshape_to(stack(lines), (*numbers.shape, *kept))
+    return result if value.dtype == FLOAT64 else convert_dtype(result, FLOAT64)
 
 
 @public

@@ -7,15 +7,15 @@ from typing import Any, TypeAlias
 
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import FLOAT64, as_axis, keep_axes, real_dtype
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.arithmetic import abs, power
 from primgraph.operators.elementwise.logic import equal, not_equal, where
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.linear_algebra.systems import inv, matrices, square_matrices
-from primgraph.operators.promotion import converted, lift, require_flag, require_number
+from primgraph.operators.promotion import convert_dtype, lift, require_flag, require_number
 from primgraph.operators.reduce.reductions import max, min, sum
 from primgraph.operators.reduce.statistics import norm as euclidean
-from primgraph.operators.shape.shaping import permuted, reshaped
+from primgraph.operators.shape.shaping import permute_axes, reshape_to
 from primgraph.operators.variable import Variable, emit_all
 from primgraph.primitives.linear_algebra import spectra
 
@@ -24,7 +24,7 @@ Order: TypeAlias = float | str | None
 
 def _floats(x: ArrayLike) -> Variable:
     value = lift(x)
-    return value if value.type.is_inexact else converted(value, FLOAT64)
+    return value if value.type.is_inexact else convert_dtype(value, FLOAT64)
 
 
 def _largest(x: Variable, axis: int) -> Variable:
@@ -42,7 +42,7 @@ def _vector_norm(x: Variable, order: Order, axis: int) -> Variable:
         raise ArgumentError(f"norm of vectors takes no order {order!r:.40}")
     number = require_number("norm", order)
     if number == 0:
-        return sum(converted(not_equal(x, 0), real_dtype(x.dtype)), axis)
+        return sum(convert_dtype(not_equal(x, 0), real_dtype(x.dtype)), axis)
     size = abs(x)
     if number == math.inf:
         return _largest(size, axis)
@@ -92,10 +92,10 @@ def _norm_over_axes(x: Variable, order: Order, axes: tuple[int, ...]) -> Variabl
     if len(axes) != 2 or axes[0] == axes[1]:
         raise ShapeError(f"norm of {x.type} takes one axis or two, not {axes}")
     others = [a for a in range(x.ndim) if a not in axes]
-    return _matrix_norm(permuted(x, (*others, *axes)), order)
+    return _matrix_norm(permute_axes(x, (*others, *axes)), order)
 
 
-@of_namespace
+@namespace_operator
 def norm(x: ArrayLike, ord: Order = None, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Compute the norm of vectors or of matrices, or of all elements, as numpy.linalg has it.
 
@@ -112,21 +112,21 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axes = None, keepdims: bool = Fa
     value = _floats(x)
     if axis is None and ord is None:
         return euclidean(value, keepdims=keepdims)
-    return of_order(value, ord, axis, keepdims)
+    return norm_of_order(value, ord, axis, keepdims)
 
 
-def of_order(x: Variable, ord: Order, axis: Axes, keepdims: bool) -> Variable:
+def norm_of_order(x: Variable, ord: Order, axis: Axes, keepdims: bool) -> Variable:
     """Return the norm of vectors or matrices; see `norm`."""
     value = _floats(x)
     given: Any = tuple(range(value.ndim)) if axis is None else axis
     entries = given if isinstance(given, tuple | list) else (given,)
     axes = tuple(as_axis(a, value.ndim) for a in entries)
     result = _norm_over_axes(value, ord, axes)
-    return reshaped(result, keep_axes(value.shape, axes)) if require_flag("keepdims", keepdims) \
+    return reshape_to(result, keep_axes(value.shape, axes)) if require_flag("keepdims", keepdims) \
         else result  # fmt: skip
 
 
-@of_namespace
+@namespace_operator
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Variable:
     """Return the norm of the matrices in the last two axes; see `norm`.
 
@@ -137,10 +137,10 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") 
     if value.ndim < 2:
         raise ShapeError(f"matrix_norm takes matrices, with at least two axes, not {value.type}")
     result = _matrix_norm(value, ord)
-    return reshaped(result, (*value.shape[:-2], 1, 1)) if keepdims else result
+    return reshape_to(result, (*value.shape[:-2], 1, 1)) if keepdims else result
 
 
-@of_namespace
+@namespace_operator
 def vector_norm(
     x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2
 ) -> Variable:
@@ -156,12 +156,12 @@ def vector_norm(
     others = tuple(a for a in range(value.ndim) if a not in axes)
     shape = tuple(value.shape[a] for a in others)
     count = math.prod(value.shape[a] for a in axes)
-    flat = reshaped(permuted(value, (*others, *axes)), (*shape, count))
+    flat = reshape_to(permute_axes(value, (*others, *axes)), (*shape, count))
     result = _vector_norm(flat, ord, flat.ndim - 1)
-    return reshaped(result, keep_axes(value.shape, axes)) if keepdims else result
+    return reshape_to(result, keep_axes(value.shape, axes)) if keepdims else result
 
 
-@of_namespace
+@namespace_operator
 def cond(x: ArrayLike, p: Order = None) -> Variable:
     """Compute the condition number of each matrix: its norm `p` times that of its inverse.
 

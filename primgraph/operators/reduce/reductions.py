@@ -16,21 +16,23 @@ from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.promotion import (
     axes_of,
     axis_of,
-    converted,
+    convert_dtype,
     lift,
     none_of_no_axes,
     require_flag,
 )
-from primgraph.operators.shape.shaping import reshaped
+from primgraph.operators.shape.shaping import reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import reductions as p
 
 
-def kept(result: Variable, x: Variable, axes: tuple[int, ...], keepdims: bool) -> Variable:
+def keep_reduced_axes(
+    result: Variable, x: Variable, axes: tuple[int, ...], keepdims: bool
+) -> Variable:
     """Return `result` of a reduction over `axes`, with those as axes of size one if `keepdims`."""
     if not require_flag("keepdims", keepdims):
         return result
-    return reshaped(result, keep_axes(x.shape, axes))
+    return reshape_to(result, keep_axes(x.shape, axes))
 
 
 def summed_dtype(dtype: DType) -> DType:
@@ -43,10 +45,10 @@ def _reduce_axes(
 ) -> Variable:
     value = lift(x)
     wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
-    value = converted(value, wanted)
+    value = convert_dtype(value, wanted)
     axes = axes_of(name, value, none_of_no_axes(value, axis))
     result = emit(op, value, axes=axes) if axes else value
-    return kept(result, value, axes, keepdims)
+    return keep_reduced_axes(result, value, axes, keepdims)
 
 
 @public
@@ -87,7 +89,7 @@ def _extremum(
     if 0 in (value.shape[a] for a in axes):
         raise ShapeError(f"{name} of {value.type} over axes {axes}: there are no elements")
     result = emit(op, value, axes=axes) if axes else value
-    return kept(result, value, axes, keepdims)
+    return keep_reduced_axes(result, value, axes, keepdims)
 
 
 @public
@@ -120,11 +122,11 @@ def _position(
     value = lift(x)
     axis = none_of_no_axes(value, axis)
     axes = axes_of(name, value, None) if axis is None else (axis_of(name, value, axis),)
-    along = reshaped(value, (value.size,)) if axis is None else value
+    along = reshape_to(value, (value.size,)) if axis is None else value
     number = 0 if axis is None else axes[0]
     if along.shape[number] == 0:
         raise ShapeError(f"{name} of {value.type}: there are no elements")
-    return kept(emit(op, along, axis=number), value, axes, keepdims)
+    return keep_reduced_axes(emit(op, along, axis=number), value, axes, keepdims)
 
 
 @public
@@ -165,9 +167,9 @@ def cumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Varia
     wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
     if wanted == BOOL:
         return greater(cumsum(truth(value), axis), 0)
-    value = converted(value, wanted)
+    value = convert_dtype(value, wanted)
     if none_of_no_axes(value, axis) is None:
-        return emit(p.cumsum, reshaped(value, (value.size,)), axis=0, reverse=False)
+        return emit(p.cumsum, reshape_to(value, (value.size,)), axis=0, reverse=False)
     return emit(p.cumsum, value, axis=axis_of("cumsum", value, axis), reverse=False)
 
 

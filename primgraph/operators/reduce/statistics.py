@@ -15,16 +15,16 @@ from primgraph.operators.elementwise.logic import equal, isfinite, where
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.promotion import (
     axes_of,
-    broadcasted,
+    broadcast_to_shape,
     common_shape,
-    converted,
+    convert_dtype,
     either,
-    floating,
+    inexact_dtype,
     lift,
     require_flag,
     require_number,
 )
-from primgraph.operators.reduce.reductions import kept, max, sum
+from primgraph.operators.reduce.reductions import keep_reduced_axes, max, sum
 from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.shape.shaping import squeeze
 from primgraph.operators.variable import Variable, emit
@@ -35,7 +35,7 @@ from primgraph.primitives.reductions import as_softmax_of, root_of_squares
 
 def wide(x: Variable) -> Variable:
     """Convert float16 to float32 and integers to float64; return others as they are."""
-    return converted(x, _wide_dtype(x.dtype))
+    return convert_dtype(x, _wide_dtype(x.dtype))
 
 
 def _wide_dtype(dtype: DType) -> DType:
@@ -47,8 +47,8 @@ def _wide_dtype(dtype: DType) -> DType:
 def narrow(x: Variable, like: Variable) -> Variable:
     """Convert `x` to the dtype of `like`, or of its parts; leave it if `like` has integers."""
     if like.type.is_complex:
-        return x if x.type.is_complex else converted(x, real_dtype(like.dtype))
-    return converted(x, like.dtype) if like.type.is_float else x
+        return x if x.type.is_complex else convert_dtype(x, real_dtype(like.dtype))
+    return convert_dtype(x, like.dtype) if like.type.is_float else x
 
 
 def _count(x: Variable, axes: tuple[int, ...]) -> int:
@@ -101,7 +101,7 @@ def _root_of_squares(
     x = abs(x) if x.type.is_complex else x
     squares = emit(steady, stop_gradient(sum(square(x), axes)))
     root = emit(root_of_squares, x, squares, axes=axes, divisor=divisor)
-    return kept(root, x, axes, keepdims)
+    return keep_reduced_axes(root, x, axes, keepdims)
 
 
 def squares(x: Variable) -> Variable:
@@ -194,7 +194,7 @@ def norm(
     require_flag("keepdims", keepdims)
     if ord is not None and (len(axes) != 1 or ord not in (1, 2, math.inf)):
         others = provider("norms")
-        return narrow(others.of_order(elements, ord, axis, keepdims), value)
+        return narrow(others.norm_of_order(elements, ord, axis, keepdims), value)
     if ord == 1:
         result = sum(abs(elements), axes, keepdims)
     elif ord == math.inf:
@@ -204,7 +204,7 @@ def norm(
     return narrow(result, value)
 
 
-def without_largest(x: Variable, axes: tuple[int, ...]) -> tuple[Variable, Variable]:
+def subtract_maximum(x: Variable, axes: tuple[int, ...]) -> tuple[Variable, Variable]:
     """Return `x` minus its maximum over `axes`, and that maximum, for exponentials.
 
     The shift is 0 where the maximum is not finite. It has no derivative.
@@ -224,24 +224,24 @@ def softmax_slope(s: Variable, x: Variable, axes: tuple[int, ...]) -> Variable:
 
 def _weighted_logsumexp(x: ArrayLike, b: ArrayLike, axis: Axes, keepdims: bool) -> Variable:
     """Return `log(sum(b * exp(x)))`, without elements of weight 0."""
-    shape, dtype = common_shape("logsumexp", x, b), floating(x, b)
-    value, weights = (wide(broadcasted(lift(v, dtype), shape)) for v in (x, b))
+    shape, dtype = common_shape("logsumexp", x, b), inexact_dtype(x, b)
+    value, weights = (wide(broadcast_to_shape(lift(v, dtype), shape)) for v in (x, b))
     none = equal(weights, 0)
     axes = axes_of("logsumexp", value, axis)
-    shifted, shift = without_largest(where(none, -math.inf, value), axes)
+    shifted, shift = subtract_maximum(where(none, -math.inf, value), axes)
     result = log(sum(where(none, 0, weights * exp(shifted)), axes, True)) + shift
     if not require_flag("keepdims", keepdims):
         result = squeeze(result, axes)
-    return converted(result, dtype)
+    return convert_dtype(result, dtype)
 
 
 @operator("x")
 def logsumexp_(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Decomposition of `logsumexp` without weights."""
-    value = lift(x, floating(x))
+    value = lift(x, inexact_dtype(x))
     axes = axes_of("logsumexp", value, axis)
     elements = wide(value)
-    shifted, shift = without_largest(elements, axes)
+    shifted, shift = subtract_maximum(elements, axes)
     result = log(sum(exp(shifted), axes, True)) + shift
     if not require_flag("keepdims", keepdims):
         result = squeeze(result, axes)

@@ -10,7 +10,7 @@ from typing import Any
 
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import FLOAT64, INT64, as_shape, broadcast_shapes
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.arithmetic import floor
 from primgraph.operators.elementwise.elementary import log
 from primgraph.operators.elementwise.logic import where
@@ -20,16 +20,16 @@ from primgraph.operators.index.indexing import take
 from primgraph.operators.index.sorting import argsort
 from primgraph.operators.linear_algebra.products import matmul
 from primgraph.operators.linear_algebra.systems import cholesky
-from primgraph.operators.promotion import converted, fractional, lift, promoted
+from primgraph.operators.promotion import convert_dtype, fractional, lift, promote_operands
 from primgraph.operators.reduce.reductions import argmax
 from primgraph.operators.sampling.random_arrays import normal, uniform
-from primgraph.operators.sampling.rejection import between
+from primgraph.operators.sampling.rejection import open_uniform
 from primgraph.operators.shape.creation import arange, zeros
 from primgraph.operators.shape.shaping import expand_dims, reshape, squeeze
 from primgraph.operators.variable import Variable
 
 
-@of_namespace
+@namespace_operator
 def truncated_normal(
     key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: Any = ()
 ) -> Variable:
@@ -41,18 +41,20 @@ def truncated_normal(
     >>> pg.all(pg.random.truncated_normal(7, -1.0, 1.0, (100,)) <= 1.0)
     tensor(True, dtype=bool)
     """
-    low, high = promoted(lower, upper, dtype=fractional(lower, upper), name="truncated_normal")
+    low, high = promote_operands(
+        lower, upper, dtype=fractional(lower, upper), name="truncated_normal"
+    )
     # Bounds in the right tail, where the distribution function has lost its digits, are mirrored.
     is_right = low > 0.0
     first = ndtr(where(is_right, -high, low))
     last = ndtr(where(is_right, -low, high))
     extents = broadcast_shapes(as_shape(shape), low.shape, high.shape)
-    part = converted(between(key, extents), low.dtype)
+    part = convert_dtype(open_uniform(key, extents), low.dtype)
     drawn = ndtri(first + (last - first) * part)
     return where(is_right, -drawn, drawn)
 
 
-@of_namespace
+@namespace_operator
 def categorical(key: ArrayLike, logits: ArrayLike, shape: Any = ()) -> Variable:
     """Return integers from 0 on, with probabilities `softmax(logits)` along the last axis.
 
@@ -65,11 +67,11 @@ def categorical(key: ArrayLike, logits: ArrayLike, shape: Any = ()) -> Variable:
     weights = lift(logits, fractional(logits))
     if weights.ndim == 0:
         raise ShapeError("categorical: logits have an axis of weights")
-    noise = -log(-log(between(key, (*as_shape(shape), *weights.shape))))
+    noise = -log(-log(open_uniform(key, (*as_shape(shape), *weights.shape))))
     return argmax(weights + noise, -1)
 
 
-@of_namespace
+@namespace_operator
 def permutation(key: ArrayLike, x: Any) -> Variable:
     """Return the integers below `x` in a random order, or the rows of an array in one.
 
@@ -86,7 +88,7 @@ def permutation(key: ArrayLike, x: Any) -> Variable:
     return take(rows, argsort(uniform(key, (rows.shape[0],), dtype=FLOAT64)), 0)
 
 
-@of_namespace
+@namespace_operator
 def choice(
     key: ArrayLike, a: Any, shape: Any = (), replace: bool = True, p: ArrayLike | None = None
 ) -> Variable:
@@ -104,8 +106,8 @@ def choice(
         raise ShapeError(f"choice takes an integer or an array with axes, not {rows.type}")
     count, wanted = rows.shape[0], math.prod(extents)
     if replace and p is None:
-        places = floor(between(key, extents) * count)
-        return take(rows, converted(places, INT64), 0)
+        places = floor(open_uniform(key, extents) * count)
+        return take(rows, convert_dtype(places, INT64), 0)
     weights = zeros((count,)) if p is None else log(lift(p, fractional(p)))
     if weights.shape != (count,):
         raise ShapeError(f"choice: p has one probability for each of {count}, not {weights.type}")
@@ -113,12 +115,12 @@ def choice(
         return take(rows, categorical(key, weights, extents), 0)
     if wanted > count:
         raise ArgumentError(f"choice: {wanted} of {count} cannot be chosen without repeating any")
-    noise = -log(-log(between(key, (count,))))
+    noise = -log(-log(open_uniform(key, (count,))))
     order = argsort(-(weights + noise))
     return take(rows, reshape(order[:wanted], extents), 0)
 
 
-@of_namespace
+@namespace_operator
 def multivariate_normal(
     key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: Any = ()
 ) -> Variable:

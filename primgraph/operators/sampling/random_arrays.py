@@ -15,7 +15,13 @@ from primgraph.operators.call import operator, public
 from primgraph.operators.elementwise.elementary import cos, log1p, sqrt
 from primgraph.operators.elementwise.logic import where
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.promotion import converted, floating, lift, require_flag, require_number
+from primgraph.operators.promotion import (
+    convert_dtype,
+    inexact_dtype,
+    lift,
+    require_flag,
+    require_number,
+)
 from primgraph.operators.shape.creation import dtype_or_default
 from primgraph.operators.variable import Variable, emit, handles
 from primgraph.primitives import constants
@@ -136,7 +142,7 @@ def normal(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
     lead = (slice(None),) * seed.ndim
     # The uniform numbers are below one, so that the logarithm is finite.
     radius = sqrt(-2.0 * log1p(-pairs[(*lead, 0)]))
-    return converted(radius * cos(2.0 * math.pi * pairs[(*lead, 1)]), wanted)
+    return convert_dtype(radius * cos(2.0 * math.pi * pairs[(*lead, 1)]), wanted)
 
 
 @operator("x", "key")
@@ -157,7 +163,7 @@ def dropout(
     >>> pg.dropout(np.ones(4), 7, 0.0)
     tensor([1., 1., 1., 1.])
     """
-    value, seed = lift(x, floating(x)), integer_key("dropout", key)
+    value, seed = lift(x, inexact_dtype(x)), integer_key("dropout", key)
     keep = 1.0 - _probability("rate", rate)
     if mode not in ("upscale_in_train", "downscale_in_infer"):
         raise ArgumentError(

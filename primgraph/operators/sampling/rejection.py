@@ -11,18 +11,18 @@ from typing import Any
 
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import FLOAT64, INT64, as_shape, broadcast_shapes
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.arithmetic import floor
 from primgraph.operators.elementwise.elementary import exp, log, log1p, sigmoid, sqrt, tan
 from primgraph.operators.elementwise.logic import where
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.networks.activations import softmax
 from primgraph.operators.promotion import (
-    broadcasted,
-    converted,
+    broadcast_to_shape,
+    convert_dtype,
     fractional,
     lift,
-    promoted,
+    promote_operands,
     require_integer,
 )
 from primgraph.operators.sampling.random_arrays import (
@@ -42,7 +42,7 @@ from primgraph.primitives.special_functions.special import as_gamma_of, random_v
 _LEAST = 2.0**-53
 
 
-def between(key: ArrayLike, shape: Any) -> Variable:
+def open_uniform(key: ArrayLike, shape: Any) -> Variable:
     """Return uniform numbers strictly between 0 and 1."""
     drawn = uniform(key, shape, dtype=FLOAT64)
     return drawn * (1.0 - 2.0 * _LEAST) + _LEAST
@@ -52,10 +52,10 @@ def _broadcast_params(key: Variable, shape: Any, *params: Variable) -> list[Vari
     """Broadcast parameters to one element for each number drawn by each key."""
     wanted = () if shape is None else as_shape(shape)
     extents = broadcast_shapes(wanted, *(p.shape for p in params))
-    return [broadcasted(p, (*key.shape, *extents)) for p in params]
+    return [broadcast_to_shape(p, (*key.shape, *extents)) for p in params]
 
 
-@of_namespace
+@namespace_operator
 def split(key: ArrayLike, num: int = 2) -> Variable:
     """Return `num` keys made of one, for arrays that are to be independent, along a new last axis.
 
@@ -67,10 +67,10 @@ def split(key: ArrayLike, num: int = 2) -> Variable:
     count = require_integer("num", num)
     if count < 1:
         raise ArgumentError(f"split makes at least one key, not {num}")
-    return converted(floor(uniform(key, (count,), dtype=FLOAT64) * 2.0**53), INT64)
+    return convert_dtype(floor(uniform(key, (count,), dtype=FLOAT64) * 2.0**53), INT64)
 
 
-@of_namespace
+@namespace_operator
 def randint(key: ArrayLike, shape: Any, minval: ArrayLike, maxval: ArrayLike) -> Variable:
     """Return integers from `minval` up to but without `maxval`, which are broadcast to `shape`.
 
@@ -82,74 +82,74 @@ def randint(key: ArrayLike, shape: Any, minval: ArrayLike, maxval: ArrayLike) ->
     seed, low, high = integer_key("randint", key), lift(minval, INT64), lift(maxval, INT64)
     low, high = _broadcast_params(seed, shape, low, high)
     drawn = uniform(seed, low.shape[seed.ndim :], dtype=FLOAT64)
-    return low + converted(floor(drawn * converted(high - low, FLOAT64)), INT64)
+    return low + convert_dtype(floor(drawn * convert_dtype(high - low, FLOAT64)), INT64)
 
 
-@of_namespace
+@namespace_operator
 def rademacher(key: ArrayLike, shape: Any = ()) -> Variable:
     """Return 1 and -1, as int64, each with probability 1/2.
 
     >>> pg.abs(pg.random.rademacher(7, (3,)))
     tensor([1, 1, 1], dtype=int64)
     """
-    return 2 * converted(bernoulli(key, shape), INT64) - 1
+    return 2 * convert_dtype(bernoulli(key, shape), INT64) - 1
 
 
-@of_namespace
+@namespace_operator
 def exponential(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
     """Return numbers of the exponential distribution with mean 1, by the inverse of its function.
 
     >>> pg.random.exponential(7, (100,)).shape
     (100,)
     """
-    return converted(-log(between(key, shape)), float_dtype("exponential", dtype))
+    return convert_dtype(-log(open_uniform(key, shape)), float_dtype("exponential", dtype))
 
 
-@of_namespace
+@namespace_operator
 def laplace(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
     """Return numbers of the Laplace distribution with mean 0 and scale 1, by the inverse.
 
     >>> pg.random.laplace(7, (100,)).shape
     (100,)
     """
-    part = 2.0 * between(key, shape) - 1.0
+    part = 2.0 * open_uniform(key, shape) - 1.0
     drawn = where(part < 0.0, log1p(part), -log1p(-part))
-    return converted(drawn, float_dtype("laplace", dtype))
+    return convert_dtype(drawn, float_dtype("laplace", dtype))
 
 
-@of_namespace
+@namespace_operator
 def gumbel(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
     """Return numbers of the standard Gumbel distribution of maxima, by the inverse.
 
     >>> pg.random.gumbel(7, (100,)).shape
     (100,)
     """
-    return converted(-log(-log(between(key, shape))), float_dtype("gumbel", dtype))
+    return convert_dtype(-log(-log(open_uniform(key, shape))), float_dtype("gumbel", dtype))
 
 
-@of_namespace
+@namespace_operator
 def logistic(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
     """Return numbers of the logistic distribution with mean 0 and scale 1, by the inverse.
 
     >>> pg.random.logistic(7, (100,)).shape
     (100,)
     """
-    part = between(key, shape)
-    return converted(log(part) - log1p(-part), float_dtype("logistic", dtype))
+    part = open_uniform(key, shape)
+    return convert_dtype(log(part) - log1p(-part), float_dtype("logistic", dtype))
 
 
-@of_namespace
+@namespace_operator
 def cauchy(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
     """Return numbers of the standard Cauchy distribution, by the inverse.
 
     >>> pg.random.cauchy(7, (100,)).shape
     (100,)
     """
-    drawn = tan(math.pi * (between(key, shape) - 0.5))
-    return converted(drawn, float_dtype("cauchy", dtype))
+    drawn = tan(math.pi * (open_uniform(key, shape) - 0.5))
+    return convert_dtype(drawn, float_dtype("cauchy", dtype))
 
 
-@of_namespace
+@namespace_operator
 def lognormal(key: ArrayLike, sigma: ArrayLike = 1.0, shape: Any = None) -> Variable:
     """Return the exponential of `sigma` times normal numbers; derivatives go to `sigma`.
 
@@ -180,7 +180,7 @@ def _log_gammas(key: Variable, *shapes: Variable) -> list[Variable]:
     return [log(z) - drawn[(*lead, count + i)] / shapes[i] for i, z in enumerate(first)]
 
 
-@of_namespace
+@namespace_operator
 def gamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
     """Return numbers of the gamma distribution of shape `a` and scale 1, by NumPy's generator.
 
@@ -196,7 +196,7 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
     return _gamma(seed, *_broadcast_params(seed, shape, lift(a, fractional(a))))
 
 
-@of_namespace
+@namespace_operator
 def loggamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
     """Return logarithms of gamma numbers, also of such a small `a` that the numbers would be 0.
 
@@ -208,7 +208,7 @@ def loggamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
     return _log_gammas(seed, *_broadcast_params(seed, shape, lift(a, fractional(a))))[0]
 
 
-@of_namespace
+@namespace_operator
 def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None) -> Variable:
     """Return numbers of the beta distribution, as gamma numbers over their sum.
 
@@ -219,12 +219,12 @@ def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None) -> Varia
     """
     refuse_shape("beta", "b", b)
     seed = integer_key("beta", key)
-    pair = promoted(a, b, dtype=fractional(a, b), name="beta")
+    pair = promote_operands(a, b, dtype=fractional(a, b), name="beta")
     first, second = _log_gammas(seed, *_broadcast_params(seed, shape, *pair))
     return sigmoid(first - second)
 
 
-@of_namespace
+@namespace_operator
 def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: Any = None) -> Variable:
     """Return vectors of the Dirichlet distribution along the last axis, by gamma numbers.
 
@@ -242,7 +242,7 @@ def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: Any = None) -> Variable:
     return softmax(_log_gammas(seed, spread)[0], -1)
 
 
-@of_namespace
+@namespace_operator
 def chisquare(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
     """Return numbers of the chi-square distribution, with derivatives by `df`: of gamma numbers.
 
@@ -253,7 +253,7 @@ def chisquare(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
     return 2.0 * gamma(key, 0.5 * lift(df, fractional(df)), shape)
 
 
-@of_namespace
+@namespace_operator
 def t(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
     """Return numbers of Student's t distribution: normal ones over roots of chi-square ones.
 
@@ -271,7 +271,7 @@ def t(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
     return drawn * sqrt(0.5 * freedom) * exp(-0.5 * scale)
 
 
-@of_namespace
+@namespace_operator
 def poisson(key: ArrayLike, lam: ArrayLike, shape: Any = None) -> Variable:
     """Return numbers of the Poisson distribution with mean `lam`, as int64, by NumPy's generator.
 
@@ -287,7 +287,7 @@ def poisson(key: ArrayLike, lam: ArrayLike, shape: Any = None) -> Variable:
     return emit(random_variate, seed, mean, name="poisson")
 
 
-@of_namespace
+@namespace_operator
 def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Any = None) -> Variable:
     """Draw the number of successes in `n` trials of probability `p`: int64, by NumPy's generator.
 

@@ -18,12 +18,12 @@ from primgraph.operators.lazy_loading import functions
 from primgraph.operators.promotion import (
     SCALARS,
     axis_of,
-    broadcasted,
+    broadcast_to_shape,
     broadcasts_to,
-    converted,
+    convert_dtype,
     fractional,
     lift,
-    promoted,
+    promote_operands,
     require_flag,
     require_integer,
     type_of,
@@ -31,7 +31,7 @@ from primgraph.operators.promotion import (
 )
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import constants, elementwise, reductions
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.shapes import reshape, slice_assign
 
 
@@ -66,11 +66,11 @@ def full(shape: Any, fill_value: ArrayLike, dtype: Any = None) -> Variable:
     extents = as_shape(shape)
     wanted = type_of(fill_value).dtype if dtype is None else as_dtype(dtype)
     if type(fill_value) in SCALARS:
-        return wrap(filled(fill_value, TensorType(extents, wanted)))
+        return wrap(filled_constant(fill_value, TensorType(extents, wanted)))
     value = lift(fill_value, wanted)
     if not broadcasts_to(value.shape, extents):
         raise ShapeError(f"full cannot repeat {value.type} to shape {extents}")
-    return broadcasted(value, extents)
+    return broadcast_to_shape(value, extents)
 
 
 @public
@@ -83,7 +83,7 @@ def zeros(shape: Any, dtype: Any = None) -> Variable:
     tensor([[0., 0.],
             [0., 0.]])
     """
-    return wrap(filled(0, TensorType(as_shape(shape), dtype_or_default(dtype))))
+    return wrap(filled_constant(0, TensorType(as_shape(shape), dtype_or_default(dtype))))
 
 
 @public
@@ -96,7 +96,7 @@ def ones(shape: Any, dtype: Any = None) -> Variable:
     tensor([[1., 1.],
             [1., 1.]])
     """
-    return wrap(filled(1, TensorType(as_shape(shape), dtype_or_default(dtype))))
+    return wrap(filled_constant(1, TensorType(as_shape(shape), dtype_or_default(dtype))))
 
 
 @public
@@ -234,11 +234,11 @@ def linspace(
     if known and all(isinstance(x, int | float | np.integer | np.floating) for x in (start, stop)):
         numbers = np.linspace(float(start), float(stop), count, last)  # type: ignore[arg-type]
         return lift(np.floor(numbers) if rounds_down else numbers, dtype_or_default(dtype))
-    first, end = promoted(start, stop, dtype=fractional(start, stop), name="linspace")
+    first, end = promote_operands(start, stop, dtype=fractional(start, stop), name="linspace")
     found = _linspace(first, end, count, last)
     if rounds_down:
         found = emit(elementwise.floor, found)
-    return found if dtype is None else converted(found, as_dtype(dtype))
+    return found if dtype is None else convert_dtype(found, as_dtype(dtype))
 
 
 def _count(name: str, num: Any) -> int:
@@ -256,7 +256,7 @@ def _linspace(start: Variable, stop: Variable, count: int, endpoint: bool) -> Va
     number = emit(constants.iota, shape=shape, axis=0, dtype=start.dtype)
     gaps, whole = count - int(endpoint), stop - start
     if isinstance(count, Dim):
-        divisor = converted(lift(gaps.max(1)), start.dtype)  # type: ignore[attr-defined]
+        divisor = convert_dtype(lift(gaps.max(1)), start.dtype)  # type: ignore[attr-defined]
         found = _steps(number, divisor, whole) + start
         return where(equal(number, divisor), stop, found) if endpoint else found
     found = (_steps(number, float(gaps), whole) if gaps > 0 else number * whole) + start
@@ -272,7 +272,7 @@ def _steps(number: Variable, gaps: ArrayLike, whole: Variable) -> Variable:
     step = whole / gaps
     # If a step underflows, all offsets are computed from the total range.
     lost = emit(reductions.reduce_max, equal(step, 0.0), axes=tuple(range(step.ndim)))
-    lost = broadcasted(lost if step.ndim else equal(step, 0.0), number.shape)
+    lost = broadcast_to_shape(lost if step.ndim else equal(step, 0.0), number.shape)
     return where(lost, number / gaps * whole, number * step)
 
 
@@ -288,7 +288,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Variable
     """
     shape = as_shape((N, N if M is None else M))
     rows, columns = (emit(constants.iota, shape=shape, axis=a, dtype=INT64) for a in (0, 1))
-    return converted(equal(rows + require_integer("eye", k), columns), dtype_or_default(dtype))
+    return convert_dtype(equal(rows + require_integer("eye", k), columns), dtype_or_default(dtype))
 
 
 @public
@@ -309,7 +309,7 @@ def one_hot(indices: ArrayLike, depth: int, dtype: Any = None) -> Variable:
     shape = (*index.shape, extent)
     classes = emit(constants.iota, shape=shape, axis=index.ndim, dtype=INT64)
     hit = equal(index[..., None], classes)
-    return converted(hit, dtype_or_default(dtype))
+    return convert_dtype(hit, dtype_or_default(dtype))
 
 
 @public
@@ -322,7 +322,7 @@ def astype(x: ArrayLike, dtype: Any, *, copy: bool | None = True) -> Variable:
     >>> pg.cast([1.7, -1.7], "int64")
     tensor([ 1, -1], dtype=int64)
     """
-    return converted(lift(x), as_dtype(dtype))
+    return convert_dtype(lift(x), as_dtype(dtype))
 
 
 cast = functions["cast"] = astype

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
-from primgraph.ir.assumptions import at_least, equal, is_at_least
+from primgraph.ir.assumptions import assume_at_least, equal, is_at_least
 from primgraph.ir.dims import Dim, is_extent, names_in
 from primgraph.ir.types import INT64, TensorType, as_axis, as_dtype, larger, smaller
 from primgraph.operators.call import public
@@ -19,22 +19,22 @@ from primgraph.operators.promotion import (
     array_of,
     axes_of,
     axis_of,
-    broadcasted,
+    broadcast_to_shape,
     entries_of,
     lift,
-    naming,
     none_of_no_axes,
+    prefix_errors,
     require_integer,
     result_dtype,
     wrap,
 )
-from primgraph.operators.shape.shaping import permuted, reshaped
+from primgraph.operators.shape.shaping import permute_axes, reshape_to
 from primgraph.operators.variable import Variable, emit, emit_all, handles
 from primgraph.primitives import indexing, shapes
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 
 
-def sliced(x: Variable, axis: int, start: int, size: int, step: int = 1) -> Variable:
+def slice_axis(x: Variable, axis: int, start: int, size: int, step: int = 1) -> Variable:
     """Return `size` elements along `axis` from `start` on; `x` itself if those are all."""
     if (start, size, step) == (0, x.shape[axis], 1):
         return x
@@ -70,7 +70,7 @@ def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0) -> Variable:
     """
     parts = _parts("concatenate", arrays)
     if axis is None:
-        parts = [reshaped(v, (v.size,)) for v in parts]
+        parts = [reshape_to(v, (v.size,)) for v in parts]
         axis = 0
     first = parts[0]
     if isinstance(arrays, Handle) and hasattr(axis, "shape"):
@@ -112,10 +112,10 @@ def stack(arrays: Sequence[ArrayLike], axis: int = 0) -> Variable:
     for other in parts[1:]:
         if other.shape != first.shape:
             raise ShapeError(f"stack takes arrays of one shape, not {first.type} and {other.type}")
-    with naming(f"stack of {first.type}"):
+    with prefix_errors(f"stack of {first.type}"):
         number = as_axis(axis, first.ndim + 1)
     shape = (*first.shape[:number], 1, *first.shape[number:])
-    expanded = [reshaped(v, shape) for v in parts]
+    expanded = [reshape_to(v, shape) for v in parts]
     return expanded[0] if len(parts) == 1 else emit(shapes.concat, *expanded, axis=number)
 
 
@@ -186,7 +186,9 @@ def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0)
         return [value]
     if sum(sizes) == extent and all(a[1] == b[0] for a, b in pairwise(bounds)):
         return _split_sizes(value, sizes, number)
-    return [sliced(value, number, start, n) for (start, _), n in zip(bounds, sizes, strict=True)]
+    return [
+        slice_axis(value, number, start, n) for (start, _), n in zip(bounds, sizes, strict=True)
+    ]
 
 
 def _split_sizes(x: Variable, sizes: tuple[int, ...], axis: int) -> list[Variable]:
@@ -209,13 +211,13 @@ def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> V
         raise ShapeError(f"diagonal of {value.type} takes two different axes, not {first} twice")
     offset = require_integer("diagonal", offset)
     others = [a for a in range(value.ndim) if a not in (first, second)]
-    value = permuted(value, (*others, first, second))
+    value = permute_axes(value, (*others, first, second))
     rows, columns = value.shape[-2:]
     top, left = larger(-offset, 0), larger(offset, 0)
     count = larger(smaller(rows - top, columns - left), 0)
     top, left = smaller(top, rows), smaller(left, columns)
-    flat = reshaped(value, (*value.shape[:-2], rows * columns))
-    return sliced(flat, value.ndim - 2, top * columns + left, count, columns + 1)
+    flat = reshape_to(value, (*value.shape[:-2], rows * columns))
+    return slice_axis(flat, value.ndim - 2, top * columns + left, count, columns + 1)
 
 
 @public
@@ -244,9 +246,9 @@ def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axes = None) -> Variabl
     value = lift(x)
     if axis is None:
         shape = value.shape
-        flat = reshaped(value, (value.size,))
+        flat = reshape_to(value, (value.size,))
         total = sum(require_integer("roll", s) for s in entries_of(shift))
-        return reshaped(_roll_axis(flat, total, 0), shape)
+        return reshape_to(_roll_axis(flat, total, 0), shape)
     axes = [axis_of("roll", value, a) for a in entries_of(axis)]
     shifts = [require_integer("roll", s) for s in entries_of(shift)]
     if not axes or not shifts:
@@ -268,8 +270,8 @@ def _roll_axis(x: Variable, shift: int, axis: int) -> Variable:
         places = shift % extent if extent else 0
     if places == 0:
         return x
-    last = sliced(x, axis, extent - places, places)
-    return emit(shapes.concat, last, sliced(x, axis, 0, extent - places), axis=axis)
+    last = slice_axis(x, axis, extent - places, places)
+    return emit(shapes.concat, last, slice_axis(x, axis, 0, extent - places), axis=axis)
 
 
 @public
@@ -283,7 +285,7 @@ def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
     """
     value = lift(x)
     counts = [require_integer("tile", n) for n in entries_of(reps)]
-    if not all(at_least(n, 0) for n in counts):
+    if not all(assume_at_least(n, 0) for n in counts):
         raise ShapeError(f"tile of {value.type}: {tuple(counts)} has a negative number")
     ndim = max(len(counts), value.ndim)
     counts = [1] * (ndim - len(counts)) + counts
@@ -291,7 +293,7 @@ def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
     spaced = tuple(n for extent in shape for n in (1, extent))
     wide = tuple(n for pair in zip(counts, shape, strict=True) for n in pair)
     result = tuple(count * extent for count, extent in zip(counts, shape, strict=True))
-    return reshaped(broadcasted(reshaped(value, spaced), wide), result)
+    return reshape_to(broadcast_to_shape(reshape_to(value, spaced), wide), result)
 
 
 @public
@@ -306,25 +308,25 @@ def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) 
     """
     value = lift(x)
     if none_of_no_axes(value, axis) is None:
-        value, axis = reshaped(value, (value.size,)), 0
+        value, axis = reshape_to(value, (value.size,)), 0
     number = axis_of("repeat", value, axis)
     extent = value.shape[number]
     counts = [require_integer("repeat", n) for n in entries_of(repeats)]
-    if not all(at_least(n, 0) for n in counts) or len(counts) not in (1, extent):
+    if not all(assume_at_least(n, 0) for n in counts) or len(counts) not in (1, extent):
         raise ShapeError(f"repeat of {value.type} along axis {number}: {counts} does not fit")
     if len(counts) != 1:
         return emit(indexing.gather, value, _places(counts), axis=number)
     lead, rest = value.shape[:number], value.shape[number + 1 :]
-    spaced = reshaped(value, (*lead, extent, 1, *rest))
-    wide = broadcasted(spaced, (*lead, extent, counts[0], *rest))
-    return reshaped(wide, (*lead, extent * counts[0], *rest))
+    spaced = reshape_to(value, (*lead, extent, 1, *rest))
+    wide = broadcast_to_shape(spaced, (*lead, extent, counts[0], *rest))
+    return reshape_to(wide, (*lead, extent * counts[0], *rest))
 
 
 def _places(counts: Sequence[int]) -> Variable:
     """Return each position as often as `counts` says; counts may be symbolic."""
     if not names_in(tuple(counts)):
         return lift(np.repeat(np.arange(len(counts)), np.array(counts, np.int64)))
-    runs = [wrap(filled(i, TensorType((n,), INT64))) for i, n in enumerate(counts)]
+    runs = [wrap(filled_constant(i, TensorType((n,), INT64))) for i, n in enumerate(counts)]
     return emit(shapes.concat, *runs, axis=0)
 
 
@@ -359,7 +361,7 @@ def pad(
     if constant_values == 0:
         return emit(shapes.pad, value, low=low, high=high)
     extents = (n + a + b for n, (a, b) in zip(value.shape, widths, strict=True))
-    frame = wrap(filled(constant_values, value.type.with_shape(tuple(extents))))
+    frame = wrap(filled_constant(constant_values, value.type.with_shape(tuple(extents))))
     return emit(shapes.slice_assign, frame, value, starts=low, steps=(1,) * value.ndim)
 
 
@@ -372,10 +374,10 @@ def _pad_symbolic_axis(x: Variable, axis: int, low: int, high: int, mode: str) -
         "symmetric": ((low - 1, low, -1), (extent - 1, high, -1)),
         "wrap": ((extent - low, low, 1), (0, high, 1)),
     }
-    frame = [sliced(x, axis, *part) for part in parts[mode]]
+    frame = [slice_axis(x, axis, *part) for part in parts[mode]]
     if mode == "edge":
         sides = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in (low, high)]
-        frame = [broadcasted(part, shape) for part, shape in zip(frame, sides, strict=True)]
+        frame = [broadcast_to_shape(part, shape) for part, shape in zip(frame, sides, strict=True)]
     return emit(shapes.concat, frame[0], x, frame[1], axis=axis)
 
 
@@ -387,7 +389,7 @@ def _pad_widths(x: Variable, pad_width: Any) -> list[tuple[int, int]]:
         raise ShapeError(f"pad of {x.type}: widths {pad_width!r:.60} do not fit") from None
     if given.dtype.kind not in "iu" and not all(is_extent(n) for pair in pairs for n in pair):
         raise ArgumentError(f"pad of {x.type}: widths are integers, not {pad_width!r:.60}")
-    if not all(at_least(n, 0) for pair in pairs for n in pair):
+    if not all(assume_at_least(n, 0) for pair in pairs for n in pair):
         raise ShapeError(f"pad of {x.type}: widths {pad_width!r:.60} are negative")
     return [(a, b) for a, b in pairs]
 

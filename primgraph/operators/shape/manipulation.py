@@ -14,15 +14,15 @@ from primgraph.operators.call import public, public_with_fixed, require_fixed
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.promotion import (
     axis_of,
-    broadcasted,
+    broadcast_to_shape,
     common_shape,
-    converted,
+    convert_dtype,
     entries_of,
     lift,
     require_integer,
 )
-from primgraph.operators.shape.joining import concatenate, flip, sliced, split
-from primgraph.operators.shape.shaping import moveaxis, permuted, reshaped, swapaxes
+from primgraph.operators.shape.joining import concatenate, flip, slice_axis, split
+from primgraph.operators.shape.shaping import moveaxis, permute_axes, reshape_to, swapaxes
 from primgraph.operators.variable import Variable
 
 
@@ -41,17 +41,17 @@ def _refuse(name: str, arrays: Any) -> list[Variable]:
 
 
 def _one_axis(x: Variable) -> Variable:
-    return x if x.ndim else reshaped(x, (1,))
+    return x if x.ndim else reshape_to(x, (1,))
 
 
 def _two_axes(x: Variable) -> Variable:
-    return x if x.ndim > 1 else reshaped(x, (1, x.size))
+    return x if x.ndim > 1 else reshape_to(x, (1, x.size))
 
 
 def _three_axes(x: Variable) -> Variable:
     if x.ndim > 2:
         return x
-    return reshaped(x, (*x.shape, 1) if x.ndim == 2 else (1, x.size, 1))
+    return reshape_to(x, (*x.shape, 1) if x.ndim == 2 else (1, x.size, 1))
 
 
 def _each(shaped: Any, arrays: Sequence[ArrayLike]) -> Any:
@@ -139,7 +139,9 @@ def column_stack(arrays: Sequence[ArrayLike]) -> Variable:
     tensor([[1., 3.],
             [2., 4.]])
     """
-    parts = [reshaped(x, (x.size, 1)) if x.ndim < 2 else x for x in _items("column_stack", arrays)]
+    parts = [
+        reshape_to(x, (x.size, 1)) if x.ndim < 2 else x for x in _items("column_stack", arrays)
+    ]
     return concatenate(parts, 1)
 
 
@@ -177,7 +179,7 @@ def _leaves(arrays: Any) -> list[Any]:
 def _concatenate_nested(arrays: Any, depth: int, ndim: int) -> Variable:
     if depth == 0:
         x = lift(arrays)
-        return reshaped(x, (1,) * (ndim - x.ndim) + x.shape)
+        return reshape_to(x, (1,) * (ndim - x.ndim) + x.shape)
     return concatenate([_concatenate_nested(a, depth - 1, ndim) for a in arrays], -depth)
 
 
@@ -191,7 +193,7 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[Variable, ...]:
     (tensor([1., 2.]), tensor([3., 3.]))
     """
     shape = common_shape("broadcast_arrays", *args)
-    return tuple([broadcasted(lift(x), shape) for x in args])
+    return tuple([broadcast_to_shape(lift(x), shape) for x in args])
 
 
 @public
@@ -240,13 +242,13 @@ def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -
         places = np.flatnonzero(places)
     if places.size == 0:
         places = places.astype(np.int64)
-    new = converted(lift(values), value.dtype)
-    new = reshaped(new, (1,) * (value.ndim - new.ndim) + new.shape)
+    new = convert_dtype(lift(values), value.dtype)
+    new = reshape_to(new, (1,) * (value.ndim - new.ndim) + new.shape)
     if places.ndim == 0:
         new = moveaxis(new, 0, number)
     count = new.shape[number] if places.size == 1 else places.size
     shape = (*value.shape[:number], count, *value.shape[number + 1 :])
-    new = broadcasted(new, shape)
+    new = broadcast_to_shape(new, shape)
     where_from = np.arange(extent, extent + count)
     if places.size == 1:
         places = places.reshape(-1)[0]
@@ -258,7 +260,7 @@ def _array_and_axis(name: str, x: ArrayLike, axis: int | None) -> tuple[Variable
     """Return the array and the axis; the flattened array if there is no axis."""
     value = lift(x)
     if axis is None:
-        return reshaped(value, (value.size,)), 0
+        return reshape_to(value, (value.size,)), 0
     return value, axis_of(name, value, axis)
 
 
@@ -266,7 +268,7 @@ def _take_constant_places(x: Variable, places: Any, axis: int) -> Variable:
     """Take parts of `x` at constant positions along an axis, as a slice if they are consecutive."""
     steps = np.diff(places)
     if places.size and (steps == 1).all():
-        return sliced(x, axis, int(places[0]), int(places.size))
+        return slice_axis(x, axis, int(places[0]), int(places.size))
     index = (slice(None),) * axis + (places,)
     return x[index]
 
@@ -339,7 +341,7 @@ def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Variable:
         raise ShapeError(f"rollaxis of {value.type}: there is no place {start}")
     order = [a for a in range(value.ndim) if a != number]
     order.insert(place - 1 if number < place else place, number)
-    return permuted(value, tuple(order))
+    return permute_axes(value, tuple(order))
 
 
 @public
@@ -429,10 +431,10 @@ def resize(x: ArrayLike, new_shape: Any) -> Variable:
     tensor([1., 2., 1.])
     """
     value, shape = lift(x), as_shape(new_shape)
-    flat, size = reshaped(value, (value.size,)), math.prod(shape)
+    flat, size = reshape_to(value, (value.size,)), math.prod(shape)
     if value.size == 0:
-        return broadcasted(lift(np.zeros((), value.dtype)), shape)
+        return broadcast_to_shape(lift(np.zeros((), value.dtype)), shape)
     rounds = -(-size // value.size)
     if rounds > 1:
         flat = concatenate([flat] * rounds)
-    return reshaped(sliced(flat, 0, 0, size), shape)
+    return reshape_to(slice_axis(flat, 0, 0, size), shape)

@@ -17,8 +17,8 @@ from primgraph.operators.elementwise.logic import greater_equal, where
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.index.scatter import set_slice
 from primgraph.operators.promotion import (
-    broadcasted,
-    converted,
+    broadcast_to_shape,
+    convert_dtype,
     lift,
     require_flag,
     require_integer,
@@ -27,7 +27,7 @@ from primgraph.operators.promotion import (
 from primgraph.operators.reduce.reductions import sum
 from primgraph.operators.shape.creation import astype, eye, iota, ones_like, zeros
 from primgraph.operators.shape.joining import diagonal, stack
-from primgraph.operators.shape.shaping import reshaped
+from primgraph.operators.shape.shaping import reshape_to
 from primgraph.operators.variable import Variable
 
 
@@ -49,14 +49,14 @@ def diag(x: ArrayLike, k: int = 0) -> Variable:
     count = value.shape[0]
     extent = count + (number if number >= 0 else -number)
     if names_in((extent,)):
-        row = where(eye(count, dtype=bool), value, converted(lift(0), value.dtype))
+        row = where(eye(count, dtype=bool), value, convert_dtype(lift(0), value.dtype))
         return row if number == 0 else _move_diagonal(row, number)
     flat = zeros((extent * extent,), value.dtype)
     start = number if number >= 0 else -number * extent
     if count:
         stop = start + (count - 1) * (extent + 1) + 1
         flat = set_slice(flat, slice(start, stop, extent + 1), value)
-    return reshaped(flat, (extent, extent))
+    return reshape_to(flat, (extent, extent))
 
 
 def _move_diagonal(matrix: Variable, number: int) -> Variable:
@@ -76,7 +76,7 @@ def diagflat(x: ArrayLike, k: int = 0) -> Variable:
             [0., 2.]])
     """
     value = lift(x)
-    return diag(reshaped(value, (value.size,)), k)
+    return diag(reshape_to(value, (value.size,)), k)
 
 
 @public
@@ -179,7 +179,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Vari
     count = value.shape[0] if N is None else require_integer("vander", N)
     if count < 0:
         raise ArgumentError(f"vander makes no negative number of columns, such as {count}")
-    value = converted(value, as_dtype(np.promote_types(value.dtype, INT64)))
+    value = convert_dtype(value, as_dtype(np.promote_types(value.dtype, INT64)))
     if count == 0:
         return zeros((value.shape[0], 0), value.dtype)
     columns = list(accumulate([ones_like(value), *[value] * (count - 1)], multiply))
@@ -224,7 +224,7 @@ def meshgrid(
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r:.60}")
     vectors = [lift(x) for x in xi]
-    vectors = [reshaped(v, (v.size,)) for v in vectors]
+    vectors = [reshape_to(v, (v.size,)) for v in vectors]
     order = list(range(len(vectors)))
     if indexing == "xy" and len(order) > 1:
         order[:2] = [1, 0]
@@ -233,13 +233,13 @@ def meshgrid(
         tuple(v.size if i == a else 1 for i in range(ndim))
         for v, a in zip(vectors, order, strict=True)
     ]
-    thin = [reshaped(v, s) for v, s in zip(vectors, shapes, strict=True)]
+    thin = [reshape_to(v, s) for v, s in zip(vectors, shapes, strict=True)]
     if require_flag("sparse", sparse):
         return tuple(thin)
     extents = [0] * ndim
     for v, a in zip(vectors, order, strict=True):
         extents[a] = v.size
-    return tuple([broadcasted(v, tuple(extents)) for v in thin])
+    return tuple([broadcast_to_shape(v, tuple(extents)) for v in thin])
 
 
 @public
@@ -251,8 +251,8 @@ def kron(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """
     x, y = lift(x1), lift(x2)
     ndim = max(x.ndim, y.ndim)
-    x, y = (reshaped(v, (1,) * (ndim - v.ndim) + v.shape) for v in (x, y))
+    x, y = (reshape_to(v, (1,) * (ndim - v.ndim) + v.shape) for v in (x, y))
     shape = tuple(n * m for n, m in zip(x.shape, y.shape, strict=True))
-    left = reshaped(x, tuple(k for n in x.shape for k in (n, 1)))
-    right = reshaped(y, tuple(k for n in y.shape for k in (1, n)))
-    return reshaped(multiply(left, right), shape)
+    left = reshape_to(x, tuple(k for n in x.shape for k in (n, 1)))
+    right = reshape_to(y, tuple(k for n in y.shape for k in (1, n)))
+    return reshape_to(multiply(left, right), shape)

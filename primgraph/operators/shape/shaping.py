@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import as_axis, as_shape, listed, resolve_reshape
+from primgraph.ir.types import as_axis, as_shape, require_sequence, resolve_reshape
 from primgraph.operators.call import public, require_fixed
 from primgraph.operators.elementwise.logic import greater_equal, where
 from primgraph.operators.handle import ArrayLike, Axes
@@ -14,12 +14,12 @@ from primgraph.operators.lazy_loading import functions
 from primgraph.operators.promotion import (
     axes_of,
     axis_of,
-    broadcasted,
+    broadcast_to_shape,
     broadcasts_to,
     entries_of,
     lift,
-    naming,
     none_of_no_axes,
+    prefix_errors,
     require_integer,
 )
 from primgraph.operators.shape.creation import iota
@@ -27,12 +27,12 @@ from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import shapes
 
 
-def reshaped(x: Variable, shape: tuple[int, ...]) -> Variable:
+def reshape_to(x: Variable, shape: tuple[int, ...]) -> Variable:
     """Reshape `x` to a shape of the same size; return it if it has that shape."""
     return x if x.shape == shape else emit(shapes.reshape, x, shape=shape)
 
 
-def permuted(x: Variable, axes: tuple[int, ...]) -> Variable:
+def permute_axes(x: Variable, axes: tuple[int, ...]) -> Variable:
     """Permute axes, so that axis `axes[i]` becomes axis `i`; return `x` if nothing moves."""
     return x if axes == tuple(range(x.ndim)) else emit(shapes.permute, x, axes=axes)
 
@@ -53,12 +53,12 @@ def reshape(x: ArrayLike, shape: Any, order: str = "C") -> Variable:
     if _is_reversed(order):
         entries = tuple(shape) if isinstance(shape, Sequence) else (shape,)
         return _reverse_axes(reshape(_reverse_axes(value), entries[::-1]))
-    with naming(f"reshape of {value.type}"):
+    with prefix_errors(f"reshape of {value.type}"):
         try:
             wanted = resolve_reshape(shape, value.size)
         except TypeError:
             raise ArgumentError(f"a shape is made of integers, not {shape!r:.60}") from None
-    return reshaped(value, wanted)
+    return reshape_to(value, wanted)
 
 
 def _is_reversed(order: Any) -> bool:
@@ -71,7 +71,7 @@ def _is_reversed(order: Any) -> bool:
 
 def _reverse_axes(x: Variable) -> Variable:
     """Return `x` with its axes in reverse order."""
-    return permuted(x, tuple(range(x.ndim))[::-1])
+    return permute_axes(x, tuple(range(x.ndim))[::-1])
 
 
 @public
@@ -82,7 +82,7 @@ def flatten(x: ArrayLike, order: str = "C") -> Variable:
     tensor([1., 2., 3., 4.])
     """
     value = lift(x)
-    return reshaped(_reverse_axes(value) if _is_reversed(order) else value, (value.size,))
+    return reshape_to(_reverse_axes(value) if _is_reversed(order) else value, (value.size,))
 
 
 @public
@@ -109,7 +109,7 @@ def broadcast_to(x: ArrayLike, shape: Any) -> Variable:
     value, wanted = lift(x), as_shape(shape)
     if not broadcasts_to(value.shape, wanted):
         raise ShapeError(f"broadcast_to cannot turn {value.type} into shape {wanted}")
-    return broadcasted(value, wanted)
+    return broadcast_to_shape(value, wanted)
 
 
 @public
@@ -124,15 +124,15 @@ def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Variable:
     """
     value = lift(x)
     if axes is None:
-        return permuted(value, tuple(reversed(range(value.ndim))))
-    with naming(f"transpose of {value.type}"):
+        return permute_axes(value, tuple(reversed(range(value.ndim))))
+    with prefix_errors(f"transpose of {value.type}"):
         try:
-            order = tuple(as_axis(a, value.ndim) for a in listed(axes))
+            order = tuple(as_axis(a, value.ndim) for a in require_sequence(axes))
         except TypeError:
             raise ArgumentError(f"axes is a sequence of integers, not {axes!r:.60}") from None
         if sorted(order) != list(range(value.ndim)):
             raise ShapeError(f"{tuple(axes)} is not a permutation of its axes")
-    return permuted(value, order)
+    return permute_axes(value, order)
 
 
 permute = functions["permute"] = transpose
@@ -151,7 +151,7 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Variable:
     first, second = (axis_of("swapaxes", value, a) for a in (axis1, axis2))
     order = list(range(value.ndim))
     order[first], order[second] = order[second], order[first]
-    return permuted(value, tuple(order))
+    return permute_axes(value, tuple(order))
 
 
 @public
@@ -172,7 +172,7 @@ def moveaxis(x: ArrayLike, source: Axes, destination: Axes) -> Variable:
     order = [a for a in range(value.ndim) if a not in sources]
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)
-    return permuted(value, tuple(order))
+    return permute_axes(value, tuple(order))
 
 
 def _ordered_axes(x: Variable, axis: Axes) -> tuple[int, ...]:
@@ -193,14 +193,14 @@ def squeeze(x: ArrayLike, axis: Axes = None) -> Variable:
     """
     value = lift(x)
     if axis is None:
-        return reshaped(value, tuple(n for n in value.shape if n != 1))
+        return reshape_to(value, tuple(n for n in value.shape if n != 1))
     axes = axes_of("squeeze", value, none_of_no_axes(value, axis))
     for a in axes:
         if value.shape[a] != 1:
             raise ShapeError(
                 f"squeeze of {value.type}: axis {a} has extent {value.shape[a]}, not 1"
             )
-    return reshaped(value, tuple(n for i, n in enumerate(value.shape) if i not in axes))
+    return reshape_to(value, tuple(n for i, n in enumerate(value.shape) if i not in axes))
 
 
 @public
@@ -215,12 +215,12 @@ def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> Variable:
     value = lift(x)
     entries = entries_of(axis)
     ndim = value.ndim + len(entries)
-    with naming(f"expand_dims of {value.type}"):
+    with prefix_errors(f"expand_dims of {value.type}"):
         places = [as_axis(a, ndim) for a in entries]
         if len(set(places)) != len(places):
             raise ShapeError(f"an axis is named twice in {tuple(places)}")
     extents = iter(value.shape)
-    return reshaped(value, tuple(1 if i in places else next(extents) for i in range(ndim)))
+    return reshape_to(value, tuple(1 if i in places else next(extents) for i in range(ndim)))
 
 
 unsqueeze = functions["unsqueeze"] = expand_dims

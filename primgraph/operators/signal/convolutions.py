@@ -11,7 +11,7 @@ from primgraph.operators.elementwise.arithmetic import add
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.linear_algebra.products import product
 from primgraph.operators.promotion import lift, require_integer, result_dtype
-from primgraph.operators.shape.shaping import permuted, reshaped
+from primgraph.operators.shape.shaping import permute_axes, reshape_to
 from primgraph.operators.signal.window_geometry import (
     Sizes,
     Sliding,
@@ -61,7 +61,7 @@ def _with_bias(name: str, x: Variable, bias: Variable | None) -> Variable:
     wanted = math.prod(x.shape[:-1])
     if bias.shape != (wanted,):
         raise ShapeError(f"{name} needs a bias of shape ({wanted},), not {bias.type}")
-    return add(x, reshaped(bias, (*x.shape[:-1], 1)))
+    return add(x, reshape_to(bias, (*x.shape[:-1], 1)))
 
 
 def _convolve(
@@ -96,14 +96,14 @@ def _convolve(
     if any(a or b for a, b in ends):
         low, high = ((0, *(e[i] for e in ends), 0) for i in (0, 1))
         placed = emit(shapes.pad, placed, low=low, high=high)
-    columns = sliding.over(placed, 1)
+    columns = sliding.extract_windows(placed, 1)
     # One matrix of all windows, per group: its rows are elements of a window.
     inner, outer = math.prod(kernel.shape[1:]), math.prod(columns.shape[count + 1 :])
     stack = (parts,) if parts > 1 else ()
-    rows = reshaped(kernel, (*stack, outputs // parts, inner))
-    found = product(rows, reshaped(columns, (*stack, inner, outer)))
+    rows = reshape_to(kernel, (*stack, outputs // parts, inner))
+    found = product(rows, reshape_to(columns, (*stack, inner, outer)))
     found = _with_bias(name, found, added)
-    result = samples_first(reshaped(found, (outputs, *columns.shape[count + 1 :])))
+    result = samples_first(reshape_to(found, (outputs, *columns.shape[count + 1 :])))
     return channels_only(result, had_samples)
 
 
@@ -112,9 +112,9 @@ def _windows_of_elements(value: Variable, kernel: Variable, parts: int) -> Varia
     placed, channels = samples_last(value), value.shape[1] // parts
     stack, order = ((parts,), (0, 2, 1)) if parts > 1 else ((), (1, 0))
     inner, outer = math.prod(kernel.shape[1:]), math.prod(placed.shape[1:])
-    columns = permuted(reshaped(kernel, (*stack, channels, inner)), order)
-    found = product(columns, reshaped(placed, (*stack, channels, outer)))
-    return reshaped(found, (parts * kernel.shape[1], *kernel.shape[2:], *placed.shape[1:]))
+    columns = permute_axes(reshape_to(kernel, (*stack, channels, inner)), order)
+    found = product(columns, reshape_to(placed, (*stack, channels, outer)))
+    return reshape_to(found, (parts * kernel.shape[1], *kernel.shape[2:], *placed.shape[1:]))
 
 
 def _inner(x: Variable, starts: Sequence[int], sizes: Sequence[int]) -> Variable:
@@ -167,8 +167,8 @@ def _convolve_transposed(
     if any(cut):
         total = _inner(total, cut, ends)
     if added is not None:
-        flat = reshaped(total, (outputs, math.prod(total.shape[1:])))
-        total = reshaped(_with_bias(name, flat, added), (outputs, *total.shape[1:]))
+        flat = reshape_to(total, (outputs, math.prod(total.shape[1:])))
+        total = reshape_to(_with_bias(name, flat, added), (outputs, *total.shape[1:]))
     return channels_only(samples_first(total), had_samples)
 
 
@@ -178,8 +178,8 @@ def _sum_windows(
     """Return the sums of overlapping windows, padded with zeros by at most one step."""
     least = tuple(n - m for n, m in zip(extents, more, strict=True))
     if sliding.counts(extents) == sliding.counts(least):
-        return sliding.added(x, 1, extents)
-    total = sliding.added(x, 1, least)
+        return sliding.add_windows(x, 1, extents)
+    total = sliding.add_windows(x, 1, least)
     none = (0,) * total.ndim
     return emit(shapes.pad, total, low=none, high=(0, *more, 0))
 

@@ -10,20 +10,20 @@ import numpy as np
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, complex_dtype
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.logic import where
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.index.indexing import take
 from primgraph.operators.promotion import (
     axis_of,
-    converted,
+    convert_dtype,
     lift,
-    naming,
+    prefix_errors,
     require_integer,
     require_number,
 )
 from primgraph.operators.shape.creation import iota
-from primgraph.operators.shape.joining import pad, roll, sliced
+from primgraph.operators.shape.joining import pad, roll, slice_axis
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import fourier as p
 from primgraph.primitives.parts import conj
@@ -48,7 +48,7 @@ def _whole(x: ArrayLike) -> Variable:
     value = lift(x)
     if value.type.is_complex:
         return value
-    return converted(value, complex_dtype(value.dtype if value.type.is_float else FLOAT64))
+    return convert_dtype(value, complex_dtype(value.dtype if value.type.is_float else FLOAT64))
 
 
 def _real(name: str, x: ArrayLike) -> Variable:
@@ -58,8 +58,8 @@ def _real(name: str, x: ArrayLike) -> Variable:
             f"{name} takes real numbers, not {value.type}", hint="pg.fft.fft takes complex ones"
         )
     if value.dtype == FLOAT16:
-        return converted(value, FLOAT32)
-    return value if value.type.is_float else converted(value, FLOAT64)
+        return convert_dtype(value, FLOAT32)
+    return value if value.type.is_float else convert_dtype(value, FLOAT64)
 
 
 def _crop_or_pad(name: str, x: Variable, axis: int, n: Any) -> Variable:
@@ -76,7 +76,7 @@ def _crop_or_pad(name: str, x: Variable, axis: int, n: Any) -> Variable:
     if count < 1:
         raise ShapeError(f"{name}: the number of elements is at least 1, not {count}")
     if count < extent:
-        return sliced(x, axis, 0, count)
+        return slice_axis(x, axis, 0, count)
     return pad(x, [(0, count - extent if a == axis else 0) for a in range(x.ndim)])
 
 
@@ -87,7 +87,7 @@ def _fft_axis(name: str, a: ArrayLike, n: Any, axis: Any, norm: Norm, inverse: b
     return emit(p.fft, value, axes=(place,), inverse=inverse, norm=_norm(name, norm))
 
 
-@of_namespace
+@namespace_operator
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
     """Compute the discrete Fourier transform along `axis`: `A_k = sum_j a_j exp(-2 pi i j k / n)`.
 
@@ -102,7 +102,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -
     return _fft_axis("fft", a, n, axis, norm, False)
 
 
-@of_namespace
+@namespace_operator
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
     """Return the inverse of `fft`, with the factor `1/n` for `norm` "backward"; see there.
 
@@ -142,7 +142,7 @@ def _several(name: str, a: ArrayLike, s: Any, axes: Any, norm: Norm, inverse: bo
     return _fft_axes(name, value, places, inverse, _norm(name, norm))
 
 
-@of_namespace
+@namespace_operator
 def fftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
     """Compute the transform over several axes, all by default, or the last ones if `s` is given.
 
@@ -156,7 +156,7 @@ def fftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None
     return _several("fftn", a, s, axes, norm, False)
 
 
-@of_namespace
+@namespace_operator
 def ifftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
     """Return the inverse of `fftn`.
 
@@ -167,7 +167,7 @@ def ifftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = Non
     return _several("ifftn", a, s, axes, norm, True)
 
 
-@of_namespace
+@namespace_operator
 def fft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
     """Return `fftn` over the last two axes.
 
@@ -178,7 +178,7 @@ def fft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = 
     return _several("fft2", a, s, axes, norm, False)
 
 
-@of_namespace
+@namespace_operator
 def ifft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
     """Return the inverse of `fft2`.
 
@@ -189,7 +189,7 @@ def ifft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm =
     return _several("ifft2", a, s, axes, norm, True)
 
 
-@of_namespace
+@namespace_operator
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
     """Compute the frequencies 0 to `n // 2` of real numbers along `axis`; others are conjugates.
 
@@ -216,10 +216,10 @@ def _transform_to_real(name: str, value: Variable, n: Any, place: int, norm: str
 
 def _narrow(found: Variable, a: ArrayLike) -> Variable:
     """Convert float16 input's result to half precision, like NumPy."""
-    return converted(found, FLOAT16) if lift(a).dtype == FLOAT16 else found
+    return convert_dtype(found, FLOAT16) if lift(a).dtype == FLOAT16 else found
 
 
-@of_namespace
+@namespace_operator
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
     """Return the inverse of `rfft`: `n` real numbers along `axis`, by default `2 (m - 1)` of `m`.
 
@@ -234,7 +234,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None)
     return _narrow(_transform_to_real("irfft", value, n, place, _norm("irfft", norm)), a)
 
 
-@of_namespace
+@namespace_operator
 def rfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
     """Return `rfft` along the last of the axes, then `fft` along the others; see `fftn`.
 
@@ -251,7 +251,7 @@ def rfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = Non
     return _fft_axes("rfftn", half, places[:-1], False, factor)
 
 
-@of_namespace
+@namespace_operator
 def irfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
     """Return the inverse of `rfftn`: `ifft` along the axes, and `irfft` along the last; see there.
 
@@ -268,7 +268,7 @@ def irfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = No
     return _narrow(_transform_to_real("irfftn", value, extents[-1], places[-1], factor), a)
 
 
-@of_namespace
+@namespace_operator
 def rfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
     """Return `rfftn` over the last two axes.
 
@@ -278,7 +278,7 @@ def rfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm =
     return rfftn(a, s, axes, norm)
 
 
-@of_namespace
+@namespace_operator
 def irfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
     """Return the inverse of `rfft2`.
 
@@ -288,7 +288,7 @@ def irfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm 
     return irfftn(a, s, axes, norm)
 
 
-@of_namespace
+@namespace_operator
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
     """Compute the transform of a Hermitian signal, given by its first half: it is real.
 
@@ -303,7 +303,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) 
     return _narrow(_transform_to_real("hfft", emit(conj, value), n, place, turned), a)
 
 
-@of_namespace
+@namespace_operator
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
     """Return the inverse of `hfft`: the first `n // 2 + 1` numbers.
 
@@ -335,7 +335,7 @@ def _shift_frequencies(name: str, x: ArrayLike, axes: Any, sign: int) -> Variabl
     return value
 
 
-@of_namespace
+@namespace_operator
 def fftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
     """Move the frequency 0 to the middle of the axes, all by default.
 
@@ -345,7 +345,7 @@ def fftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
     return _shift_frequencies("fftshift", x, axes, 1)
 
 
-@of_namespace
+@namespace_operator
 def ifftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
     """Return the inverse of `fftshift`.
 
@@ -355,7 +355,7 @@ def ifftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
     return _shift_frequencies("ifftshift", x, axes, -1)
 
 
-@of_namespace
+@namespace_operator
 def fftfreq(n: int, d: float = 1.0) -> Variable:
     """Return the frequencies of `fft`, of `n` elements at distances `d`: 0, 1, ..., -1 over `n d`.
 
@@ -366,13 +366,15 @@ def fftfreq(n: int, d: float = 1.0) -> Variable:
     """
     count, width = require_integer("n", n), require_number("d", d)
     if not isinstance(count, Dim):
-        with naming("fftfreq"):
+        with prefix_errors("fftfreq"):
             return lift(_sample_frequencies(np.fft.fftfreq, count, width))
     k = iota((count,), 0)
-    return converted(where(2 * k < count, k, k - count), FLOAT64) * (1.0 / (lift(count) * width))
+    return convert_dtype(where(2 * k < count, k, k - count), FLOAT64) * (
+        1.0 / (lift(count) * width)
+    )
 
 
-@of_namespace
+@namespace_operator
 def rfftfreq(n: int, d: float = 1.0) -> Variable:
     """Return the frequencies of `rfft`, of `n` elements at distances `d`.
 
@@ -383,7 +385,7 @@ def rfftfreq(n: int, d: float = 1.0) -> Variable:
     if not isinstance(count, Dim):
         return lift(_sample_frequencies(np.fft.rfftfreq, count, width))
     k = iota((count // 2 + 1,), 0)
-    return converted(k, FLOAT64) * (1.0 / (lift(count) * width))
+    return convert_dtype(k, FLOAT64) * (1.0 / (lift(count) * width))
 
 
 def _sample_frequencies(frequencies: Any, n: int, d: float) -> Any:

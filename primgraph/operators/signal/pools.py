@@ -24,7 +24,7 @@ from primgraph.operators.promotion import (
 )
 from primgraph.operators.reduce.reductions import max, sum
 from primgraph.operators.reduce.statistics import mean, narrow, wide
-from primgraph.operators.shape.joining import concatenate, sliced
+from primgraph.operators.shape.joining import concatenate, slice_axis
 from primgraph.operators.shape.shaping import moveaxis, reshape
 from primgraph.operators.signal.window_geometry import (
     Sizes,
@@ -39,7 +39,7 @@ from primgraph.operators.signal.window_geometry import (
 )
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import constants, shapes
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 
 
 def _windows_and_edges(
@@ -77,7 +77,7 @@ def _pad(sliding: Sliding, x: Variable, edges: Slices, ceil_mode: bool, fill: An
     if fill == 0:
         return emit(shapes.pad, x, low=low, high=high)
     shape = tuple(a + n + b for a, n, b in zip(low, x.shape, high, strict=True))
-    frame = Variable(x.recorder, filled(fill, x.type.with_shape(shape)))
+    frame = Variable(x.recorder, filled_constant(fill, x.type.with_shape(shape)))
     return emit(shapes.slice_assign, frame, x, starts=low, steps=(1,) * x.ndim)
 
 
@@ -101,7 +101,7 @@ def _largest(
     value, had_samples = channels_first(name, lift(x), count)
     sliding, edges = _windows_and_edges(name, count, kernel_size, stride, padding, dilation)
     placed = _pad(sliding, samples_last(value), edges, ceil_mode, _lowest(value))
-    found = sliding.reduced(placed, 1, max)
+    found = sliding.reduce_windows(placed, 1, max)
     return channels_only(samples_first(found), had_samples)
 
 
@@ -120,7 +120,7 @@ def _average_pool(
     sliding, edges = _windows_and_edges(name, count, kernel_size, stride, padding, 1)
     placed = samples_last(wide(value))
     whole = _pad(sliding, placed, edges, ceil_mode, 0)
-    total = sliding.reduced(whole, 1, sum)
+    total = sliding.reduce_windows(whole, 1, sum)
     if divisor_override is not None:
         divisor: Any = require_number("divisor_override", divisor_override)
     elif whole is placed or (
@@ -196,12 +196,12 @@ def _in_bins(name: str, x: Variable, axis: int, number: int, largest: bool) -> V
         )
     if extent % number == 0:
         size = (extent // number,)
-        return Sliding(name, size, size, (1,)).reduced(x, axis, function)
+        return Sliding(name, size, size, (1,)).reduce_windows(x, axis, function)
     if number > extent:
         return _in_more_bins(name, x, axis, number, largest)
     ends = [(i * extent // number, -(-(i + 1) * extent // number)) for i in range(number)]
     if largest:
-        return concatenate([max(sliced(x, axis, a, b - a), axis, True) for a, b in ends], axis)
+        return concatenate([max(slice_axis(x, axis, a, b - a), axis, True) for a, b in ends], axis)
     shares = np.zeros((number, extent), x.dtype)
     for row, (a, b) in zip(shares, ends, strict=True):
         row[a:b] = 1 / (b - a)

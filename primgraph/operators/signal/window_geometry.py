@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeAlias, final
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.assumptions import at_least
+from primgraph.ir.assumptions import assume_at_least
 from primgraph.operators.call import operator
 from primgraph.operators.promotion import entries_of, require_integer
-from primgraph.operators.shape.shaping import permuted, reshaped
+from primgraph.operators.shape.shaping import permute_axes, reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import windows as primitives
 from primgraph.primitives.windows import span
@@ -60,7 +60,7 @@ def channels_first(name: str, x: Variable, count: int) -> tuple[Variable, bool]:
     if x.ndim == count + 2:
         return x, True
     if x.ndim == count + 1:
-        return reshaped(x, (1, *x.shape)), False
+        return reshape_to(x, (1, *x.shape)), False
     raise ShapeError(
         f"{name} takes samples, channels and {count} more axes, not {x.type}",
         hint="a single sample may leave out its axis",
@@ -69,7 +69,7 @@ def channels_first(name: str, x: Variable, count: int) -> tuple[Variable, bool]:
 
 def channels_only(x: Variable, had_samples: bool) -> Variable:
     """Remove the batch axis if `x` had none."""
-    return x if had_samples else reshaped(x, x.shape[1:])
+    return x if had_samples else reshape_to(x, x.shape[1:])
 
 
 def samples_last(x: Variable) -> Variable:
@@ -77,11 +77,11 @@ def samples_last(x: Variable) -> Variable:
 
     So windows are copied in long rows, and all samples are in one matrix product.
     """
-    return permuted(x, (*range(1, x.ndim), 0))
+    return permute_axes(x, (*range(1, x.ndim), 0))
 
 
 def samples_first(x: Variable) -> Variable:
-    return permuted(x, (x.ndim - 1, *range(x.ndim - 1)))
+    return permute_axes(x, (x.ndim - 1, *range(x.ndim - 1)))
 
 
 @final
@@ -100,7 +100,7 @@ class Sliding:
 
     def require_fit(self, x: Variable, extents: Sequence[int]) -> None:
         """Raise `ShapeError` if no window fits along the axes."""
-        if not all(at_least(n, m) for n, m in zip(extents, self.spans, strict=True)):
+        if not all(assume_at_least(n, m) for n, m in zip(extents, self.spans, strict=True)):
             raise ShapeError(
                 f"{self.name}: windows of {self.spans} elements do not fit {x.type}, "
                 f"whose axes have {tuple(extents)} with padding"
@@ -112,7 +112,7 @@ class Sliding:
             (n - m) // s + 1 for n, m, s in zip(extents, self.spans, self.steps, strict=True)
         )
 
-    def over(self, x: Variable, axis: int) -> Variable:
+    def extract_windows(self, x: Variable, axis: int) -> Variable:
         """Replace the axes from `axis` on by as many for elements of a window, and as many for
         windows."""
         return emit(
@@ -124,7 +124,7 @@ class Sliding:
             dilations=self.dilations,
         )
 
-    def added(self, x: Variable, axis: int, extents: Slices) -> Variable:
+    def add_windows(self, x: Variable, axis: int, extents: Slices) -> Variable:
         """Return the sums of overlapping windows, in axes of size `extents`."""
         return emit(
             primitives.overlap_add,
@@ -135,7 +135,7 @@ class Sliding:
             dilations=self.dilations,
         )
 
-    def reduced(
+    def reduce_windows(
         self, x: Variable, axis: int, function: Callable[[Variable, Slices], Variable]
     ) -> Variable:
         """Apply `function`, of an array and axes, over the elements of each window."""
@@ -144,9 +144,9 @@ class Sliding:
         if self._tile(extents):
             split = [(n // m, m) for n, m in zip(extents, self.sizes, strict=True)]
             shape = (*x.shape[:axis], *(n for pair in split for n in pair))
-            whole = reshaped(x, (*shape, *x.shape[axis + number :]))
+            whole = reshape_to(x, (*shape, *x.shape[axis + number :]))
             return function(whole, tuple(axis + 1 + 2 * i for i in range(number)))
-        return function(self.over(x, axis), tuple(axis + i for i in range(number)))
+        return function(self.extract_windows(x, axis), tuple(axis + i for i in range(number)))
 
     def _tile(self, extents: Sequence[int]) -> bool:
         """Return whether the windows tile the axes exactly."""

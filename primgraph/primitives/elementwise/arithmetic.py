@@ -39,23 +39,23 @@ from primgraph.ir.facts.ranges import (
     Range,
     Sizes,
     absolute,
-    added,
-    between,
+    add_ranges,
+    bound_rule,
     integer_quotient,
     is_finite_unless_nan,
-    joined,
+    join_operands,
     larger,
-    multiplied,
-    negated,
+    multiply_ranges,
+    negate_range,
     quotient,
     smaller,
     square,
 )
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Fact, Linear, Primitive, Rule, primitive
 from primgraph.ir.types import DType, TensorType, common_type
-from primgraph.primitives.constants import filled, zeros_like
+from primgraph.primitives.constants import filled_constant, zeros_like
 from primgraph.primitives.logic import (
     equal,
     greater,
@@ -88,7 +88,7 @@ QUOTIENT = 4
 FUNCTION = 8
 
 
-@checked
+@check_arguments
 def elementwise(
     name: str,
     impl: Rule,
@@ -203,7 +203,7 @@ add = elementwise(
     "add", np.add, flops=1, operands=2, kinds=ALGEBRA, linear=True, commutative=True,
     transpose=lambda ct, x, y: (ct, ct),
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: d),
-    facts={RANGE: added, LEAST: _least_of_sum, STRUCTURE: sum_structure},
+    facts={RANGE: add_ranges, LEAST: _least_of_sum, STRUCTURE: sum_structure},
 )  # fmt: skip
 add.declare(ADDS, True)
 sub = elementwise(
@@ -214,7 +214,7 @@ sub = elementwise(
 )  # fmt: skip
 neg = elementwise(
     "neg", np.negative, flops=1, kinds=ALGEBRA, linear=True, transpose=lambda ct, x: (-ct,),
-    facts={RANGE: negated, LEAST: _least_of_operand},
+    facts={RANGE: negate_range, LEAST: _least_of_operand},
 )  # fmt: skip
 add.declare(SIGNS, (1, 1))
 sub.declare(SIGNS, (1, -1))
@@ -228,7 +228,7 @@ mul = elementwise(
 
 @mul.declares(RANGE_AT)
 def _mul_range(eqn: Equation, around: Around, x: Range, y: Range) -> Range:
-    return square(x) if eqn.inputs[0] is eqn.inputs[1] else multiplied(x, y)
+    return square(x) if eqn.inputs[0] is eqn.inputs[1] else multiply_ranges(x, y)
 
 
 div = elementwise(
@@ -256,7 +256,7 @@ def _div_taylor(jets: Any, k: int, z: Any, x: Any, y: Any) -> Any:
 
 def _greater_share(d: Value, z: Value, x: Value, y: Value) -> Value:
     """Return `d` where x is the greater operand, half of it at a tie, and NaN beside a NaN."""
-    half, one = (filled(w, x.type) for w in (0.5, 1))
+    half, one = (filled_constant(w, x.type) for w in (0.5, 1))
     weight = select(equal(x, y), half, unless_nan(one, z))
     return select(greater(y, x), zeros_like(d), d * weight)
 
@@ -303,7 +303,7 @@ remainder = elementwise(
 
 sign: Primitive[Value] = elementwise(
     "sign", np.sign, flops=1, kinds=NUMBERS, constant=True,
-    facts={RANGE: between(-1.0, 1.0)},
+    facts={RANGE: bound_rule(-1.0, 1.0)},
 )  # fmt: skip
 floor = elementwise("floor", np.floor, flops=1, constant=True)
 ceil = elementwise("ceil", np.ceil, flops=1, constant=True)
@@ -399,7 +399,7 @@ def steady(z: TensorType) -> TensorType:
 
 
 steady.flat(0)
-steady.declare(RANGE, joined)
+steady.declare(RANGE, join_operands)
 steady.declare(SAME, True)
 steady.declare(POLYNOMIAL, True)
 
@@ -428,7 +428,7 @@ def cast(x: TensorType, *, dtype: DType) -> TensorType:
     return x.with_dtype(dtype)
 
 
-cast.declare(RANGE, joined)
+cast.declare(RANGE, join_operands)
 cast.declare(SAME, True)
 
 

@@ -34,10 +34,10 @@ from primgraph.ir.facts.ranges import (
     Around,
     Range,
     angle,
-    between,
+    bound_rule,
     exp_is_finite,
     hull,
-    increasing,
+    increasing_rule,
     is_finite_unless_nan,
     is_polynomial,
     log_of_sum,
@@ -49,7 +49,7 @@ from primgraph.ir.facts.ranges import (
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Primitive, Rule
 from primgraph.ir.types import TensorType
-from primgraph.primitives.constants import filled, zeros_like
+from primgraph.primitives.constants import filled_constant, zeros_like
 from primgraph.primitives.elementwise.arithmetic import (
     ALGEBRA,
     INEXACT,
@@ -112,16 +112,16 @@ def _power_jvp_base(z: Value, x: Value, y: Value, d: Value) -> Value:
     """
     if x.type.is_complex:
         zero = equal(y, zeros_like(y))
-        return d * (y * power(x, select(zero, filled(1, y.type), y - 1.0)))
-    smallest = filled(np.finfo(x.dtype).tiny, x.type)
+        return d * (y * power(x, select(zero, filled_constant(1, y.type), y - 1.0)))
+    smallest = filled_constant(np.finfo(x.dtype).tiny, x.type)
     exponent = y - 1.0
-    finite = select(less(abs_(x), smallest), filled(1, y.type), exponent)
+    finite = select(less(abs_(x), smallest), filled_constant(1, y.type), exponent)
     return d * (y * power(x, select(equal(y, zeros_like(y)), finite, exponent)))
 
 
 def _power_jvp_exponent(z: Value, x: Value, y: Value, d: Value) -> Value:
     """Return the tangent `z * log(x) * d`; at x = 0 the logarithm counts as 0."""
-    safe = select(equal(x, zeros_like(x)), filled(1, x.type), x)
+    safe = select(equal(x, zeros_like(x)), filled_constant(1, x.type), x)
     return d * (z * log(safe))
 
 
@@ -268,15 +268,15 @@ expm1 = elementwise(
 )  # fmt: skip
 log = elementwise(
     "log", np.log, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d / x,
-    facts={RANGE: increasing(math.log, _is_positive), DOMAIN: _is_positive},
+    facts={RANGE: increasing_rule(math.log, _is_positive), DOMAIN: _is_positive},
 )  # fmt: skip
 log1p = elementwise(
     "log1p", np.log1p, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d / (1.0 + x),
-    facts={RANGE: increasing(math.log1p, _exceeds(-1)), DOMAIN: _exceeds(-1)},
+    facts={RANGE: increasing_rule(math.log1p, _exceeds(-1)), DOMAIN: _exceeds(-1)},
 )  # fmt: skip
 sigmoid: Primitive[Value] = elementwise(
     "sigmoid", lambda x: _sigmoid(x), jvp=lambda z, x, d: d * (z * sigmoid(-x)),
-    facts={ALWAYS: {0: POSITIVE}, RANGE: between(0.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
+    facts={ALWAYS: {0: POSITIVE}, RANGE: bound_rule(0.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
 )  # fmt: skip
 logaddexp = elementwise(
     "logaddexp", np.logaddexp, operands=2, commutative=True, singular=True,
@@ -324,7 +324,7 @@ cosh: Primitive[Value] = elementwise(
 )  # fmt: skip
 tanh = elementwise(
     "tanh", np.tanh, kinds=INEXACT, jvp=lambda z, x, d: d * (1.0 - z * z),
-    facts={RANGE: between(-1.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
+    facts={RANGE: bound_rule(-1.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
 )  # fmt: skip
 arcsin = elementwise(
     "arcsin", np.arcsin, kinds=INEXACT, singular=True,
@@ -338,7 +338,7 @@ arccos = elementwise(
 )  # fmt: skip
 arctan = elementwise(
     "arctan", np.arctan, kinds=INEXACT, jvp=lambda z, x, d: d / (1.0 + x * x),
-    facts={RANGE: between(-2.0, 2.0), FINITE_SLOPE: is_finite_unless_nan},
+    facts={RANGE: bound_rule(-2.0, 2.0), FINITE_SLOPE: is_finite_unless_nan},
 )  # fmt: skip
 
 
@@ -351,7 +351,7 @@ def _arcsinh_jvp(z: Value, x: Value, d: Value) -> Value:
     if x.type.is_complex:
         turned = x * 1j
         return d * (rsqrt(1.0 + turned) * rsqrt(1.0 - turned))
-    scale = stop_gradient(maximum(abs_(x), filled(1, x.type)))
+    scale = stop_gradient(maximum(abs_(x), filled_constant(1, x.type)))
     one, x = 1.0 / scale, x / scale
     return d * (one * rsqrt(one * one + x * x))
 
@@ -374,7 +374,7 @@ def _divide_by_squares(part: Value, x: Value, y: Value) -> Value:
 
     The quotient does not depend on the scale, so the scale is held constant.
     """
-    largest = filled(np.finfo(x.dtype).max, x.type)
+    largest = filled_constant(np.finfo(x.dtype).max, x.type)
     scale = stop_gradient(minimum(maximum(abs_(x), abs_(y)), largest))
     x, y = x / scale, y / scale
     return part / scale / (x * x + y * y) / scale
@@ -400,18 +400,18 @@ _FLAT = 40.0
 
 def _bell(x: Value) -> Value:
     """Return `exp(-x*x)`; x is clamped where that is 0, so that no power of x overflows."""
-    edge = filled(_FLAT, x.type)
+    edge = filled_constant(_FLAT, x.type)
     near = select(greater(abs_(x), edge), edge, x)
     return exp(-(near * near))
 
 
 erf = elementwise(
     "erf", lambda x: _per_element(math.erf, x), jvp=lambda z, x, d: d * (_SLOPE * _bell(x)),
-    facts={RANGE: between(-1.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
+    facts={RANGE: bound_rule(-1.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
 )  # fmt: skip
 erfc = elementwise(
     "erfc", lambda x: _per_element(math.erfc, x), jvp=lambda z, x, d: d * (-_SLOPE * _bell(x)),
-    facts={RANGE: between(0.0, 2.0), FINITE_SLOPE: is_finite_unless_nan},
+    facts={RANGE: bound_rule(0.0, 2.0), FINITE_SLOPE: is_finite_unless_nan},
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from primgraph.ir.facts.matrices import ALWAYS, Structure
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, primitive
 from primgraph.ir.types import TensorType
-from primgraph.primitives.linear_algebra.products import keeps_matrices_apart, matmul
+from primgraph.primitives.linear_algebra.products import declare_matrixwise, matmul
 from primgraph.primitives.linear_algebra.systems import triangular_solve
 from primgraph.primitives.linear_algebra.triangles import (
     adjoint,
@@ -293,4 +293,4 @@ def _as_cholesky_of_batch(batched: tuple[bool, ...], z: Value, a: Value) -> Valu
 
 
 # Each result depends on the elements of the same matrix only.
-keeps_matrices_apart(as_symmetric, cholesky, cholesky_tangent, cholesky_slope, as_cholesky_of)
+declare_matrixwise(as_symmetric, cholesky, cholesky_tangent, cholesky_slope, as_cholesky_of)

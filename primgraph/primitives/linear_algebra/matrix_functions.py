@@ -17,9 +17,9 @@ from primgraph.errors import LinAlgError, ShapeError
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, Primitive, lookup, primitive
 from primgraph.ir.types import INT64, TensorType, smaller
-from primgraph.primitives.constants import filled, iota, zeros_like
+from primgraph.primitives.constants import filled_constant, iota, zeros_like
 from primgraph.primitives.elementwise import cast
-from primgraph.primitives.linear_algebra.products import keeps_matrices_apart, matmul, swap_last
+from primgraph.primitives.linear_algebra.products import declare_matrixwise, matmul, swap_last
 from primgraph.primitives.linear_algebra.systems import inv, triangular_solve
 from primgraph.primitives.linear_algebra.triangles import (
     conjugate,
@@ -321,7 +321,9 @@ def _eig_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value, Value]:
     columns = broadcast(w, shape=a.shape, new_axes=(rank - 2,))
     gaps = columns - broadcast(w, shape=a.shape, new_axes=(rank - 1,))
     none = equal(gaps, zeros_like(gaps))
-    turn = select(none, zeros_like(gaps), within / select(none, filled(1, gaps.type), gaps))
+    turn = select(
+        none, zeros_like(gaps), within / select(none, filled_constant(1, gaps.type), gaps)
+    )
     moved = matmul(v, turn)
     along = reduce_sum(conjugate(v) * moved, axes=(rank - 2,))
     return dw, moved - v * broadcast(along, shape=a.shape, new_axes=(rank - 2,))
@@ -332,4 +334,4 @@ def _eig_batch(batched: tuple[bool, ...], a: Value) -> tuple[Value, ...]:
     return eig(a)
 
 
-keeps_matrices_apart(expm, sqrtm, logm, lu, eig, *SLOPES)
+declare_matrixwise(expm, sqrtm, logm, lu, eig, *SLOPES)

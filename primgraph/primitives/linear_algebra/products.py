@@ -11,7 +11,7 @@ from primgraph.ir.facts.choices import MOVES_BACK
 from primgraph.ir.facts.matrices import DIAGONAL, PSD, STRUCTURE, Definition, Structure
 from primgraph.ir.facts.ranges import RANGE, products
 from primgraph.ir.graph import Equation, Value
-from primgraph.ir.index_maps import IndexMap, tied
+from primgraph.ir.index_maps import IndexMap, tied_map
 from primgraph.ir.primitive import Fact, Linear, Op, Primitive, Types, primitive
 from primgraph.ir.types import TensorType
 from primgraph.primitives.reductions import accumulator
@@ -47,7 +47,7 @@ matmul.declare(RANGE, products)
 matmul.declare(CONTRACTS, True)
 
 
-def transposed(value: Value, definition: Definition) -> Value | None:
+def transpose_source(value: Value, definition: Definition) -> Value | None:
     """Return the value that `value` is the matrix transpose of, or None."""
     eqn = definition(value)
     if eqn is None or eqn.op is not permute:
@@ -63,7 +63,7 @@ def _matmul_structure(eqn: Equation, definition: Definition, *facts: Structure) 
     """Return the facts of a product: triangular if both factors are; `a @ a.T` is semidefinite."""
     x, y = eqn.inputs
     found = facts[0] & facts[1] & DIAGONAL
-    if transposed(x, definition) is y or transposed(y, definition) is x:
+    if transpose_source(x, definition) is y or transpose_source(y, definition) is x:
         return found | PSD
     return found
 
@@ -76,15 +76,15 @@ def _matmul_map(k: int, i: int, operands: Types, results: Types) -> IndexMap:
     """
     last = operands[i].ndim - 1
     ties = [*range(last - 1), None, last] if i else [*range(last), None]
-    return tied(operands[i].shape, results[0].shape, ties)
+    return tied_map(operands[i].shape, results[0].shape, ties)
 
 
-def keeps_matrices_apart(*ops: Op) -> None:
+def declare_matrixwise(*ops: Op) -> None:
     """Declare ops that compute each matrix of a stack on its own."""
 
     def rule(k: int, i: int, operands: Types, results: Types, **params: Any) -> IndexMap:
         shape, result = operands[i].shape, results[k].shape
-        return tied(shape, result, [*range(len(shape) - 2), None, None], exact=False)
+        return tied_map(shape, result, [*range(len(shape) - 2), None, None], exact=False)
 
     for op in ops:
         assert isinstance(op, Primitive)

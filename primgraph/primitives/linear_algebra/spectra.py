@@ -22,8 +22,8 @@ from primgraph.ir.facts.matrices import ALWAYS, Structure
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Fact, Primitive, primitive
 from primgraph.ir.types import Shape, TensorType, smaller
-from primgraph.primitives.constants import filled
-from primgraph.primitives.linear_algebra.products import keeps_matrices_apart, matmul, swap_last
+from primgraph.primitives.constants import filled_constant
+from primgraph.primitives.linear_algebra.products import declare_matrixwise, matmul, swap_last
 from primgraph.primitives.linear_algebra.spectral_derivatives import (
     Spectrum,
     spectral_tangent,
@@ -276,7 +276,7 @@ def _qr_jvp(z: tuple[Value, Value], a: Value, d: Value, *, complete: bool) -> tu
     dr = matmul(adjoint(q), d) - matmul(turn, r)
     if complete and k != m:
         dq = _complete_tangent(all_q, dq, k)
-        rest = filled(0, d.type.with_shape((*d.shape[:-2], m - k, n)))
+        rest = filled_constant(0, d.type.with_shape((*d.shape[:-2], m - k, n)))
         dr = concat(dr, rest, axis=len(d.shape) - 2)
     return dq, dr
 
@@ -286,4 +286,4 @@ def _qr_batch(batched: tuple[bool, ...], a: Value, *, complete: bool) -> tuple[V
     return qr(a, complete=complete)
 
 
-keeps_matrices_apart(eigh, eigvalsh, svd, svdvals, pinv, qr)
+declare_matrixwise(eigh, eigvalsh, svd, svdvals, pinv, qr)

@@ -26,7 +26,7 @@ import numpy as np
 
 from primgraph.errors import ShapeError
 from primgraph.ir.graph import Equation, Value
-from primgraph.ir.index_maps import IndexMap, tied
+from primgraph.ir.index_maps import IndexMap, tied_map
 from primgraph.ir.primitive import Fact, Linear, Types, primitive
 from primgraph.ir.types import TensorType, smaller
 from primgraph.primitives.constants import zeros_like
@@ -46,18 +46,18 @@ from primgraph.primitives.linear_algebra.ties import (
     reciprocal,
     sizes_of,
     slopes_at_zero,
+    smooth_quotients,
     sum_quotients,
     ties_of,
     tolerance,
     unless_any,
-    without_kinks,
     zeros_of,
 )
 from primgraph.primitives.linear_algebra.triangles import (
     adjoint,
+    cast_like,
     conjugate,
     from_lower,
-    of_kind,
     real_part,
     real_type,
     require_matrices,
@@ -121,15 +121,15 @@ def turned_vectors(p: Spectrum, d: Value, *, parting: bool = True) -> tuple[Valu
     left = matmul(d, v)
     within = matmul(adjoint(u), left)
     if p.hermitian:
-        turn = matmul(v, within * of_kind(reciprocal(gaps(w), w), v))
+        turn = matmul(v, within * cast_like(reciprocal(gaps(w), w), v))
         return turn, turn
     mirrored, count = adjoint(within), w.shape[-1]
     sums = in_columns(w, count) + in_rows(w, count)
-    apart = (within - mirrored) * of_kind(reciprocal(sums, w), u)
-    both = (within + mirrored) * of_kind(reciprocal(gaps(w), w), u) if parting else None
+    apart = (within - mirrored) * cast_like(reciprocal(sums, w), u)
+    both = (within + mirrored) * cast_like(reciprocal(gaps(w), w), u) if parting else None
     du = matmul(u, (apart if both is None else both + apart) * 0.5)
     dv = matmul(v, (-apart if both is None else both - apart) * 0.5)
-    inverse = of_kind(reciprocal(w, w), u)
+    inverse = cast_like(reciprocal(w, w), u)
     if p.is_tall:
         du = du + (left - matmul(u, within)) * in_columns(inverse, u.shape[-2])
     if p.is_wide:
@@ -145,7 +145,7 @@ def _diagonal(u: Value, v: Value, d: Value) -> Value:
 
 def _with_values(u: Value, v: Value, g: Value) -> Value:
     """Return the transpose of `_diagonal`: the conjugate of `u @ diag(g) @ v*`."""
-    return matmul(conjugate(u) * of_kind(in_columns(g, u.shape[-2]), u), swap_last(v))
+    return matmul(conjugate(u) * cast_like(in_columns(g, u.shape[-2]), u), swap_last(v))
 
 
 def _require_spectrum(
@@ -377,18 +377,18 @@ def _change_of_gradient(p: Spectrum, g: Value, d: Value, even: bool, probe: Prob
     limits = zeros_like(g)
     if minus is not None and not p.hermitian:
         limits = slopes_at_zero(w, g, probe, alone=p.turns_at_zero)
-        minus = without_kinks(w, minus, limits)
+        minus = smooth_quotients(w, minus, limits)
     _, _, u, v, _ = p = p.distinct(zeros=not even)
     left = matmul(d, v)
     within = matmul(adjoint(u), left)
     if p.hermitian and minus is not None:
-        return conjugate(matmul(matmul(v, within * of_kind(minus, v)), adjoint(v)))
+        return conjugate(matmul(matmul(v, within * cast_like(minus, v)), adjoint(v)))
     mirrored = adjoint(within)
-    turn = (within - mirrored) * of_kind(sum_quotients(w, g, limits), u)
+    turn = (within - mirrored) * cast_like(sum_quotients(w, g, limits), u)
     if minus is not None:
-        turn = turn + (within + mirrored) * of_kind(minus, u)
+        turn = turn + (within + mirrored) * cast_like(minus, u)
     change = matmul(u, turn * 0.5)
-    single = of_kind(quotients(w, g, limits), u)
+    single = cast_like(quotients(w, g, limits), u)
     if p.is_tall:
         change = change + (left - matmul(u, within)) * in_columns(single, u.shape[-2])
     change = matmul(change, adjoint(v))
@@ -418,7 +418,7 @@ def _matrices_apart(k: int, i: int, operands: Types, results: Types, **params: A
     """Return the batch axes of each operand; its last axes, one or two, belong to a matrix."""
     lead, shape = max(t.ndim for t in operands) - 2, operands[i].shape
     ties = [*range(lead), *[None] * (len(shape) - lead)]
-    return tied(shape, results[k].shape, ties, exact=False)
+    return tied_map(shape, results[k].shape, ties, exact=False)
 
 
 for _op in (as_spectral_tangent, as_spectral_gradient):

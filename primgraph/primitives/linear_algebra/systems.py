@@ -14,11 +14,11 @@ import numpy as np
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.facts.matrices import DEFINITE, DIAGONAL, STRUCTURE, Structure
 from primgraph.ir.graph import Equation, Value
-from primgraph.ir.index_maps import IndexMap, tied
+from primgraph.ir.index_maps import IndexMap, tied_map
 from primgraph.ir.primitive import Fact, Linear, Rule, Types, primitive
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import zeros_like
-from primgraph.primitives.linear_algebra.products import keeps_matrices_apart, matmul, swap_last
+from primgraph.primitives.linear_algebra.products import declare_matrixwise, matmul, swap_last
 from primgraph.primitives.linear_algebra.triangles import (
     lower_triangle,
     real_type,
@@ -300,14 +300,14 @@ def _cofactors_batch(batched: tuple[bool, ...], a: Value) -> Value:
 
 # Sparsity: which elements of results depend on which elements of operands.
 
-keeps_matrices_apart(inv, slogdet, det, cofactors)
+declare_matrixwise(inv, slogdet, det, cofactors)
 
 
 def _columns_apart(k: int, i: int, operands: Types, results: Types, **params: bool) -> IndexMap:
     """Return the result axes: each column of the solution belongs to one right-hand side."""
     shape, result = operands[i].shape, results[k].shape
     last = len(shape) - 1
-    return tied(shape, result, [*range(last - 1), None, last if i else None], exact=False)
+    return tied_map(shape, result, [*range(last - 1), None, last if i else None], exact=False)
 
 
 for _op in (solve, triangular_solve):

@@ -21,10 +21,10 @@ import numpy as np
 
 from primgraph.errors import DTypeError, LinAlgError, ShapeError
 from primgraph.ir.graph import Value
-from primgraph.ir.index_maps import IndexMap, tied
+from primgraph.ir.index_maps import IndexMap, tied_map
 from primgraph.ir.primitive import Fact, Linear, Types, primitive
 from primgraph.ir.types import BOOL, TensorType
-from primgraph.primitives.constants import filled, iota, zeros_like
+from primgraph.primitives.constants import filled_constant, iota, zeros_like
 from primgraph.primitives.elementwise import abs_, cast
 from primgraph.primitives.logic import equal, greater, less_equal, logical_and, logical_or, select
 from primgraph.primitives.parts import imag, real
@@ -213,7 +213,7 @@ def difference_quotients(w: Value, g: Value, probe: Probe | None) -> Value:
         return unless_any(k, ties, message=BODY)
     n, delta = w.shape[-1], _separating_direction(w, ties)
     dg = probe(delta, False)
-    limit = gaps(dg) / select(ties, gaps(delta), filled(1, k.type))
+    limit = gaps(dg) / select(ties, gaps(delta), filled_constant(1, k.type))
     bound = tolerance(k, abs_(dg) + abs_(g))
     uneven = greater(abs_(in_rows(dg, n) - limit * in_rows(delta, n)), bound)
     unequal = greater(abs_(gaps(g) - limit * gaps(w)), bound)
@@ -221,7 +221,7 @@ def difference_quotients(w: Value, g: Value, probe: Probe | None) -> Value:
     return unless_any(select(ties, limit, k), bad, message=SECOND)
 
 
-def without_kinks(w: Value, k: Value, at_zero: Value) -> Value:
+def smooth_quotients(w: Value, k: Value, at_zero: Value) -> Value:
     """Return the difference quotients `k`, but the mean of `at_zero` for pairs of zeros."""
     both = logical_and(pairs_of(zeros_of(w)), ties_of(w))
     return select(both, _pair_sums(at_zero) * 0.5, k)
@@ -259,7 +259,7 @@ def slopes_at_zero(w: Value, g: Value, probe: Probe | None, *, alone: bool) -> V
 
 
 def _one_where(mask: Value, x: Value) -> Value:
-    return select(mask, filled(1, x.type), x)
+    return select(mask, filled_constant(1, x.type), x)
 
 
 def _pair_sums(x: Value) -> Value:
@@ -290,7 +290,7 @@ def _separating_direction(w: Value, ties: Value) -> Value:
 
 def _flagged_index_map(k: int, i: int, operands: Types, results: Types, **params: Any) -> IndexMap:
     shape, last = operands[i].shape, len(operands) - 1
-    return tied(shape, results[0].shape, range(len(shape)), exact=i < last)
+    return tied_map(shape, results[0].shape, range(len(shape)), exact=i < last)
 
 
 for _op in (unless_any, if_distinct):

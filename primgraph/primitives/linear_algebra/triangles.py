@@ -8,7 +8,7 @@ from __future__ import annotations
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.graph import Value
 from primgraph.ir.types import FLOAT16, INT64, TensorType, real_dtype
-from primgraph.primitives.constants import filled, iota, zeros_like
+from primgraph.primitives.constants import filled_constant, iota, zeros_like
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.linear_algebra.products import swap_last
 from primgraph.primitives.logic import greater_equal, select
@@ -48,7 +48,7 @@ def real_part(x: Value) -> Value:
     return real(x) if x.type.is_complex else x
 
 
-def of_kind(x: Value, like: Value) -> Value:
+def cast_like(x: Value, like: Value) -> Value:
     """Return `x`, cast to the complex dtype of `like` if that is complex."""
     return cast(x, dtype=like.dtype) if like.type.is_complex else x
 
@@ -63,7 +63,7 @@ def _triangle_mask(type: TensorType, k: int) -> Value:
     shape = type.shape[-2:]
     row, column = (iota(shape=shape, axis=i, dtype=INT64) for i in (0, 1))
     if k:
-        row = row + filled(k, row.type)
+        row = row + filled_constant(k, row.type)
     mask = greater_equal(row, column)
     lead = tuple(range(type.ndim - 2))
     return broadcast(mask, shape=type.shape, new_axes=lead) if lead else mask
@@ -98,5 +98,7 @@ def symmetric_part(x: Value) -> Value:
 
 def half_lower(x: Value) -> Value:
     """Return the lower triangle of `x` with its diagonal halved: Murray's function Φ."""
-    halves = select(_triangle_mask(x.type, -1), filled(1.0, x.type), filled(0.5, x.type))
+    halves = select(
+        _triangle_mask(x.type, -1), filled_constant(1.0, x.type), filled_constant(0.5, x.type)
+    )
     return x * lower_triangle(halves)

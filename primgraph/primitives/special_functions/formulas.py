@@ -23,7 +23,7 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Op, Primitive, recording
 from primgraph.ir.types import FLOAT64, DType, TensorType
 from primgraph.primitives import elementwise, logic
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.control import COUNT, cond
 from primgraph.primitives.special_functions import gamma as g
 from primgraph.primitives.special_functions import special as s
@@ -101,7 +101,7 @@ class _Traced(NDArrayOperatorsMixin):
 
 
 def _value(given: Any, type: TensorType) -> Value:
-    return given.value if isinstance(given, _Traced) else filled(given, type)
+    return given.value if isinstance(given, _Traced) else filled_constant(given, type)
 
 
 def _record_piece(index: Value, xs: Sequence[_Traced], *names: str) -> _Traced:
@@ -121,12 +121,12 @@ def _call_by_name(function: Any) -> Any:
     """
 
     @wraps(function)
-    def recorded(x: _Traced) -> Any:
+    def record_call(x: _Traced) -> Any:
         if len(piece(function.__name__).outputs) > 1:
             return function(x)
-        return _record_piece(filled(0, COUNT), [x], function.__name__)
+        return _record_piece(filled_constant(0, COUNT), [x], function.__name__)
 
-    return recorded
+    return record_call
 
 
 def _operands(function: Any) -> tuple[str, ...]:

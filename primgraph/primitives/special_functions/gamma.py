@@ -17,7 +17,7 @@ from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, Rule
 from primgraph.ir.types import TensorType, common_type
-from primgraph.primitives.constants import filled, zeros_like
+from primgraph.primitives.constants import filled_constant, zeros_like
 from primgraph.primitives.elementwise import cos, elementwise, exp, floor, round_, sin
 from primgraph.primitives.logic import (
     equal,
@@ -33,7 +33,7 @@ from primgraph.primitives.shapes import with_batch_axis
 POLYNOMIAL = 50
 
 
-def ordered(
+def declare_with_orders(
     name: str, impl: Rule, operands: int, params: tuple[str, ...], flops: int
 ) -> Primitive[Value]:
     """Declare a primitive on equal floats, with derivative orders (and a side) as parameters."""
@@ -73,7 +73,7 @@ gamma_function: Primitive[Value] = elementwise(
     "gamma_function", gammas.gamma_function, singular=True, flops=POLYNOMIAL,
     jvp=lambda z, x, d: d * (z * polygamma(x, n=0)),
 )  # fmt: skip
-polygamma: Primitive[Value] = ordered(
+polygamma: Primitive[Value] = declare_with_orders(
     "polygamma", lambda x, *, n: gammas.polygamma(x, n), 1, ("n",), 2 * POLYNOMIAL
 )
 
@@ -140,10 +140,10 @@ def _beta_slope(z: Value, a: Value, b: Value) -> Value:
     the sine vanishes as `s` approaches a pole of `gamma`.
     """
     total = a + b
-    left, pole = less(total, filled(0.5, a.type)), _is_pole(a)
+    left, pole = less(total, filled_constant(0.5, a.type)), _is_pole(a)
     slope = z * _digamma_difference(a, total, logical_and(pole, _is_pole(total)), left)
     crossing = logical_and(left, logical_not(pole))
-    one = filled(1, a.type)
+    one = filled_constant(1, a.type)
     first, second, third = (gamma_function(select(crossing, x, one)) for x in (a, b, 1.0 - total))
     return slope + select(crossing, first * second * third * _cos_pi(total), zeros_like(slope))
 
@@ -163,7 +163,7 @@ def _poch_slope(p: Value, z: Value, m: Value, d: Value) -> Value:
     For `z` below 1/2 the function is `gamma(z + m) gamma(1 - z) sin(pi z) / pi`.
     """
     end = z + m
-    half = filled(0.5, z.type)
+    half = filled_constant(0.5, z.type)
     left, pole = less(z, half), _is_pole(end)
     slope = p * _digamma_difference(end, z, logical_and(pole, _is_pole(z)), left)
     crossing = logical_and(left, logical_not(pole))
@@ -172,7 +172,7 @@ def _poch_slope(p: Value, z: Value, m: Value, d: Value) -> Value:
     below = less(end, half)
     size = gammaln(_reflect_where(end, below))
     size = exp(select(below, -size, size) + gammaln(1.0 - start))
-    sine = select(below, _sin_pi(end), filled(math.pi, z.type))
+    sine = select(below, _sin_pi(end), filled_constant(math.pi, z.type))
     factor = size * (math.pi / sine) * _cos_pi(start)
     return d * (slope + select(crossing, factor, zeros_like(slope)))
 

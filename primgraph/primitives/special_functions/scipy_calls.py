@@ -18,7 +18,7 @@ from primgraph.errors import ArgumentError, DTypeError, NotDifferentiable, Shape
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import TensorType, common_type
-from primgraph.primitives.constants import filled, zeros_like
+from primgraph.primitives.constants import filled_constant, zeros_like
 from primgraph.primitives.elementwise import abs_, cos, exp, log, sign, sin
 from primgraph.primitives.logic import equal, less, select
 from primgraph.primitives.shapes import with_batch_axis
@@ -81,7 +81,7 @@ def _call(name: str, *operands: Value, part: int = 0) -> Value:
 
 def _order(name: str, n: int, x: Value) -> Value:
     """Return the function `name`, whose first operand is its order, at order `n`."""
-    return _call(name, filled(n, x.type), x)
+    return _call(name, filled_constant(n, x.type), x)
 
 
 def _bessel_derivative(name: str, below: float, above: float) -> Slope:
@@ -110,27 +110,27 @@ def _quotient(function: Callable[[Value], Value], x: Value) -> Value:
 
 def _sine_quotient(x: Value) -> Value:
     """Return sin(x) / x, by its Taylor series near 0."""
-    small = less(abs_(x), filled(0.1, x.type))
+    small = less(abs_(x), filled_constant(0.1, x.type))
     square = x * x
-    series = filled(1, x.type)
+    series = filled_constant(1, x.type)
     for k in (9, 7, 5, 3):
         series = 1.0 - square / ((k - 1) * k) * series
-    return select(small, series, sin(x) / select(small, filled(1, x.type), x))
+    return select(small, series, sin(x) / select(small, filled_constant(1, x.type), x))
 
 
 def _spence_slope(z: Value, x: Value) -> Value:
     """Return log(x) / (1 - x), by its Taylor series near 1."""
     t = x - 1.0
-    small = less(abs_(t), filled(0.01, x.type))
-    series = filled(1 / 9, x.type)
+    small = less(abs_(t), filled_constant(0.01, x.type))
+    series = filled_constant(1 / 9, x.type)
     for k in range(8, 0, -1):
         series = 1 / k - t * series
-    return -select(small, series, log(x) / select(small, filled(1, x.type), t))
+    return -select(small, series, log(x) / select(small, filled_constant(1, x.type), t))
 
 
 def _expn_slope(z: Value, n: Value, x: Value) -> Value:
     """Return the derivative -expn(n - 1, x); for n = 0 use the closed form exp(-x) / x."""
-    lowest = less(n, filled(0.5, n.type))
+    lowest = less(n, filled_constant(0.5, n.type))
     below = _call("expn", select(lowest, zeros_like(n), n - 1.0), x)
     return -select(lowest, z + z / x, below)
 
@@ -147,7 +147,7 @@ def _elliptic(a: float, b: float, scale: float) -> Slope:
     """Return the derivative by the parameter, as a hypergeometric function (DLMF 19.5.1)."""
 
     def slope(z: Value, x: Value) -> Value:
-        of = [filled(v, x.type) for v in (a, b, 2.0)]
+        of = [filled_constant(v, x.type) for v in (a, b, 2.0)]
         return scale * math.pi / 8 * _call("hyp2f1", *of, x)
 
     return slope

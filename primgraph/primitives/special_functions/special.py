@@ -17,18 +17,18 @@ from primgraph.approximations import error as errors
 from primgraph.approximations import quadrature as quadratures
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.graph import Value
-from primgraph.ir.index_maps import IndexMap, tied
+from primgraph.ir.index_maps import IndexMap, tied_map
 from primgraph.ir.primitive import Primitive, Types, primitive
 from primgraph.ir.types import INT64, TensorType
-from primgraph.primitives.constants import filled, zeros_like
+from primgraph.primitives.constants import filled_constant, zeros_like
 from primgraph.primitives.elementwise import elementwise, exp, integer_pow, log, log1p, power
 from primgraph.primitives.logic import equal, greater, logical_and, select
 from primgraph.primitives.shapes import with_batch_axis
 from primgraph.primitives.special_functions.gamma import (
     POLYNOMIAL,
     betaln,
+    declare_with_orders,
     gammaln,
-    ordered,
     polygamma,
 )
 
@@ -49,20 +49,20 @@ def _vanishing_powers(x: Value, e: Value) -> tuple[Value, Value]:
     # Compare exponents only where x is 0, so that e = 0 adds a kink nowhere else.
     raised = select(equal(x, zeros_like(x)), e, zeros_like(e) - 1.0)
     vanishes = greater(raised, zeros_like(e))
-    return vanishes, power(select(vanishes, x, filled(1, x.type)), e)
+    return vanishes, power(select(vanishes, x, filled_constant(1, x.type)), e)
 
 
 def _gamma_density(a: Value, x: Value) -> tuple[Value, Value]:
     """Return the density `x**(a-1) * exp(-x) / gamma(a)`, and `x`, or 1 where it vanishes."""
     vanishes, front = _vanishing_powers(x, a - 1.0)
-    inner = select(vanishes, filled(1, x.type), x)
+    inner = select(vanishes, filled_constant(1, x.type), x)
     return front * exp(xlogy(a - 1.0, inner) - x - gammaln(a)), inner
 
 
 # Incomplete gamma and beta functions: integrals of the density below x, or above it if `upper`. The
 # parameter `k` is the power, under the integral, of log(t) less its mean.
 
-gammainc: Primitive[Value] = ordered(
+gammainc: Primitive[Value] = declare_with_orders(
     "gammainc",
     lambda a, x, *, k, upper: quadratures.gammainc(a, x, k, upper),
     2,
@@ -90,7 +90,7 @@ def _gammainc_jvp(z: Value, a: Value, x: Value, d: Value, *, k: int, upper: bool
     return -(d * density) if upper else d * density
 
 
-betainc: Primitive[Value] = ordered(
+betainc: Primitive[Value] = declare_with_orders(
     "betainc",
     lambda a, b, x, *, j, k, upper: quadratures.betainc(a, b, x, j, k, upper),
     3,
@@ -140,7 +140,7 @@ def _betainc_jvp(
     """Return the tangent by x: the density at x times the powers of the logarithms."""
     at_zero, front = _vanishing_powers(x, a - 1.0)
     at_one, back = _vanishing_powers(1.0 - x, b - 1.0)
-    inner = select(at_zero, filled(1, x.type), x)
+    inner = select(at_zero, filled_constant(1, x.type), x)
     rest = select(at_one, zeros_like(x), -x)
     density = exp(xlogy(a - 1.0, inner) + xlog1py(b - 1.0, rest) - betaln(a, b)) * (front * back)
     mean = polygamma(a + b, n=0)
@@ -205,7 +205,9 @@ def random_variate(key: TensorType, *params: TensorType, name: str) -> TensorTyp
 def _random_variate_map(k: int, i: int, operands: Types, results: Types, *, name: str) -> IndexMap:
     """How many random bits a number takes depends on those that the same key drew before."""
     lead, shape = operands[0].ndim, operands[i].shape
-    return tied(shape, results[0].shape, [*range(lead), *[None] * (len(shape) - lead)], exact=False)
+    return tied_map(
+        shape, results[0].shape, [*range(lead), *[None] * (len(shape) - lead)], exact=False
+    )
 
 
 @random_variate.batch
@@ -263,7 +265,7 @@ erfcinv: Primitive[Value] = elementwise(
     "erfcinv", errors.erfcinv, singular=True, flops=POLYNOMIAL,
     jvp=lambda z, x, d: d * (-_ROOT * exp(z * z)),
 )  # fmt: skip
-erfcx: Primitive[Value] = ordered(
+erfcx: Primitive[Value] = declare_with_orders(
     "erfcx", lambda x, *, n: errors.erfcx(x, n), 1, ("n",), POLYNOMIAL
 )
 
@@ -294,7 +296,7 @@ log_ndtr: Primitive[Value] = elementwise(
 def _ratio(x: Value, y: Value) -> Value:
     """Return `x / y`, or 0 where both are 0."""
     none = logical_and(equal(x, zeros_like(x)), equal(y, zeros_like(y)))
-    return x / select(none, filled(1, y.type), y)
+    return x / select(none, filled_constant(1, y.type), y)
 
 
 xlogy: Primitive[Value] = elementwise(

@@ -103,11 +103,11 @@ def _log_of_lognorm(y: Variable, s: Variable) -> Variable:
 def _logarithm_rule(rule: Rule, sign: float, at_zero: float) -> Rule:
     """Return `rule(sign * log(y) / s)`, and its limit at 0, where all its slopes are 0."""
 
-    def of_logarithm(y: Variable, s: Variable) -> Variable:
+    def log_rule(y: Variable, s: Variable) -> Variable:
         is_zero = y <= 0.0
         return where(is_zero, at_zero, rule(sign * log(where(is_zero, 1.0, y)) / s))
 
-    return of_logarithm
+    return log_rule
 
 
 def _lognorm_quantile(q: Variable, s: Variable) -> Variable:

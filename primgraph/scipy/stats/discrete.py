@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, final
 
 from primgraph.errors import ArgumentError
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.elementary import exp, log
 from primgraph.operators.elementwise.logic import (
     equal,
@@ -31,7 +31,7 @@ from primgraph.operators.reduce.reductions import any, sum
 from primgraph.operators.shape.creation import arange
 from primgraph.operators.shape.shaping import expand_dims
 from primgraph.operators.variable import Variable
-from primgraph.scipy.stats.distribution import Distribution, Frozen, Power, on_arrays
+from primgraph.scipy.stats.distribution import Distribution, Frozen, Power, call_method
 
 
 def _is_probability(p: Variable) -> Variable:
@@ -75,7 +75,7 @@ poisson = Distribution(
 """How many events there are where `mu` are expected."""
 
 
-@of_namespace
+@namespace_operator
 def _logpmf(k: Any, p: Any, is_logits: bool) -> Variable:
     """Of each number the logarithm of its probability, which is along the last axis of `p`."""
     given = lift(p, fractional(p))
@@ -104,11 +104,11 @@ class Categorical:
         if (p is None) is (logits is None):
             raise ArgumentError("categorical takes either probabilities or logits")
         own = partial(_logpmf, is_logits=p is None)
-        return on_arrays(None, "logpmf", own, k, logits if p is None else p)
+        return call_method(None, "logpmf", own, k, logits if p is None else p)
 
     def pmf(self, k: Any, p: Any = None, *, logits: Any = None) -> Any:
         """The probability of `k`."""
-        return on_arrays(None, "pmf", exp, self.logpmf(k, p, logits=logits))
+        return call_method(None, "pmf", exp, self.logpmf(k, p, logits=logits))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
         """The distribution with these probabilities."""

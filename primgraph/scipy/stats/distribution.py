@@ -13,7 +13,7 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.errors import ArgumentError, unknown_name
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.arithmetic import add, divide, floor, multiply, power, subtract
 from primgraph.operators.elementwise.elementary import exp, expm1, log, log1p
 from primgraph.operators.elementwise.logic import (
@@ -75,7 +75,9 @@ def original(name: str) -> Any:
         return None
 
 
-def on_arrays(theirs: Any, method: str, own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def call_method(
+    theirs: Any, method: str, own: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
     """Call a method: SciPy's for arrays, if it exists, else primgraph's."""
     if handles((*args, *kwargs.values())):
         return own(*args, **kwargs)
@@ -125,13 +127,13 @@ class Distribution:
         self._is_discrete = is_discrete
         density = "pmf" if is_discrete else "pdf"
         self._methods: Mapping[str, Callable[..., Variable]] = {
-            density: of_namespace(self._density),
-            f"log{density}": of_namespace(self._logdensity),
-            "cdf": of_namespace(self._cdf),
-            "sf": of_namespace(self._sf),
-            "logcdf": of_namespace(self._logcdf),
-            "logsf": of_namespace(self._logsf),
-        } | ({} if quantile is None else {"ppf": of_namespace(self._ppf)})
+            density: namespace_operator(self._density),
+            f"log{density}": namespace_operator(self._logdensity),
+            "cdf": namespace_operator(self._cdf),
+            "sf": namespace_operator(self._sf),
+            "logcdf": namespace_operator(self._logcdf),
+            "logsf": namespace_operator(self._logsf),
+        } | ({} if quantile is None else {"ppf": namespace_operator(self._ppf)})
 
     def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
         """The distribution with these parameters."""
@@ -141,7 +143,7 @@ class Distribution:
         own = self.__dict__.get("_methods", {}).get(name)
         theirs = None if name.startswith("__") else original(self.__dict__.get("name", ""))
         if own is not None:
-            return partial(on_arrays, theirs, name, partial(self._call_method, name))
+            return partial(call_method, theirs, name, partial(self._call_method, name))
         found = getattr(theirs, name, None)
         if found is None:
             raise unknown_name(f"primgraph.scipy.stats.{self.name}", name, [*self._methods])
@@ -343,10 +345,10 @@ class Frozen:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self.dist, name)
 
-        def of_parameters(*first: Any, **more: Any) -> Any:
+        def call_frozen(*first: Any, **more: Any) -> Any:
             return method(*first, *self.args, **self.kwds, **more)
 
-        return of_parameters
+        return call_frozen
 
     def __repr__(self) -> str:
         return f"<{self.dist!r} with parameters>"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError, unknown_name
-from primgraph.operators.call import of_namespace
+from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.arithmetic import abs, square
 from primgraph.operators.elementwise.elementary import exp, log
 from primgraph.operators.elementwise.logic import greater, where
@@ -24,7 +24,7 @@ from primgraph.operators.shape.creation import eye
 from primgraph.operators.shape.matrix_building import diag
 from primgraph.operators.shape.shaping import expand_dims
 from primgraph.operators.variable import Variable
-from primgraph.scipy.stats.distribution import Frozen, Power, on_arrays, original
+from primgraph.scipy.stats.distribution import Frozen, Power, call_method, original
 
 _LOG_TAU = math.log(2.0 * math.pi)
 
@@ -42,7 +42,7 @@ class _OfVectors:
     def __getattr__(self, name: str) -> Any:
         theirs = None if name.startswith("__") else original(type(self).name)
         if name in type(self).own:
-            return partial(on_arrays, theirs, name, type(self).own[name])
+            return partial(call_method, theirs, name, type(self).own[name])
         found = getattr(theirs, name, None)
         if found is None:
             title = f"primgraph.scipy.stats.{type(self).name}"
@@ -144,9 +144,9 @@ class MultivariateNormal(_OfVectors):
 
     name = "multivariate_normal"
     own: ClassVar[dict[str, Any]] = {
-        "logpdf": of_namespace(_normal_logpdf),
-        "pdf": of_namespace(lambda *args, **kwargs: exp(_normal_logpdf(*args, **kwargs))),
-        "entropy": of_namespace(_normal_entropy),
+        "logpdf": namespace_operator(_normal_logpdf),
+        "pdf": namespace_operator(lambda *args, **kwargs: exp(_normal_logpdf(*args, **kwargs))),
+        "entropy": namespace_operator(_normal_entropy),
     }
 
 
@@ -193,8 +193,8 @@ class Dirichlet(_OfVectors):
 
     name = "dirichlet"
     own: ClassVar[dict[str, Any]] = {
-        "logpdf": of_namespace(_dirichlet_logpdf),
-        "pdf": of_namespace(_dirichlet_pdf),
+        "logpdf": namespace_operator(_dirichlet_logpdf),
+        "pdf": namespace_operator(_dirichlet_pdf),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 
-from primgraph.base.plain_text import plain, shortened
+from primgraph.base.plain_text import plain, shorten_text
 from primgraph.errors import ArgumentError, RunError
 from primgraph.view.picture import Box, Picture
 from primgraph.view.shades import LIGHT, paint
@@ -31,16 +31,16 @@ _SHAPES = {
 def to_dot(picture: Picture) -> str:
     """Return the whole picture as a digraph: a node for each box, an edge for each arrow."""
     lines = [
-        f"digraph {quoted(picture.title)} {{",
+        f"digraph {quote_dot(picture.title)} {{",
         '  node [fontname="Helvetica" fontsize=11 margin="0.12,0.05"];',
         '  edge [color="#8c959f" arrowsize=0.7];',
     ]
     lines += [_node(box) for box in picture.boxes]
-    lines += [f"  b{a.tail} -> b{a.head} [tooltip={quoted(a.label)}];" for a in picture.arrows]
+    lines += [f"  b{a.tail} -> b{a.head} [tooltip={quote_dot(a.label)}];" for a in picture.arrows]
     return "\n".join([*lines, "}", ""])
 
 
-def quoted(*lines: str) -> str:
+def quote_dot(*lines: str) -> str:
     """Quote lines of text as one DOT string; all text is inserted by this.
 
     Backslashes and ampersands are literal, and start no escape or entity. A quoted string is never
@@ -52,16 +52,16 @@ def quoted(*lines: str) -> str:
 
 
 def _node(box: Box) -> str:
-    label = quoted(shortened(plain(box.label), _MOST), shortened(plain(box.note), _MOST))
+    label = quote_dot(shorten_text(plain(box.label), _MOST), shorten_text(plain(box.note), _MOST))
     details = [f"{name}: {text}" for name, text in box.details]
-    tooltip = quoted(*(details or [f"{box.label}: {box.note}"]))
+    tooltip = quote_dot(*(details or [f"{box.label}: {box.note}"]))
     part = box.part if box.part in _SHAPES else "mixed"
     stroke, fill, _ = paint(part, box.order, LIGHT)
     style = f'{_SHAPES[part]} color="{stroke}" fillcolor="{fill}"'
     return f"  b{box.id} [label={label} tooltip={tooltip} {style}];"
 
 
-def rendered(picture: Picture, form: str) -> bytes:
+def render_graphviz(picture: Picture, form: str) -> bytes:
     """Render `picture` by Graphviz, in the format "png" or "pdf".
 
     Raises `ArgumentError` if Graphviz is not installed, `RunError` if it fails.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, final
 
 from primgraph.base.plain_text import plain
-from primgraph.view.folding import LIMIT, first_kind, opened, tree_of, within
+from primgraph.view.folding import LIMIT, first_kind, nested_groups, open_groups, tree_of
 from primgraph.view.picture import Picture
 from primgraph.view.scene import Inside, scene_of
 
@@ -24,7 +24,7 @@ class Texts(dict[str, int]):
         self[text] = number = len(self)
         return number
 
-    def shown(self) -> list[str]:
+    def printable_texts(self) -> list[str]:
         """Return the texts in the order of their numbers, made printable."""
         return list(map(plain, self))
 
@@ -58,9 +58,9 @@ def _scene(picture: Picture, kind: str, number: Texts) -> list[dict[str, Any]]:
     Children are numbers of boxes, or of groups, counted down from -1.
     """
     root = tree_of(picture, kind)
-    unfolded = opened(root)
+    unfolded = open_groups(root)
     scene = scene_of(picture, root, unfolded)
-    groups = list(within(root)) or [root]
+    groups = list(nested_groups(root)) or [root]
     place = {group: -1 - i for i, group in enumerate(groups)}
     found = []
     for group in groups:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from primgraph.base.plain_text import plain, shortened
-from primgraph.view.folding import LIMIT, folded, shut_groups
+from primgraph.base.plain_text import plain, shorten_text
+from primgraph.view.folding import LIMIT, fold_groups, groups_to_fold
 from primgraph.view.picture import Box, Picture
 from primgraph.view.shades import LIGHT, PARTS, paint, shade_of, styles_of
 
@@ -32,11 +32,11 @@ def to_mermaid(picture: Picture, *, limit: int = LIMIT) -> str:
     Groups are also folded if Mermaid's limits are exceeded, unless `limit` is above the default:
     then the renderer's limits must be raised.
     """
-    shown = folded(picture, shut_groups(picture, limit))
+    shown = fold_groups(picture, groups_to_fold(picture, limit))
     text = _flowchart(shown)
     while 0 < limit <= LIMIT and (len(shown.arrows) > _MOST_ARROWS or len(text) > _MOST_LETTERS):
         limit //= 2
-        shown = folded(picture, shut_groups(picture, limit))
+        shown = fold_groups(picture, groups_to_fold(picture, limit))
         text = _flowchart(shown)
     return text
 
@@ -50,18 +50,18 @@ def _flowchart(picture: Picture) -> str:
     return "\n".join([*lines, ""])
 
 
-def escaped(text: str) -> str:
+def escape_label(text: str) -> str:
     """Escape `text` for a quoted label; all text is inserted by this.
 
     All characters but letters, digits and safe signs become numbered entities of Mermaid.
     """
-    short = shortened(plain(text), _MOST)
+    short = shorten_text(plain(text), _MOST)
     return "".join(c if c in _SAFE or c.isalpha() else f"#{ord(c)};" for c in short)
 
 
 def _node(box: Box) -> str:
     left, right = _SHAPES.get(box.part, ('["', '"]'))
-    text = f"{escaped(box.label)}<br/>{escaped(box.note)}"
+    text = f"{escape_label(box.label)}<br/>{escape_label(box.note)}"
     return f"  b{box.id}{left}{text}{right}:::{_class(box.part, box.order)}"
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from primgraph.base.plain_text import shortened
+from primgraph.base.plain_text import shorten_text
 from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.frontend.html_tables import ROWS, Row, Sheet
 from primgraph.ir.graph import Equation, Graph
 from primgraph.tables import place_of
-from primgraph.view.folding import folded, shut_groups
+from primgraph.view.folding import fold_groups, groups_to_fold
 from primgraph.view.formats.svg import to_svg
-from primgraph.view.layers import is_told, part_title
+from primgraph.view.layers import is_user_line, part_title
 from primgraph.view.picture import Box, Picture, graph_of, picture_of
 
 # Maximum number of boxes and arrows in a picture, and of equations in a folded one.
@@ -37,7 +37,7 @@ def to_notebook(drawable: Drawn) -> str:
     if _is_small(picture):
         return _render_html(picture)
     table = _summary(graph) if len(graph) > ROWS else _equations(picture)
-    shown = folded(picture, shut_groups(picture, _SMALL))
+    shown = fold_groups(picture, groups_to_fold(picture, _SMALL))
     if not _is_small(shown):
         return table.html()
     told = f"<summary>{_format_count(len(graph))}</summary>{table.html()}"
@@ -98,12 +98,12 @@ def _counts(counts: Counter[_Kind], total: int, layers: bool) -> Iterator[Row]:
 
 def _kind(eqn: Equation) -> _Kind:
     source = eqn.source
-    if source is None or not is_told(source):
+    if source is None or not is_user_line(source):
         return "", "", ""
     return (
         part_title(source.role or "forward", source.order),
         source.scope,
-        place_of(source.written),
+        place_of(source.drop_marks),
     )
 
 
@@ -112,4 +112,4 @@ def _format_count(count: int) -> str:
 
 
 def _short(name: str) -> str:
-    return shortened(name, _MOST_NAME)
+    return shorten_text(name, _MOST_NAME)

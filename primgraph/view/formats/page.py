@@ -96,7 +96,7 @@ def _blocks(steps: Sequence[Step]) -> Iterator[str]:
             "places": step.boxes,
             "note": plain(step.note),
         }
-        yield _json({"texts": number.shown(), **data})
+        yield _json({"texts": number.printable_texts(), **data})
 
 
 def _json(data: Any) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import final
 
-from primgraph.base.plain_text import escaped, plain, shortened, width_of
-from primgraph.view.folding import Node, first_kind, opened, tree_of
+from primgraph.base.plain_text import escape_html, plain, shorten_text, width_of
+from primgraph.view.folding import Node, first_kind, open_groups, tree_of
 from primgraph.view.layers import Part, part_title
 from primgraph.view.layouts.layout import Point
 from primgraph.view.picture import Picture
@@ -52,7 +52,7 @@ def to_svg(
     number of equations of a picture whose boxes stand for groups.
     """
     root = tree_of(picture, first_kind(picture))
-    unfolded = opened(root, limit, loops, operators)
+    unfolded = open_groups(root, limit, loops, operators)
     drawing = _Drawing(picture, root, unfolded, scene_of(picture, root, unfolded), equations)
     drawing.draw()
     body, (width, height) = drawing.body, drawing.size
@@ -162,10 +162,13 @@ class _Drawing:
     def _tooltip(self, node: Node) -> str:
         """Return the tooltip of a box."""
         if node.children:
-            return escaped(f"{node.label}: {len(node.boxes)} boxes") + f"\n{escaped(node.note)}"
+            return (
+                escape_html(f"{node.label}: {len(node.boxes)} boxes")
+                + f"\n{escape_html(node.note)}"
+            )
         details = self.picture.boxes[node.boxes[0]].details
-        found = "\n".join(escaped(text) for _, text in details)
-        return found or escaped(f"{node.label} {node.note}")
+        found = "\n".join(escape_html(text) for _, text in details)
+        return found or escape_html(f"{node.label} {node.note}")
 
 
 def _heading(column: Column, height: float) -> str:
@@ -183,7 +186,7 @@ def _heading(column: Column, height: float) -> str:
 
 def _frame(node: Node, x: float, y: float, width: float, height: float) -> str:
     """Return the frame of an open group, with its title."""
-    title = shortened(plain(node.label), max(int((width - 16) / 9), 2))
+    title = shorten_text(plain(node.label), max(int((width - 16) / 9), 2))
     return (
         f'<g class="{styles_of(node.part, node.order)} open">'
         f'<rect class="border" x="{number(x)}" y="{number(y)}" '
@@ -222,7 +225,7 @@ def document(
         f'viewBox="0 0 {number(width)} {number(height)}">'
     )
     paper = f'<rect class="paper" width="{number(width)}" height="{number(height)}"/>'
-    lines = [head, f"<title>{escaped(title)}</title>", f"<style>{_style(parts)}</style>", paper]
+    lines = [head, f"<title>{escape_html(title)}</title>", f"<style>{_style(parts)}</style>", paper]
     return "\n".join([*lines, *body, "</svg>", ""])
 
 
@@ -284,7 +287,7 @@ def _colours(colours: dict[str, str], painted: Iterable[Part]) -> str:
 
 def label_text(style: str, x: float, y: float, text: str) -> str:
     """Return text in one of the styles, with its base line at `y`."""
-    return f'<text class="{style}" x="{number(x)}" y="{number(y)}">{escaped(text)}</text>'
+    return f'<text class="{style}" x="{number(x)}" y="{number(y)}">{escape_html(text)}</text>'
 
 
 def outline(part: str, x: float, y: float, w: float, h: float, style: str = 'class="shape"') -> str:
@@ -319,7 +322,7 @@ def arrow(route: Sequence[Point], labels: Sequence[str], wire: bool) -> str:
     tip = " ".join(f"{number(a)},{number(b)}" for a, b in corners)
     told = ", ".join(list(dict.fromkeys(labels))[:_MOST_TYPES])
     return (
-        f'<g><title>{escaped(told)}</title><path class="arrow{" wire" if wire else ""}" '
+        f'<g><title>{escape_html(told)}</title><path class="arrow{" wire" if wire else ""}" '
         f'd="{path}"/><polygon class="tip" points="{tip}"/></g>'
     )
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from primgraph.base.plain_text import plain, shortened
+from primgraph.base.plain_text import plain, shorten_text
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.text import names
-from primgraph.view.layers import is_told
+from primgraph.view.layers import is_user_line
 from primgraph.view.picture import equation_text
 
 # Replacements for the lines of the tree in ASCII terminals.
@@ -42,7 +42,7 @@ def tree_text(graph: Graph, lines: int, width: int, encoding: str = "utf-8") -> 
         first, last = kept // 2, len(branches) - (kept - kept // 2)
         hidden = sum(b.equations for b in branches[first:last])
         branches[first:last] = [_Branch(f"… {_format_count(hidden)} more …", [], hidden)]
-    rows = [shortened(plain(row), width) for row in (_title(graph), *_tree_lines(branches))]
+    rows = [shorten_text(plain(row), width) for row in (_title(graph), *_tree_lines(branches))]
     text = "\n".join(rows)
     try:
         text.encode(encoding)
@@ -75,7 +75,7 @@ def _line_branch(equations: Sequence[Equation], spelled: Mapping[Value, str]) ->
         if operator and len(leaves) > 1:
             leaves = [_Branch(operator, leaves, len(leaves))]
         inner += leaves
-    if source is None or not is_told(source):
+    if source is None or not is_user_line(source):
         return _Branch("equations", inner, len(equations)) if len(inner) > 1 else inner[0]
     return _Branch(f"{source}  {source.text}".rstrip(), inner, len(equations))
 

@@ -22,8 +22,8 @@ from primgraph.view.layouts.layout import (
     routes_of,
 )
 from primgraph.view.layouts.net import Net, levels_of
-from primgraph.view.layouts.node_order import ordered
-from primgraph.view.layouts.node_places import placed
+from primgraph.view.layouts.node_order import order_nodes
+from primgraph.view.layouts.node_places import place_nodes
 
 # Distances, in pixels: beside a lane, between wires in a gutter, between wires at one side of a
 # box, and between wires in the gap between two rows.
@@ -56,7 +56,7 @@ def ladder(
     `lanes` has the lane of each box, `upward` the direction of each lane, `widths` the minimum
     width of each. Edges and time are as in `layout`.
     """
-    return _Ladder(sizes, lanes, upward, edges, widths).laid()
+    return _Ladder(sizes, lanes, upward, edges, widths).lay_out()
 
 
 @final
@@ -91,9 +91,9 @@ class _Ladder:
         self.middle = [0.0] * len(sizes)
         self.routes: list[tuple[Point, ...]] = [()] * len(edges)
 
-    def laid(self) -> tuple[Layout, tuple[Lane, ...]]:
+    def lay_out(self) -> tuple[Layout, tuple[Lane, ...]]:
         nets, chains, wires = self._nets()
-        orders = [ordered(net) for net in nets]
+        orders = [order_nodes(net) for net in nets]
         self.top, self.height = bands(nets, orders)
         for v, n in enumerate(self.level):
             self.middle[v] = self.top[n] + self.height[n] / 2
@@ -141,7 +141,7 @@ class _Ladder:
         left: float,
     ) -> float:
         """Place the boxes of lane `n`, route its edges from `left` on, and return its right end."""
-        x = placed(net, order)
+        x = place_nodes(net, order)
         ends = [(x[v] - net.width(v) / 2, x[v] + net.width(v) / 2) for v in range(len(x))]
         least = min((a for a, _ in ends), default=0.0)
         width = max((b for _, b in ends), default=0.0) - least

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, final
 
 from primgraph.view.layouts.net import Net, flow_of, layers_of
-from primgraph.view.layouts.node_order import ordered
-from primgraph.view.layouts.node_places import placed
+from primgraph.view.layouts.node_order import order_nodes
+from primgraph.view.layouts.node_places import place_nodes
 
 Point: TypeAlias = tuple[float, float]
 
@@ -41,7 +41,7 @@ class Layout:
     height: float
     wires: frozenset[int] = frozenset()
 
-    def lowered(self, by: float) -> Layout:
+    def move_down(self, by: float) -> Layout:
         """Return the layout moved down by `by`."""
         return replace(
             self,
@@ -50,7 +50,7 @@ class Layout:
             height=self.height + by,
         )
 
-    def widened(self, least: float) -> Layout:
+    def widen_to(self, least: float) -> Layout:
         """The same in the middle of at least this width."""
         by = (least - self.width) / 2
         if by <= 0:
@@ -62,7 +62,7 @@ class Layout:
             width=least,
         )
 
-    def flipped(self, sizes: Sequence[tuple[float, float]]) -> Layout:
+    def flip_vertically(self, sizes: Sequence[tuple[float, float]]) -> Layout:
         """Return the layout upside down; `sizes` are those of the boxes."""
         pairs = zip(self.corners, sizes, strict=True)
         return replace(
@@ -91,8 +91,8 @@ def layout(
     downward = [(h, t) if back else (t, h) for (t, h), back in zip(edges, turned, strict=True)]
     net = Net(sizes, layers_of(flow, downward) if layers is None else list(layers))
     chains = [net.chain(u, v, back) for (u, v), back in zip(downward, turned, strict=True)]
-    order = ordered(net)
-    x = placed(net, order)
+    order = order_nodes(net)
+    x = place_nodes(net, order)
     top, height = bands([net], [order])
     middle = [top[net.layer[v]] + height[net.layer[v]] / 2 for v in range(len(sizes))]
     routes = routes_of(net, chains, x, middle, top, height)

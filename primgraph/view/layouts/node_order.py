@@ -10,7 +10,7 @@ from primgraph.view.layouts.net import Net
 ORDER_SWEEPS = 12
 
 
-def ordered(net: Net) -> list[list[int]]:
+def order_nodes(net: Net) -> list[list[int]]:
     """Return the nodes of each layer from left to right, the best of all sweeps."""
     layers: list[list[int]] = [[] for _ in range(max(net.layer, default=-1) + 1)]
     for v, n in enumerate(net.layer):

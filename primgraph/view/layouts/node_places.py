@@ -26,7 +26,7 @@ WEAK = 0.01
 INFINITE = 1e300
 
 
-def placed(net: Net, layers: Sequence[Sequence[int]]) -> list[float]:
+def place_nodes(net: Net, layers: Sequence[Sequence[int]]) -> list[float]:
     """Return the horizontal middle of each node."""
     x = [0.0] * len(net.layer)
     for nodes in layers:

@@ -10,7 +10,7 @@ import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.native.c.source import source
 from primgraph.codegen.native.items import Nest
-from primgraph.codegen.native.lower.loop_fission import apart
+from primgraph.codegen.native.lower.loop_fission import split_nest
 from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.ir.interpret import interpret
@@ -59,7 +59,7 @@ def added(*arrays):
 def test_loops_go_along_few_arrays():
     arrays = [rng.normal(size=(4, 6)) for _ in range(24)]
     (nest, *_) = nests_of(traced(many, *arrays))
-    parts = apart(nest)
+    parts = split_nest(nest)
     assert len(parts) > 8
     # What is summed goes along all arrays; nothing else does.
     assert sorted(runs_of(part) > 12 for part in parts)[:-1] == [False] * (len(parts) - 1)
@@ -76,13 +76,13 @@ def test_loops_go_along_few_arrays():
 def test_what_is_small_or_hangs_together_stays_one_loop():
     few = [rng.normal(size=(4, 6)) for _ in range(4)]
     (nest, *_) = nests_of(traced(lambda a, b, c, d: [a + 1.0, b * 2.0, c - d], *few))
-    assert apart(nest) == [nest]
+    assert split_nest(nest) == [nest]
     numbers = [np.float64(x) for x in rng.normal(size=30)]
     for nest in nests_of(traced(lambda *a: [x * x + 1.0 for x in a], *numbers)):
-        assert apart(nest) == [nest]
+        assert split_nest(nest) == [nest]
     arrays = [rng.normal(size=(4, 6)) for _ in range(24)]
     (nest, *_) = nests_of(traced(chained, *arrays))
-    (part,) = apart(nest)
+    (part,) = split_nest(nest)
     assert part.nodes == nest.nodes
 
 

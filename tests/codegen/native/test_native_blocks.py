@@ -18,9 +18,9 @@ from thread_checks import threads_at_work
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.native.c.source import made_by, source
+from primgraph.codegen.native.c.source import source, values_written
 from primgraph.codegen.native.items import Blocks, Nest
-from primgraph.codegen.native.lower.loop_collapse import flattened
+from primgraph.codegen.native.lower.loop_collapse import collapse_nest
 from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.native.lower.regions import LIMITS
 from primgraph.codegen.native.verify import verify_memory
@@ -253,7 +253,7 @@ def test_nests_with_a_short_last_axis_go_through_rows_at_once(width):
         arrays[0][5, 1] = arrays[3][2, 40, 0] = np.nan
         graph = traced(f, *arrays)
         nests_of = [i for i in nests(schedule(graph)).items if isinstance(i, Nest)]
-        assert any(flattened(nest) is not None for nest in nests_of)
+        assert any(collapse_nest(nest) is not None for nest in nests_of)
         found = compile_graph(graph, style="native")(*arrays)
         for a, b in zip(found, interpret(graph, *arrays), strict=True):
             np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
@@ -268,7 +268,7 @@ def test_what_is_there_at_the_same_time_lies_apart():
         return pg.sum(pg.tanh(y) @ (y @ pg.sin(y)), axis=0) + pg.sum(y, axis=0)
 
     plan = nests(schedule(traced(f, np.ones((20, 30)))))
-    written = [made_by(item) for item in plan.items]
+    written = [values_written(item) for item in plan.items]
     stays = [v for values in written for v in values if v not in plan.outputs]
     apart = {v: 100_000 * k for k, v in enumerate(stays)}
     rooms = [(1, 100_000 * len(stays), 64)]

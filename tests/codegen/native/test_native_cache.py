@@ -216,7 +216,7 @@ def test_a_file_that_another_user_could_have_written_is_made_again(folder):
         assert compile_c.library(_TEXT % 5, runtime=False) == made
         assert path.stat().st_ino != before
         assert path.stat().st_mode & 0o777 == 0o600
-    assert compile_c.kept(made.name) == made
+    assert compile_c.load_cached(made.name) == made
 
 
 def test_only_what_is_ours_is_counted_and_removed(folder, monkeypatch, capsys):
@@ -232,7 +232,7 @@ def test_only_what_is_ours_is_counted_and_removed(folder, monkeypatch, capsys):
     size = (folder / made.name).stat().st_size
     monkeypatch.setattr(cache, "LIMIT", size + 200)
     with open_private(folder) as opened:
-        cache.bound(opened)
+        cache.evict_files(opened)
     assert {f.name for f in folder.iterdir() if f.suffix == ".so"} == {made.name, mine.name}
     assert not left.exists()
     assert main(["cache"]) == 0

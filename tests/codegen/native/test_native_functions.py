@@ -9,7 +9,7 @@ import pytest
 
 import primgraph as pg
 from primgraph.codegen.native.c.functions import FAMILIES, definitions, families, family
-from primgraph.codegen.native.items import Outside
+from primgraph.codegen.native.items import HostCall
 from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.plan.schedule import schedule
 
@@ -277,4 +277,4 @@ def test_special_functions_are_numpys(dtype, rtol):
         for name, a, b in pairs:
             np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * 0.01, err_msg=name)
     assert native.running_style(arrays) == "native"
-    assert not any(isinstance(i, Outside) for i in nests(schedule(native.graph)).items)
+    assert not any(isinstance(i, HostCall) for i in nests(schedule(native.graph)).items)

@@ -136,7 +136,7 @@ def test_what_is_kept_comes_back_as_it_was(folder):
     for seed in range(100, 160):
         graph = lower(random_program(seed).graph)
         name, options = key(graph), Options(given=(0,))
-        found = None if name is None else driver.made(graph, options, default_limits())
+        found = None if name is None else driver.generate_native(graph, options, default_limits())
         if found is None:
             continue
         entry = found.entry._replace(library="some.so")
@@ -278,13 +278,13 @@ def test_another_process_writes_no_c(folder, capsys):
 def compiled():
     """A new kernel, its result, and whether C was written for it."""
     written = []
-    plain = driver.made
-    driver.made = lambda *args: (written.append(1), plain(*args))[1]
+    plain = driver.generate_native
+    driver.generate_native = lambda *args: (written.append(1), plain(*args))[1]
     try:
         kernel = pg.compile(pg.trace(lambda x: pg.cos(x) * 3.5 + X, X), target="c")
         found = kernel(X)
     finally:
-        driver.made = plain
+        driver.generate_native = plain
     np.testing.assert_allclose(found, np.cos(X) * 3.5 + X, rtol=1e-15)
     return bool(written)
 
@@ -323,12 +323,12 @@ def test_what_is_damaged_or_may_be_anothers_is_written_again(folder):
     damaged.write_bytes(library.read_bytes()[:-100])
     os.replace(damaged, library)
     assert not compiled()
-    assert compile_c.kept(library.name) is not None
+    assert compile_c.load_cached(library.name) is not None
     # It is made of the text that is kept.
     cache.forget(library.name)
-    assert compile_c.kept(library.name) is None
+    assert compile_c.load_cached(library.name) is None
     assert not compiled()
-    assert compile_c.kept(library.name) is not None
+    assert compile_c.load_cached(library.name) is not None
 
 
 def test_entries_are_bounded_and_removed_with_libraries(folder, monkeypatch, capsys):
@@ -341,7 +341,7 @@ def test_entries_are_bounded_and_removed_with_libraries(folder, monkeypatch, cap
     sizes = sum(f.stat().st_size for f in folder.iterdir() if re.match(cache._KEPT, f.name))
     monkeypatch.setattr(cache, "LIMIT", sizes - 1)
     with open_private(folder) as opened:
-        cache.bound(opened)
+        cache.evict_files(opened)
     assert not entry.exists()
     assert compiled()
     assert entry.exists()

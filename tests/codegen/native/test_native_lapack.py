@@ -148,7 +148,7 @@ def test_what_has_no_result_is_numpys_error_or_nan(early):
 
 def test_functions_that_scipy_has_give_the_same(early, monkeypatch):
     pytest.importorskip("scipy.linalg")
-    theirs = lapack._of_scipy()
+    theirs = lapack._load_scipy_lapack()
     assert theirs is not None
     for module in (blas_dispatch, routines, systems):
         monkeypatch.setattr(module, "lapack", lambda: theirs)

@@ -14,7 +14,7 @@ from primgraph.codegen.plan.schedule import schedule
 from primgraph.ir.builder import Builder
 from primgraph.ir.types import TensorType
 from primgraph.primitives import elementwise as e
-from primgraph.primitives.constants import constant, filled
+from primgraph.primitives.constants import constant, filled_constant
 from primgraph.primitives.shapes import slice_, slice_assign
 
 pytestmark = [
@@ -42,7 +42,7 @@ def drafted(seed):
         x, y = (builder.input(TensorType((n,), F64)) for _ in range(2))
         z = e.mul(x, y)
         whole = [
-            filled(0.5, x.type), constant(value=rng.normal(size=n)), x, z, e.sin(y)
+            filled_constant(0.5, x.type), constant(value=rng.normal(size=n)), x, z, e.sin(y)
         ][rng.integers(5)]  # fmt: skip
         others = []
         for start in rng.permutation(period):
@@ -57,7 +57,7 @@ def drafted(seed):
                 piece = e.sub(e.mul(piece, piece), piece)
                 others += [piece] if rng.random() < 0.3 else []
             if rng.random() < 0.2:
-                piece = filled(2.0, piece.type)
+                piece = filled_constant(2.0, piece.type)
             whole = laid(whole, piece, int(start), period)
             others += [whole] if rng.random() < 0.15 else []
             if rng.random() < 0.25:
@@ -85,8 +85,8 @@ def test_loops_leave_parts_where_they_are_to_be():
     builder = Builder("f")
     with builder:
         x = builder.input(TensorType((300,), F64))
-        one, two = e.mul(x, x), e.sub(x, filled(1.0, x.type))
-        whole = laid(filled(0.0, TensorType((600,), F64)), one, 0, 2)
+        one, two = e.mul(x, x), e.sub(x, filled_constant(1.0, x.type))
+        whole = laid(filled_constant(0.0, TensorType((600,), F64)), one, 0, 2)
         every = laid(whole, two, 1, 2)
     # No zero is written, and no part is copied.
     assert described(builder.graph([every])) == [["text", "text", "put", "put"]]

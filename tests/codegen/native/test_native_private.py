@@ -337,7 +337,7 @@ def test_files_are_private_whatever_the_umask(own):
         made = compile_c.library(_TEXT % 7, runtime=False)
     finally:
         os.umask(before)
-    assert compile_c.kept(made.name) == made
+    assert compile_c.load_cached(made.name) == made
     assert {stat.S_IMODE(f.stat().st_mode) for f in own.iterdir()} == {0o600}
 
 
@@ -365,7 +365,7 @@ def script(path, text):
 
 def test_a_command_that_cannot_be_read_is_no_compiler(own, monkeypatch):
     monkeypatch.setenv("CC", "gcc 'x")
-    monkeypatch.setattr(compile_c, "found", compile_c.found.__wrapped__)
+    monkeypatch.setattr(compile_c, "find_compiler", compile_c.find_compiler.__wrapped__)
     with pytest.warns(RuntimeWarning, match="no C compiler .gcc 'x. is to be found"):
         assert compile_c.compiler.__wrapped__() is None
 
@@ -379,7 +379,7 @@ def test_a_cache_whose_path_is_not_unicode(own, monkeypatch, capsys):
     monkeypatch.setenv("PRIMGRAPH_CACHE", os.fsdecode(path))
     made = compile_c.library(_TEXT % 8)
     assert number(made) == 8
-    assert compile_c.kept(made.name) == made
+    assert compile_c.load_cached(made.name) == made
     assert main(["cache"]) == 0
     assert "-\\xff\n" in capsys.readouterr().out
     assert main(["cache", "clear"]) == 0
@@ -393,7 +393,7 @@ def test_a_compiler_whose_path_is_not_unicode(own, tmp_path, monkeypatch):
     except OSError:
         pytest.skip("the file system takes no such names")
     monkeypatch.setenv("CC", path)
-    found = compile_c.found.__wrapped__()
+    found = compile_c.find_compiler.__wrapped__()
     assert found.command == (path,)
     monkeypatch.setattr(compile_c, "compiler", lambda: found)
     assert number(compile_c.library(_TEXT % 8, runtime=False)) == 8
@@ -407,7 +407,7 @@ def test_a_library_without_its_functions_is_not_used(native_cache, monkeypatch):
     assert "cannot be loaded" in told
     assert "undefined symbol" in told
     # It is made again by a compiler that is repaired.
-    assert compile_c.kept(made.name) is None
+    assert compile_c.load_cached(made.name) is None
 
 
 def test_a_compiler_without_a_message_has_refused_nothing(own, tmp_path, monkeypatch):

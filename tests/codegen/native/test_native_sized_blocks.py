@@ -23,7 +23,7 @@ from primgraph.codegen.plan.schedule import schedule
 from primgraph.codegen.plan.storage.limits import default_limits
 from primgraph.errors import FeedError, ShapeError
 from primgraph.ir.interpret import interpret
-from primgraph.ir.sizes import at_sizes
+from primgraph.ir.sizes import specialize_graph
 from primgraph.transforms import clean_up, lower
 
 pytestmark = [
@@ -201,7 +201,7 @@ def test_random_programs_of_sizes_in_blocks():
         feeds = [program.feeds]
         for draft.sizes in ({"N": 1, "M": 1}, {"N": 7, "M": 20}, {"N": 33, "M": 2}):
             try:
-                at_sizes(graph, draft.sizes)
+                specialize_graph(graph, draft.sizes)
             except ShapeError:
                 continue
             feeds.append([draft.array(v.type, draft.smooth) for v in graph.inputs])

@@ -14,7 +14,7 @@ from primgraph.codegen import compile_graph
 from primgraph.codegen.native.toolchain import compile_c
 from primgraph.errors import ShapeError
 from primgraph.ir.interpret import interpret
-from primgraph.ir.sizes import at_sizes
+from primgraph.ir.sizes import specialize_graph
 from primgraph.transforms import clean_up, lower
 
 pytestmark = pytest.mark.skipif(
@@ -234,7 +234,7 @@ def test_random_programs_of_sizes(seed):
     for n, m in ((0, 2), (1, 1), (3, 0), (7, 20), (33, 2)):
         draft.sizes = {"N": n, "M": m}
         try:
-            at_sizes(graph, draft.sizes)
+            specialize_graph(graph, draft.sizes)
         except ShapeError:
             continue
         feeds.append([draft.array(v.type, draft.smooth) for v in graph.inputs])

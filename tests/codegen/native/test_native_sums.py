@@ -14,7 +14,7 @@ from thread_checks import threads_at_work
 import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.export.unsupported import SERIAL
-from primgraph.codegen.native.c.source import made_by, source
+from primgraph.codegen.native.c.source import source, values_written
 from primgraph.codegen.native.items import Blocks, Product
 from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.native.lower.regions import LIMITS
@@ -96,7 +96,7 @@ def test_what_others_need_is_left_alone():
 def test_memory_of_sums_is_checked():
     graph = traced(lambda x, y, w: pg.tanh(x @ w + y @ w), *drawn((3, 4), (3, 4), (4, 6)))
     plan = nests(schedule(graph))
-    written = [made_by(item) for item in plan.items]
+    written = [values_written(item) for item in plan.items]
     last = next(k for k, item in enumerate(plan.items) if getattr(item, "is_added", False))
     offsets = {v: 1024 * k for k, v in enumerate({v for made in written for v in made})}
     verify_memory(plan, written, offsets, [])

@@ -28,7 +28,7 @@ class _Box:
     starts: tuple[int, ...]
     held: Value
 
-    def beside(self, axis: int) -> tuple[tuple[int, int], ...]:
+    def other_axes(self, axis: int) -> tuple[tuple[int, int], ...]:
         """Return the start and extent of the box along all other axes."""
         pairs = zip(self.starts, self.held.shape, strict=True)
         return tuple(pair for i, pair in enumerate(pairs) if i != axis)
@@ -76,7 +76,7 @@ def _brought_together(
     for axis in reversed(range(len(shape))):
         groups: dict[tuple[tuple[int, int], ...], list[_Box]] = {}
         for box in boxes:
-            groups.setdefault(box.beside(axis), []).append(box)
+            groups.setdefault(box.other_axes(axis), []).append(box)
         layers = chain.from_iterable(_layers(group, axis) for group in groups.values())
         boxes = [_row(conditions, layer, axis, shape[axis]) for layer in layers]
     return [box.held for box in boxes]

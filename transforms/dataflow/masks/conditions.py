@@ -46,13 +46,13 @@ from primgraph.transforms.dataflow.locality import (
     repeated_axes,
     view_of,
 )
-from primgraph.transforms.dataflow.masks.implications import absorbed
+from primgraph.transforms.dataflow.masks.implications import absorb_condition
 from primgraph.transforms.dataflow.masks.repeated_conditions import (
-    apart,
-    joined,
-    repeated,
-    seen,
-    without,
+    broadcast_condition,
+    join_before_broadcast,
+    remove_axes,
+    split_conjunction,
+    view_condition,
 )
 
 # Larger constant conditions are not evaluated.
@@ -98,8 +98,8 @@ class Conditions:
         (x,), result = eqn.inputs, eqn.output
         if repeated_axes(made):
             if axes := repeated_axes(eqn):
-                return repeated(self, x, result.shape, axes)
-            return seen(self, x, view_of(eqn), result.shape)
+                return broadcast_condition(self, x, result.shape, axes)
+            return view_condition(self, x, view_of(eqn), result.shape)
         assigned = assignment_of(made)
         read = None if assigned is None else eqn.dependence(0, 0)
         if assigned is None or not isinstance(read, IndexMap):
@@ -114,7 +114,7 @@ class Conditions:
             condition, negated = eqn.inputs[0], not negated
         return condition, negated
 
-    def negated(self, condition: Value) -> Value:
+    def negate_condition(self, condition: Value) -> Value:
         plain, negated = self.plain(condition)
         return plain if negated else self.record(logical_not, plain)
 
@@ -123,7 +123,9 @@ class Conditions:
             return x
         if self.never(x) or self.always(y):
             return y
-        found = absorbed(self, Logic.OR, x, y) or joined(self, self.either, x, y)
+        found = absorb_condition(self, Logic.OR, x, y) or join_before_broadcast(
+            self, self.either, x, y
+        )
         return found or self.record(logical_or, x, y)
 
     def both(self, x: Value, y: Value) -> Value:
@@ -131,7 +133,9 @@ class Conditions:
             return x
         if self.always(x) or self.never(y):
             return y
-        found = absorbed(self, Logic.AND, x, y) or joined(self, self.both, x, y)
+        found = absorb_condition(self, Logic.AND, x, y) or join_before_broadcast(
+            self, self.both, x, y
+        )
         return found or self._both_there(x, y) or self.record(logical_and, x, y)
 
     def _both_there(self, x: Value, y: Value) -> Value | None:
@@ -209,7 +213,7 @@ class Conditions:
 
     # Moving conditions through equations.
 
-    def before(self, eqn: Equation, position: int, place: int, matters: Value) -> Value:
+    def operand_condition(self, eqn: Equation, position: int, place: int, matters: Value) -> Value:
         """Return where the operand at `position` matters, given where result `place` matters.
 
         An element of a broadcast operand matters if any of its copies does.
@@ -221,7 +225,7 @@ class Conditions:
     def repeats_alike(self, eqn: Equation, condition: Value) -> Value | None:
         """Return the condition that was broadcast or gathered as `eqn` does, or None."""
         if axes := repeated_axes(eqn):
-            return without(self, condition, axes)
+            return remove_axes(self, condition, axes)
         found = self.definition(condition)
         if found is None or (found.op, found.params) != (eqn.op, eqn.params):
             return None
@@ -245,7 +249,9 @@ class Conditions:
         """Return whether a condition moved backward through `eqn` is exact, not only a superset."""
         return not self.repeats(eqn) or self.repeats_alike(eqn, condition) is not None
 
-    def behind(self, eqn: Equation, place: int, operands: Sequence[Value | None]) -> Value | None:
+    def result_condition(
+        self, eqn: Equation, place: int, operands: Sequence[Value | None]
+    ) -> Value | None:
         """Return where result `place` depends on `operands`, given a condition for each.
 
         None stands for an operand that is nowhere nonzero, and for a result without a rule.
@@ -265,7 +271,7 @@ def any_along(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> 
     if eqn is not None and (new_axes := repeated_axes(eqn)):
         return _any_of_repeated(conditions, eqn, new_axes, axes)
     if eqn is not None and eqn.op.fact(LOGIC) is Logic.AND:
-        differing, alike = apart(conditions, matters, axes)
+        differing, alike = split_conjunction(conditions, matters, axes)
         if alike and differing:
             found = any_along(conditions, reduce(conditions.both, differing), axes)
             return reduce(conditions.both, alike, found)
@@ -288,7 +294,7 @@ def _any_of_repeated(
     kept = [i for i in range(len(shape)) if i not in axes]
     again = [k for k, i in enumerate(kept) if i in new_axes]
     found = any_along(conditions, x, some) if some else x
-    return repeated(conditions, found, drop_axes(shape, axes), again)
+    return broadcast_condition(conditions, found, drop_axes(shape, axes), again)
 
 
 def _carry_condition(

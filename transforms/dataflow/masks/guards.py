@@ -36,7 +36,7 @@ from primgraph.transforms.dataflow.masks.guard import Guard, Guards
 from primgraph.transforms.dataflow.masks.guards_through_loops import BodyGuards
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, AT_NAN, NEVER, Risks
 from primgraph.transforms.dataflow.masks.uses import Use, join_uses, matters
-from primgraph.transforms.dataflow.region_interface import Opening
+from primgraph.transforms.dataflow.region_interface import BodyConditions
 
 # Maximum number of nested guards that are tracked separately; it bounds the work on chains of
 # `select`.
@@ -46,7 +46,7 @@ _NESTING = 6
 ByOperand: TypeAlias = dict[Equation, list[Guards]]
 
 
-def are_met(graph: Graph, risks: Risks) -> bool:
+def has_relevant_risk(graph: Graph, risks: Risks) -> bool:
     """Return whether some equation discards elements whose derivative has a relevant risk."""
     return any(
         risks.before.get(v, NEVER) >= _least_risk(eqn.op)
@@ -64,7 +64,7 @@ def _least_risk(op: Op) -> int:
 
 def guards_of(
     graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
-) -> tuple[ByOperand, ByOperand, dict[Equation, Opening]]:
+) -> tuple[ByOperand, ByOperand, dict[Equation, BodyConditions]]:
     """Return the guards that begin at operands, those of factors, and those taken into bodies.
 
     The first are the risky guards of an operand's use that do not hold for the operand itself. The
@@ -105,7 +105,7 @@ class GuardAnalysis(Analysis[list[Use]]):
         self.factors: ByOperand = {}
         # Guards by result.
         self.held: dict[Value, Guards] = {}
-        self.openings: dict[Equation, Opening] = {}
+        self.openings: dict[Equation, BodyConditions] = {}
 
     def beginning(self) -> ByOperand:
         """Return the guards that begin at uses."""
@@ -160,7 +160,7 @@ class GuardAnalysis(Analysis[list[Use]]):
             self._guard_factors(eqn, guards)
         return uses
 
-    def through(
+    def analyze_bodies(
         self, eqn: Equation, given: Facts[list[Use]], flow: Flow[list[Use]] | None
     ) -> Facts[list[Use]]:
         """Return the uses of the operands of an equation with bodies.
@@ -169,7 +169,7 @@ class GuardAnalysis(Analysis[list[Use]]):
         """
         results = self._guards_of_results(eqn, given)
         bodies = BodyGuards(self, eqn)
-        found = bodies.through(eqn, results, None)
+        found = bodies.analyze_bodies(eqn, results, None)
         self.openings[eqn] = bodies.opening()
         for place, guards in enumerate(results):
             if guards is not None:
@@ -212,7 +212,7 @@ class GuardAnalysis(Analysis[list[Use]]):
         if (choice := eqn.op.fact(CHOICE)) is not None:
             guards = (*guards, *self._choice_guard(eqn, position, choice, fewer=fewer))
         if not multiplies_sums(eqn.op):
-            risk = self.risks.along(eqn, position)
+            risk = self.risks.operand_risk(eqn, position)
             guards = tuple(
                 replace(g, risky=g.risky or (risk >= g.least and not self._spares(eqn, g)))
                 for g in guards
@@ -262,11 +262,11 @@ class GuardAnalysis(Analysis[list[Use]]):
         Where elements are copied, the use must be guarded as well: a moved guard is not risky
         there.
         """
-        back = self.conditions.before(eqn, position, place, guard.condition)
+        back = self.conditions.operand_condition(eqn, position, place, guard.condition)
         if back is not None and self.conditions.repeats_alike(eqn, guard.condition) is not None:
             return replace(guard, condition=back)
         held = matters(self.conditions, guard)
-        back = self.conditions.before(eqn, position, place, held)
+        back = self.conditions.operand_condition(eqn, position, place, held)
         risky = guard.risky and self.conditions.keeps(eqn, guard.condition)
         return Guard(back, True, guard.strict and not multiplies_sums(eqn.op), risky)
 
@@ -286,7 +286,7 @@ class GuardAnalysis(Analysis[list[Use]]):
         if not fewer or not isinstance(found, IndexMap) or not found.lookups():
             return ()
         everywhere = self.conditions.everywhere(eqn.outputs[0])
-        return (Guard(self.conditions.before(eqn, position, 0, everywhere), True),)
+        return (Guard(self.conditions.operand_condition(eqn, position, 0, everywhere), True),)
 
     def _cap_depth(self, guards: Guards) -> Guards:
         """Return `guards`, with the two outermost merged if there are too many."""

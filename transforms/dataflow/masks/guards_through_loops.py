@@ -19,7 +19,7 @@ from primgraph.primitives.elementwise import cast
 from primgraph.primitives.logic import less, not_equal
 from primgraph.primitives.reductions import cumsum
 from primgraph.primitives.shapes import broadcast
-from primgraph.transforms.dataflow.activity import active_inputs, depending
+from primgraph.transforms.dataflow.activity import active_inputs, dependent_values
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 from primgraph.transforms.dataflow.locality import repeated_axes
 from primgraph.transforms.dataflow.masks.conditions import Conditions, any_along
@@ -27,17 +27,17 @@ from primgraph.transforms.dataflow.masks.guard import Guard, Guards, common
 from primgraph.transforms.dataflow.masks.implications import implies
 from primgraph.transforms.dataflow.masks.masks_through_loops import OuterConditions, look_into_loops
 from primgraph.transforms.dataflow.masks.repeated_conditions import (
-    apart,
-    of_row,
-    repeated,
-    spread,
+    broadcast_condition,
+    row_condition,
+    split_conjunction,
+    spread_over_stack,
 )
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, NEVER, Risks
 from primgraph.transforms.dataflow.masks.uses import Use, join_uses, matters
 from primgraph.transforms.dataflow.region_interface import (
-    Opening,
+    BodyConditions,
     Repeated,
-    marked,
+    mark_bodies,
 )
 from primgraph.transforms.dataflow.value_bounds import ranges_within
 
@@ -77,10 +77,15 @@ class _Body:
     """A body of an equation with marks, and the uses of its values."""
 
     def __init__(
-        self, around: Around, eqn: Equation, own: Graph, opening: Opening, kept: Collection[int]
+        self,
+        around: Around,
+        eqn: Equation,
+        own: Graph,
+        opening: BodyConditions,
+        kept: Collection[int],
     ) -> None:
         self.inputs = own.inputs
-        marks = marked(eqn, opening, kept, [own])
+        marks = mark_bodies(eqn, opening, kept, [own])
         (body,) = marks.bodies
         self.entry = marks.entry
         self.analysis = around.of_body(*_conditions_and_risks(around, eqn, own, body))
@@ -114,7 +119,7 @@ def _conditions_and_risks(
     around: Around, eqn: Equation, own: Graph, body: Graph
 ) -> tuple[Conditions, Risks]:
     """Return conditions and risks of `body`, which is a body `own` of `eqn` with marks."""
-    regions, risks = Regions.of(eqn), around.risks
+    regions, risks = Regions.from_equation(eqn), around.risks
     operands = eqn.inputs[regions.lead :]
     present = active_inputs(regions, [i for i, v in enumerate(operands) if v in risks.active])
     sources = [own.inputs[i] for i in present]
@@ -126,7 +131,7 @@ def _conditions_and_risks(
     look_into_loops(conditions, body)
     known = dict(zip(own.inputs, given, strict=True))
     starts = {v: before[v] for v in sources}
-    return conditions, Risks(body, depending(body, sources), known, conditions, starts)
+    return conditions, Risks(body, dependent_values(body, sources), known, conditions, starts)
 
 
 @final
@@ -143,7 +148,7 @@ class BodyGuards(Analysis[Guards]):
     backward = True
 
     def __init__(self, around: Around, eqn: Equation) -> None:
-        self.around, self.eqn, self.layout = around, eqn, Regions.of(eqn)
+        self.around, self.eqn, self.layout = around, eqn, Regions.from_equation(eqn)
         # The facts on body results, and the body of a loop that was analysed with them last.
         self.marks: Facts[Guards] = []
         self.inner: _Body | None = None
@@ -156,9 +161,9 @@ class BodyGuards(Analysis[Guards]):
         present = [guards for guards in facts if guards is not None]
         return common(present) if present else None
 
-    def entering(self, eqn: Equation, regions: Regions, given: Facts[Guards]) -> Facts[Guards]:
+    def entry_facts(self, eqn: Equation, regions: Regions, given: Facts[Guards]) -> Facts[Guards]:
         """Return the guards of results as positive conditions, by body result."""
-        facts = super().entering(eqn, regions, given)
+        facts = super().entry_facts(eqn, regions, given)
         state = [
             guards and tuple(g for g in self._positive(guards, k) if self._is_taken(g, k))
             for k, guards in enumerate(facts)
@@ -204,7 +209,7 @@ class BodyGuards(Analysis[Guards]):
             found[regions.consts + k] = self._first_carried(k)
         return marks, found
 
-    def opening(self) -> Opening:
+    def opening(self) -> BodyConditions:
         """Return the guards that begin in the bodies, and the body results that are not used."""
         outputs = self.layout.bodies[0].outputs
         matters = {
@@ -213,14 +218,14 @@ class BodyGuards(Analysis[Guards]):
             if guards
         }
         unused = frozenset(k for k, guards in enumerate(self.marks) if guards is None)
-        return Opening(matters, unused=unused)
+        return BodyConditions(matters, unused=unused)
 
     def handed_on(self, place: int, guards: Guards) -> Guards:
         """Return the guards of a result that its bodies enforce, so that they need not begin at it.
 
         A loop without iterations returns its initial carry, which passes no body: it enforces none.
         """
-        k = self.layout.kept(place)
+        k = self.layout.body_result(place)
         if k is None or (self.layout.is_carried(k) and _may_make_no_trip(self.layout)):
             return ()
         held = {g.condition for g in self.marks[k] or ()}
@@ -260,7 +265,9 @@ class BodyGuards(Analysis[Guards]):
         """Return `guards` of body result `k` as positive conditions, on rows if these agree."""
         conditions = self.around.conditions
         if self.layout.is_loop and not self.layout.is_carried(k):
-            guards = tuple(replace(g, condition=of_row(conditions, g.condition)) for g in guards)
+            guards = tuple(
+                replace(g, condition=row_condition(conditions, g.condition)) for g in guards
+            )
         found = [replace(g, condition=matters(conditions, g), side=True) for g in guards]
         return list({g.condition: g for g in found}.values())
 
@@ -328,7 +335,7 @@ class BodyGuards(Analysis[Guards]):
         assert self.inner is not None
         shape = self.layout.bodies[0].outputs[k].shape
         brought = _as_repeated(self.around.conditions, condition, shape)
-        inner = self.inner.entry.of(brought.condition, len(condition.shape) > len(shape))
+        inner = self.inner.entry.body_input(brought.condition, len(condition.shape) > len(shape))
         if not brought.new_axes:
             return inner
         record = self.inner.analysis.conditions.record
@@ -342,9 +349,9 @@ class BodyGuards(Analysis[Guards]):
         assert self.inner is not None
         conditions = self.around.conditions
         stack = self._stack(self.layout.bodies[0].outputs[k].shape)
-        wanted = [[spread(conditions, condition, stack)], *known.reasons]
+        wanted = [[spread_over_stack(conditions, condition, stack)], *known.reasons]
         held = self.inner.conditions_outside(self.layout.consts + k)
-        return implies(conditions, [spread(conditions, c, stack) for c in held], wanted)
+        return implies(conditions, [spread_over_stack(conditions, c, stack) for c in held], wanted)
 
 
 def _as_repeated(conditions: Conditions, condition: Value, shape: Shape) -> Repeated:
@@ -394,14 +401,18 @@ def _compute_liveness(
     if all(c.shape == shape for row in rows for c in row):
         behind = first = conditions.either(end, _any_of(conditions, rows, shape))
     else:
-        row = _any_of(conditions, [[spread(conditions, c, stack) for c in r] for r in rows], stack)
+        row = _any_of(
+            conditions, [[spread_over_stack(conditions, c, stack) for c in r] for r in rows], stack
+        )
         later = _later(conditions, row, reverse=reverse)
-        behind = of_row(conditions, conditions.either(later, spread(conditions, end, stack)))
+        behind = row_condition(
+            conditions, conditions.either(later, spread_over_stack(conditions, end, stack))
+        )
         first = conditions.either(end, any_along(conditions, row, (0,)))
     if conditions.always(behind):
         return None
     return CarryLiveness(
-        behind, first, [[spread(conditions, c, stack) for c in row] for row in rows]
+        behind, first, [[spread_over_stack(conditions, c, stack) for c in row] for row in rows]
     )
 
 
@@ -417,11 +428,13 @@ def _later(conditions: Conditions, row: Value, *, reverse: bool) -> Value:
     axes = repeated_axes(eqn)
     if eqn is not None and axes and 0 not in axes:
         found = _later(conditions, eqn.inputs[0], reverse=reverse)
-        return repeated(conditions, found, row.shape, axes)
-    differing, alike = apart(conditions, row, (0,))
+        return broadcast_condition(conditions, found, row.shape, axes)
+    differing, alike = split_conjunction(conditions, row, (0,))
     if alike and differing:
         found = _later(conditions, reduce(conditions.both, differing), reverse=reverse)
-        return reduce(conditions.both, [spread(conditions, c, row.shape) for c in alike], found)
+        return reduce(
+            conditions.both, [spread_over_stack(conditions, c, row.shape) for c in alike], found
+        )
     here = conditions.record(cast, row, dtype=INT64)
     later = conditions.record(cumsum, here, axis=0, reverse=not reverse)
     return conditions.record(not_equal, later, here)

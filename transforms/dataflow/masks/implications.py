@@ -8,10 +8,14 @@ from typing import final
 from primgraph.ir.facts.choices import LOGIC, Logic
 from primgraph.ir.graph import Equation, Value
 from primgraph.transforms.dataflow.locality import repeated_axes
-from primgraph.transforms.dataflow.masks.repeated_conditions import DEEP, Record, repeated
+from primgraph.transforms.dataflow.masks.repeated_conditions import (
+    DEEP,
+    Record,
+    broadcast_condition,
+)
 
 
-def absorbed(conditions: Record, logic: Logic, x: Value, y: Value) -> Value | None:
+def absorb_condition(conditions: Record, logic: Logic, x: Value, y: Value) -> Value | None:
     """Return `logic` of `x` and `y` if it is one of them by absorption, else None."""
     for one, other in ((x, y), (y, x)):
         whole, part = _parts(conditions, logic, one), _parts(conditions, logic, other)
@@ -83,7 +87,7 @@ class _Proof:
         if not (axes := repeated_axes(eqn)):
             return [*eqn.inputs] if eqn.op.fact(LOGIC) is logic else []
         inner = self._made_by(logic, eqn.inputs[0])
-        return [repeated(self.conditions, v, condition.shape, axes) for v in inner]
+        return [broadcast_condition(self.conditions, v, condition.shape, axes) for v in inner]
 
     def _is_nowhere(self, condition: Value) -> bool:
         eqn = self.conditions.definition(condition)

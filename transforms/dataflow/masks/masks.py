@@ -21,12 +21,16 @@ from primgraph.transforms.dataflow.masks.conditions import Conditions
 from primgraph.transforms.dataflow.masks.guard import Guards
 from primgraph.transforms.dataflow.masks.guards import (
     ByOperand,
-    are_met,
     guards_of,
     guards_of_results,
+    has_relevant_risk,
 )
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks
-from primgraph.transforms.dataflow.region_interface import NONE, Opening, opened
+from primgraph.transforms.dataflow.region_interface import (
+    NONE,
+    BodyConditions,
+    add_condition_operands,
+)
 from primgraph.transforms.dataflow.tangent_support import supports_of
 from primgraph.transforms.dataflow.value_bounds import ranges_within
 
@@ -43,7 +47,7 @@ class Masks:
     tangents: ByOperand = field(default_factory=dict)
     factors: ByOperand = field(default_factory=dict)
     results: dict[Equation, list[Value | None]] = field(default_factory=dict)
-    openings: dict[Equation, Opening] = field(default_factory=dict)
+    openings: dict[Equation, BodyConditions] = field(default_factory=dict)
     made: dict[Value, Equation] = field(default_factory=dict)
 
 
@@ -64,20 +68,20 @@ def masks_of(
     conditions = Conditions(graph)
     risks = Risks(graph, active, given(), conditions)
     masks = Masks(made=conditions.made)
-    if are_met(graph, risks):
+    if has_relevant_risk(graph, risks):
         begin, factors, openings = guards_of(graph, sources, conditions, risks)
         masks = replace(masks, tangents=begin, factors=factors, openings=openings)
     if any(e.has_fact(JOINS) for e in at_work) and ALWAYS in risks.before.values():
         found, more = supports_of(graph, sources, conditions, risks)
-        openings = {e: masks.openings.get(e, NONE).joined(more.get(e, NONE))
+        openings = {e: masks.openings.get(e, NONE).merge_openings(more.get(e, NONE))
                     for e in {**masks.openings, **more}}  # fmt: skip
         masks = replace(masks, results=found, openings=openings)
     return replace(masks, openings=_with_unsure(at_work, masks.openings, risks))
 
 
 def _with_unsure(
-    equations: Iterable[Equation], openings: Mapping[Equation, Opening], risks: Risks
-) -> dict[Equation, Opening]:
+    equations: Iterable[Equation], openings: Mapping[Equation, BodyConditions], risks: Risks
+) -> dict[Equation, BodyConditions]:
     """Add to `openings` the body inputs that may not be finite, where elements are selected."""
     found = dict(openings)
     for eqn in equations:
@@ -85,12 +89,12 @@ def _with_unsure(
             continue
         if eqn in openings or eqn.has_fact(CHOICE) or eqn.has_fact(JOINS):
             known = ranges_within(eqn, [risks.ranges[v] for v in eqn.inputs])
-            inputs = eqn.inputs[Regions.of(eqn).lead :]
+            inputs = eqn.inputs[Regions.from_equation(eqn).lead :]
             unsure = frozenset(
                 i for i, x in enumerate(known) if not x.finite and inputs[i].type.is_inexact
             )
             if unsure:
-                found[eqn] = found.get(eqn, NONE).joined(Opening(unsure=unsure))
+                found[eqn] = found.get(eqn, NONE).merge_openings(BodyConditions(unsure=unsure))
     return found
 
 
@@ -107,7 +111,7 @@ def guards_at(
     """
     conditions = Conditions(graph)
     risks = Risks(graph, active, {}, conditions)
-    if not are_met(graph, risks):
+    if not has_relevant_risk(graph, risks):
         return {}, []
     held = guards_of_results(graph, sources, conditions, risks)
     found = {v: guards for v, guards in held.items() if v in values and guards}
@@ -177,10 +181,14 @@ class Masking:
             else:
                 yield needed
 
-    def opened(self, eqn: Equation) -> tuple[Equation, Sequence[int]]:
+    def open_bodies(self, eqn: Equation) -> tuple[Equation, Sequence[int]]:
         """Return `eqn` with masks in its bodies, and the new positions of its operands."""
         opening = self.masks.openings.get(eqn)
-        return (eqn, range(len(eqn.inputs))) if opening is None else opened(eqn, opening)
+        return (
+            (eqn, range(len(eqn.inputs)))
+            if opening is None
+            else add_condition_operands(eqn, opening)
+        )
 
     def _mask_tangent(self, condition: Value | None, found: Value | None) -> Value | None:
         if condition is None or found is None:

@@ -17,8 +17,8 @@ from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.dataflow.locality import is_elementwise, multiplies_sums
 from primgraph.transforms.dataflow.masks.conditions import Conditions, any_along, moves_back
 from primgraph.transforms.dataflow.masks.guard import Guard
-from primgraph.transforms.dataflow.masks.repeated_conditions import spread
-from primgraph.transforms.dataflow.region_interface import Entry, Marked
+from primgraph.transforms.dataflow.masks.repeated_conditions import spread_over_stack
+from primgraph.transforms.dataflow.region_interface import ConditionInputs, MarkedBodies
 
 # Limit of the equations that are recomputed outside a body. All must be elementwise or move
 # elements.
@@ -32,7 +32,7 @@ class OuterConditions:
     """Map from conditions of `inner`, in one of the bodies of `eqn`, to conditions of `outer`."""
 
     def __init__(
-        self, eqn: Equation, marked: Marked, body: Graph, inner: Conditions, outer: Conditions
+        self, eqn: Equation, marked: MarkedBodies, body: Graph, inner: Conditions, outer: Conditions
     ) -> None:
         self.eqn, self.regions, self.entry = eqn, marked.regions, marked.entry
         self.inner, self.outer = inner, outer
@@ -58,7 +58,7 @@ class OuterConditions:
             return replace(guard, condition=value)
         if i >= self.regions.consts:
             return None
-        matters = value if guard.side else self.outer.negated(value)
+        matters = value if guard.side else self.outer.negate_condition(value)
         return replace(guard, condition=any_along(self.outer, matters, (0,)), side=True)
 
     def to_result(self, k: int, condition: Value) -> Value | None:
@@ -78,7 +78,11 @@ class OuterConditions:
         if self.regions.is_carried(k):
             return None
         found = self._outer_condition(self.eqn.bodies[0].outputs[k])
-        return None if found is None else spread(self.outer, found[0], self.eqn.outputs[k].shape)
+        return (
+            None
+            if found is None
+            else spread_over_stack(self.outer, found[0], self.eqn.outputs[k].shape)
+        )
 
     def around(self, condition: Value, depth: int = _DEEP) -> tuple[Value, bool] | None:
         """Return the condition outside or a weaker one, and whether it is a stack; or None."""
@@ -204,7 +208,7 @@ def look_into_loops(conditions: Conditions, graph: Graph) -> None:
     A stack is defined where its rows do not depend on earlier iterations.
     """
     for eqn in graph.body:
-        if eqn.op.fact(REGIONS) is None or (regions := Regions.of(eqn)).steps is None:
+        if eqn.op.fact(REGIONS) is None or (regions := Regions.from_equation(eqn)).steps is None:
             continue
         (body,) = regions.bodies
         places = [k for k, v in enumerate(body.outputs) if v.dtype == BOOL]
@@ -212,7 +216,9 @@ def look_into_loops(conditions: Conditions, graph: Graph) -> None:
             continue
         inner = Conditions(body)
         look_into_loops(inner, body)
-        way = OuterConditions(eqn, Marked(regions, Entry(), eqn.bodies), body, inner, conditions)
+        way = OuterConditions(
+            eqn, MarkedBodies(regions, ConditionInputs(), eqn.bodies), body, inner, conditions
+        )
         for k in places:
             value, found = eqn.outputs[k], way.stack(k)
             made = None if found is None else conditions.definition(found)

@@ -31,7 +31,7 @@ class Record(Protocol):
         """Return the equation that defines `value`."""
 
 
-def repeated(
+def broadcast_condition(
     conditions: Record, condition: Value, shape: Shape, new_axes: Collection[int]
 ) -> Value:
     """Broadcast `condition` along `new_axes` of `shape`; without axes return it as it is."""
@@ -45,12 +45,14 @@ def repeated(
     return conditions.record(broadcast, condition, shape=shape, new_axes=tuple(sorted(new_axes)))
 
 
-def spread(conditions: Record, condition: Value, stack: Shape) -> Value:
+def spread_over_stack(conditions: Record, condition: Value, stack: Shape) -> Value:
     """Broadcast a condition on rows over the stack; a stack is returned as it is."""
-    return repeated(conditions, condition, stack, range(len(stack) - len(condition.shape)))
+    return broadcast_condition(
+        conditions, condition, stack, range(len(stack) - len(condition.shape))
+    )
 
 
-def without(
+def remove_axes(
     conditions: Record, condition: Value, axes: Collection[int], deep: int = 1
 ) -> Value | None:
     """Return `condition` without `axes` if it is seen to be constant along them, else None.
@@ -66,15 +68,15 @@ def without(
     if (new_axes := repeated_axes(eqn)) and set(axes) <= set(new_axes):
         left = [i for i in range(len(condition.shape)) if i not in axes]
         again = [k for k, i in enumerate(left) if i in new_axes]
-        return repeated(conditions, eqn.inputs[0], shape, again)
+        return broadcast_condition(conditions, eqn.inputs[0], shape, again)
     if eqn.op.fact(LOGIC) in (None, Logic.SOME):
         return None
-    parts = [without(conditions, v, axes, deep - 1) for v in eqn.inputs]
+    parts = [remove_axes(conditions, v, axes, deep - 1) for v in eqn.inputs]
     present = [v for v in parts if v is not None]
     return conditions.record(eqn.op, *present) if len(present) == len(parts) else None
 
 
-def apart(
+def split_conjunction(
     conditions: Record, condition: Value, axes: Collection[int]
 ) -> tuple[list[Value], list[Value]]:
     """Split a conjunction into conditions that vary along `axes`, and those that do not.
@@ -87,7 +89,7 @@ def apart(
     while waiting:
         value = waiting.pop()
         eqn = conditions.definition(value)
-        same = without(conditions, value, axes, DEEP)
+        same = remove_axes(conditions, value, axes, DEEP)
         if same is not None:
             alike.append(same)
         elif eqn is not None and eqn.op.fact(LOGIC) is Logic.AND and len(differing) < DEEP:
@@ -97,25 +99,27 @@ def apart(
     return differing, alike
 
 
-def of_row(conditions: Record, condition: Value) -> Value:
+def row_condition(conditions: Record, condition: Value) -> Value:
     """Return the condition on each row if it is the same for all rows, else `condition`."""
-    return without(conditions, condition, (0,), DEEP) or condition
+    return remove_axes(conditions, condition, (0,), DEEP) or condition
 
 
-def joined(
+def join_before_broadcast(
     conditions: Record, join: Callable[[Value, Value], Value], x: Value, y: Value
 ) -> Value | None:
     """Join two conditions before they are broadcast along common axes; None without such axes."""
     one, other = (set(repeated_axes(conditions.definition(v))) for v in (x, y))
     if not (common := one & other):
         return None
-    first, last = without(conditions, x, common), without(conditions, y, common)
+    first, last = remove_axes(conditions, x, common), remove_axes(conditions, y, common)
     assert first is not None
     assert last is not None
-    return repeated(conditions, join(first, last), x.shape, common)
+    return broadcast_condition(conditions, join(first, last), x.shape, common)
 
 
-def seen(conditions: Record, condition: Value, view: View | None, shape: Shape) -> Value | None:
+def view_condition(
+    conditions: Record, condition: Value, view: View | None, shape: Shape
+) -> Value | None:
     """Return a view of `condition` if viewing and broadcasting commute; else None."""
     eqn = conditions.definition(condition)
     new_axes = repeated_axes(eqn)
@@ -127,7 +131,7 @@ def seen(conditions: Record, condition: Value, view: View | None, shape: Shape) 
             return condition
         case Slice(ranges) if all(step == 1 for *_, step in ranges):
             same = drop_axes(shape, new_axes) == x.shape
-            return repeated(conditions, x, shape, new_axes) if same else None
+            return broadcast_condition(conditions, x, shape, new_axes) if same else None
         case Reshape():
             return _reshape_broadcast(conditions, x, new_axes, shape)
     return None
@@ -142,4 +146,4 @@ def _reshape_broadcast(
         return x
     if lead < 1 or new_axes != tuple(range(begin)) or shape[lead:] != x.shape:
         return None
-    return repeated(conditions, x, shape, range(lead))
+    return broadcast_condition(conditions, x, shape, range(lead))

@@ -11,7 +11,7 @@ from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.primitives.control import REGIONS, Regions
-from primgraph.transforms.dataflow.activity import active_inputs, depending
+from primgraph.transforms.dataflow.activity import active_inputs, dependent_values
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 from primgraph.transforms.dataflow.locality import multiplies_sums
 from primgraph.transforms.dataflow.masks.conditions import Conditions
@@ -76,13 +76,13 @@ class Risks(Analysis[int]):
         if self.active.isdisjoint(eqn.outputs) or self.fixed.issuperset(eqn.inputs):
             return [None] * len(eqn.outputs)
         risks = [
-            max(risk or NEVER, self.along(eqn, i))
+            max(risk or NEVER, self.operand_risk(eqn, i))
             for i, (v, risk) in enumerate(zip(eqn.inputs, given, strict=True))
             if v in self.active
         ]
         return [max(risks, default=NEVER)] * len(eqn.outputs)
 
-    def along(self, eqn: Equation, position: int) -> int:
+    def operand_risk(self, eqn: Equation, position: int) -> int:
         """Return the risk of the derivative of `eqn` along the operand at `position`."""
         assert isinstance(eqn.op, Primitive)
         if eqn.op.constant or eqn.op.linear is True:
@@ -102,7 +102,7 @@ class Risks(Analysis[int]):
     def _body_risk(self, eqn: Equation) -> int:
         """Return the largest risk of a path through the bodies of `eqn`."""
         if eqn not in self._within:
-            regions = Regions.of(eqn)
+            regions = Regions.from_equation(eqn)
             inputs = eqn.inputs[regions.lead :]
             present = active_inputs(regions, [i for i, v in enumerate(inputs) if v in self.active])
             known = ranges_within(eqn, [self.ranges[v] for v in eqn.inputs])
@@ -118,7 +118,7 @@ def _risk_through(body: Graph, present: tuple[int, ...], known: tuple[Range, ...
     key = (_risk_through, present, known)
     found: int | None = body.noted(key)
     if found is None:
-        active = depending(body, [body.inputs[i] for i in present])
+        active = dependent_values(body, [body.inputs[i] for i in present])
         given = dict(zip(body.inputs, known, strict=True))
         inner = Risks(body, active, given, Conditions(body))
         found = max([inner.before.get(v, NEVER) for v in body.outputs], default=NEVER)

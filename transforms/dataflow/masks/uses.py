@@ -27,7 +27,7 @@ class Use:
 
 def matters(conditions: Conditions, guard: Guard) -> Value:
     """Return the condition that holds where the guarded value matters."""
-    return guard.condition if guard.side else conditions.negated(guard.condition)
+    return guard.condition if guard.side else conditions.negate_condition(guard.condition)
 
 
 def join_uses(conditions: Conditions, value: Value, uses: Sequence[Use]) -> Guards:
@@ -96,7 +96,7 @@ def _guard_of_parts(
     else:
         # A constant of a larger size would be stored in the program.
         found = [
-            conditions.before(eqn, 0, place, conditions.everywhere(eqn.outputs[place]))
+            conditions.operand_condition(eqn, 0, place, conditions.everywhere(eqn.outputs[place]))
             for eqn, place in parts
         ]
         condition = found[0] if len(found) == 1 else any_of(conditions, found)

@@ -9,7 +9,7 @@ import numpy as np
 
 from primgraph.ir.graph import Graph, Value
 from primgraph.sparsity import affine
-from primgraph.sparsity.rows import Rows, listed, size_of
+from primgraph.sparsity.rows import Rows, list_columns, size_of
 from primgraph.transforms.dataflow.sparsity.rules import Sparsity
 from primgraph.transforms.dataflow.sparsity.walk import Reach, is_empty
 
@@ -53,7 +53,7 @@ def pattern_rows(graph: Graph, wrt: Sequence[Value], most: int = MOST_PAIRS) -> 
         if reach is None:
             starts.append(np.full(value.type.size, end, np.int64))
             continue
-        rows = reach if isinstance(reach, Rows) else listed(reach, value.shape, width)
+        rows = reach if isinstance(reach, Rows) else list_columns(reach, value.shape, width)
         starts.append(rows.starts[1:] + end)
         columns.append(rows.columns)
         end += len(rows.columns)

@@ -23,7 +23,7 @@ from primgraph.sparsity.rows import Rows
 from primgraph.transforms.dataflow.engine import Facts, Flow
 from primgraph.transforms.dataflow.known_values import Known
 from primgraph.transforms.dataflow.locality import is_elementwise
-from primgraph.transforms.dataflow.sparsity.walk import Indices, Patterns, Reach, numbered
+from primgraph.transforms.dataflow.sparsity.walk import Indices, Patterns, Reach, element_numbers
 
 
 @final
@@ -85,7 +85,7 @@ def _apply_index_map(site: _Site, k: int, i: int, reach: Reach) -> Reach | None:
         if moved is not None:
             return moved
     if isinstance(dependence, RowMajor):
-        return site.walk.rows(reach, site.shape(i)) or site.walk.everything(results[k].shape)
+        return site.walk.rows(reach, site.shape(i)) or site.walk.all_columns(results[k].shape)
     if op.moves:
         places = _places(site, k, i)
         if places is not None:
@@ -96,7 +96,7 @@ def _apply_index_map(site: _Site, k: int, i: int, reach: Reach) -> Reach | None:
 def _compose_maps(dependence: Dependence, reach: Maps, shape: Shape) -> Maps | None:
     """Affine maps behind an affine index map; None where the result is not regular."""
     if isinstance(dependence, RowMajor):
-        return effects.reshaped(reach, shape, dependence.result)
+        return effects.reshape_maps(reach, shape, dependence.result)
     if isinstance(dependence, Opaque) or dependence.order is not None:
         return None
     source, target = _terms(dependence.operand), _terms(dependence.result)
@@ -105,10 +105,10 @@ def _compose_maps(dependence: Dependence, reach: Maps, shape: Shape) -> Maps | N
     hole = dependence.hole
     if hole is not None and any(s != 1 < n for s, n in zip(hole.steps, hole.sizes, strict=True)):
         return None
-    found = effects.through(reach, dependence.extents, shape, source, target)
+    found = effects.map_elements(reach, dependence.extents, shape, source, target)
     if found is not None and hole is not None and 0 not in hole.sizes:
         ends = tuple([a + n for a, n in zip(hole.starts, hole.sizes, strict=True)])
-        found = effects.without(found, hole.starts, ends)
+        found = effects.cut_out_box(found, hole.starts, ends)
     return found if found is not None and len(found) <= MOST else None
 
 
@@ -124,7 +124,7 @@ def _places(site: _Site, k: int, i: int) -> Indices | None:
     arrays: list[Any] = []
     for n, value in enumerate(site.eqn.inputs):
         if n == i:
-            arrays.append(numbered(value.shape) + 1)
+            arrays.append(element_numbers(value.shape) + 1)
         elif value.type.is_inexact:
             arrays.append(np.broadcast_to(np.int64(0), value.shape))
         else:
@@ -145,7 +145,7 @@ def _places(site: _Site, k: int, i: int) -> Indices | None:
 def _gather_rows(site: _Site, reach: Reach, shape: Shape, places: Indices) -> Reach:
     walk = site.walk
     rows = walk.rows(reach, shape)
-    return walk.everything(places.shape) if rows is None else walk.taken(rows, places)
+    return walk.all_columns(places.shape) if rows is None else walk.take_reach(rows, places)
 
 
 def _compose_rows(
@@ -154,9 +154,9 @@ def _compose_rows(
     """Pairs one by one where they say more than axes with the same places do, and if that pays."""
     shape, result = site.shape(i), site.eqn.outputs[k].shape
     if not isinstance(dependence, IndexMap):
-        return site.walk.tied(reach, shape, result, (None,) * len(shape))
+        return site.walk.map_tied_axes(reach, shape, result, (None,) * len(shape))
     arrays = {n: site.array(n) for n in dependence.lookups()}
-    loose = dependence.unresolved(result, shape)
+    loose = dependence.drop_lookups(result, shape)
     ties = _ties(loose)
     irregular = ties is None or dependence.order is not None or bool(arrays)
     count = prod(dependence.extents)
@@ -166,9 +166,9 @@ def _compose_rows(
             pairs = dependence.pairs(result, shape, arrays)
         except IndexError:
             # The program tells of it when it runs.
-            return site.walk.everything(result)
-        return site.walk.composed(reach, shape, pairs, result)
-    return site.walk.tied(reach, shape, result, ties or (None,) * len(shape))
+            return site.walk.all_columns(result)
+        return site.walk.compose_reach(reach, shape, pairs, result)
+    return site.walk.map_tied_axes(reach, shape, result, ties or (None,) * len(shape))
 
 
 def _ties(found: IndexMap) -> list[int | None] | None:
@@ -214,7 +214,7 @@ def _mask_by_factor(site: _Site, i: int, reach: Reach) -> Any:
     if total > site.walk.most or not site.walk.pays(total):
         return NotImplemented
     pairs = own.pairs(eqn.output.shape, site.shape(i), values=values)
-    return site.walk.composed(reach, site.shape(i), pairs, eqn.output.shape)
+    return site.walk.compose_reach(reach, site.shape(i), pairs, eqn.output.shape)
 
 
 def _mask_by_operand(site: _Site, other: int, nonzero: bool, reach: Reach) -> Reach | None:
@@ -224,4 +224,4 @@ def _mask_by_operand(site: _Site, other: int, nonzero: bool, reach: Reach) -> Re
     if number is not None:
         return reach if (number != 0) == nonzero else None
     array = site.known.array(value)
-    return reach if array is None else site.walk.masked(reach, (array != 0) == nonzero)
+    return reach if array is None else site.walk.mask_reach(reach, (array != 0) == nonzero)

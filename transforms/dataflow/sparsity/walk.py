@@ -14,7 +14,15 @@ from primgraph.ir.primitive import Primitive
 from primgraph.primitives.control import Regions, branch_taken
 from primgraph.sparsity import affine, effects
 from primgraph.sparsity.affine import MOST, Maps, Shape
-from primgraph.sparsity.rows import Rows, kept, listed, sent, size_of, taken, united
+from primgraph.sparsity.rows import (
+    Rows,
+    list_columns,
+    mask_rows,
+    scatter_rows,
+    size_of,
+    take_rows,
+    unite_rows,
+)
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 from primgraph.transforms.dataflow.known_values import Known
 
@@ -62,7 +70,7 @@ class Patterns(Analysis[Reach]):
         graph = flow.graph
         if eqn is None or outer is None:
             return Known(graph)
-        regions, known = Regions.of(eqn), outer.scope
+        regions, known = Regions.from_equation(eqn), outer.scope
         fixed = eqn.inputs[regions.lead : regions.lead + regions.consts]
         return Known(
             graph,
@@ -74,7 +82,7 @@ class Patterns(Analysis[Reach]):
 
     def regions(self, eqn: Equation, flow: Flow[Reach] | None) -> Regions:
         """Follow one branch only if the index is constant."""
-        regions = Regions.of(eqn)
+        regions = Regions.from_equation(eqn)
         if flow is None or len(regions.bodies) == 1:
             return regions
         index = flow.scope.array(eqn.inputs[0])
@@ -83,7 +91,7 @@ class Patterns(Analysis[Reach]):
         return replace(regions, bodies=(regions.bodies[branch_taken(index, len(regions.bodies))],))
 
     def join(self, value: Value, facts: Sequence[Reach | None]) -> Reach | None:
-        everything = None if _is_unknown(value.shape) else self.everything(value.shape)
+        everything = None if _is_unknown(value.shape) else self.all_columns(value.shape)
         if any(not isinstance(r, Rows) and r == everything for r in facts):
             return everything
         return self.union([r for r in facts if r is not None], value.shape)
@@ -95,23 +103,23 @@ class Patterns(Analysis[Reach]):
 
     def row(self, fact: Reach, stack: Value, row: Value) -> Reach | None:
         """All rows are merged, so that each step depends on all of them."""
-        return self.tied(fact, stack.shape, row.shape, (None, *range(len(row.shape))))
+        return self.map_tied_axes(fact, stack.shape, row.shape, (None, *range(len(row.shape))))
 
     def stack(self, fact: Reach, row: Value, stack: Value) -> Reach:
-        return self.repeated(fact, row.shape, stack.shape, (0,))
+        return self.repeat_reach(fact, row.shape, stack.shape, (0,))
 
     def widen(self, values: Sequence[Value], state: Facts[Reach], step: int) -> Facts[Reach]:
         if step <= _STEPS:
             return state
         if step >= 2 * _STEPS:
-            return [self.everything(v.shape) for v in values]
+            return [self.all_columns(v.shape) for v in values]
         parts = [
             self.whole(r, v.shape) for v, r in zip(values, state, strict=True) if r is not None
         ]
         total = self.union(parts, ())
         if total is None:
             return state
-        return [self.repeated(total, (), v.shape, tuple(range(len(v.shape)))) for v in values]
+        return [self.repeat_reach(total, (), v.shape, tuple(range(len(v.shape)))) for v in values]
 
     def _dense_reach(self, eqn: Equation, operands: Sequence[Reach | None]) -> list[Reach | None]:
         """Make all result elements depend on the union of all operands.
@@ -127,34 +135,34 @@ class Patterns(Analysis[Reach]):
         if total is None:
             return [None for _ in eqn.outputs]
         shapes = [() if _is_unknown(v.shape) else v.shape for v in eqn.outputs]
-        return [self.repeated(total, (), s, tuple(range(len(s)))) for s in shapes]
+        return [self.repeat_reach(total, (), s, tuple(range(len(s)))) for s in shapes]
 
     def whole(self, reach: Reach, shape: Shape) -> Reach:
         """Return the union of the dependencies of all elements."""
         if _is_unknown(shape):
             return reach
-        return self.tied(reach, shape, (), (None,) * len(shape)) or []
+        return self.map_tied_axes(reach, shape, (), (None,) * len(shape)) or []
 
-    def everything(self, shape: Shape) -> Maps:
-        return affine.everything(shape, self.width)
+    def all_columns(self, shape: Shape) -> Maps:
+        return affine.all_columns(shape, self.width)
 
     def union(self, parts: Sequence[Reach], shape: Shape) -> Reach | None:
         if len(parts) < 2:
             return parts[0] if parts else None
         if not any(isinstance(p, Rows) for p in parts):
-            maps = affine.joined([m for p in parts if not isinstance(p, Rows) for m in p])
+            maps = affine.merge_maps([m for p in parts if not isinstance(p, Rows) for m in p])
             if len(maps) <= MOST:
                 return maps
-            return self.rows(maps, shape) or self.everything(shape)
+            return self.rows(maps, shape) or self.all_columns(shape)
         rows = []
         for part in parts:
             one = self.rows(part, shape)
             if one is None:
-                return self.everything(shape)
+                return self.all_columns(shape)
             rows.append(one)
         if not self.pays(sum(len(r.columns) for r in rows)):
-            return self.everything(shape)
-        return united(rows, self.width)
+            return self.all_columns(shape)
+        return unite_rows(rows, self.width)
 
     def rows(self, reach: Reach, shape: Shape) -> Rows | None:
         """Return `reach` as explicit rows; None if they are too many."""
@@ -163,7 +171,7 @@ class Patterns(Analysis[Reach]):
         count = size_of(reach)
         if count > self.most or not self.pays(count + prod(shape)):
             return None
-        return listed(reach, shape, self.width)
+        return list_columns(reach, shape, self.width)
 
     def pays(self, work: int) -> bool:
         """Take `work` from the budget, and return whether it was left."""
@@ -174,7 +182,7 @@ class Patterns(Analysis[Reach]):
 
     # Operations that rules use.
 
-    def tied(
+    def map_tied_axes(
         self, reach: Reach, shape: Shape, result: Shape, axes: Sequence[int | None]
     ) -> Reach | None:
         """Map elements of `shape` to elements of `result` with the same index along tied axes.
@@ -187,48 +195,50 @@ class Patterns(Analysis[Reach]):
         if isinstance(reach, Rows):
             if gone:
                 small = tuple([1 if axes[i] is None else n for i, n in enumerate(shape)])
-                targets = np.broadcast_to(numbered(small), shape).reshape(-1)
+                targets = np.broadcast_to(element_numbers(small), shape).reshape(-1)
                 if not self.pays(2 * len(reach.columns) + prod(shape)):
-                    return self.everything(result)
-                reach = sent(reach, targets, prod(between), self.width)
+                    return self.all_columns(result)
+                reach = scatter_rows(reach, targets, prod(between), self.width)
         else:
-            reach = effects.summed(reach, gone)
+            reach = effects.sum_maps(reach, gone)
         if order != sorted(order):
             places = sorted(range(len(order)), key=order.__getitem__)
-            reach = self.permuted(reach, between, places)
+            reach = self.permute_reach(reach, between, places)
             between = tuple([between[i] for i in places])
         new = tuple([i for i in range(len(result)) if i not in order])
-        return self.repeated(reach, between, result, new)
+        return self.repeat_reach(reach, between, result, new)
 
-    def permuted(self, reach: Reach, shape: Shape, order: Sequence[int]) -> Reach:
+    def permute_reach(self, reach: Reach, shape: Shape, order: Sequence[int]) -> Reach:
         if isinstance(reach, Rows):
-            return self.taken(reach, np.transpose(numbered(shape), order))
-        return effects.moved(reach, order)
+            return self.take_reach(reach, np.transpose(element_numbers(shape), order))
+        return effects.permute_maps(reach, order)
 
-    def repeated(self, reach: Reach, shape: Shape, result: Shape, new: Shape) -> Reach:
+    def repeat_reach(self, reach: Reach, shape: Shape, result: Shape, new: Shape) -> Reach:
         if not new:
             return reach
         if isinstance(reach, Rows):
-            return self.taken(reach, np.broadcast_to(np.expand_dims(numbered(shape), new), result))
-        return affine.joined(effects.repeated(reach, result, new))
+            return self.take_reach(
+                reach, np.broadcast_to(np.expand_dims(element_numbers(shape), new), result)
+            )
+        return affine.merge_maps(effects.repeat_maps(reach, result, new))
 
-    def taken(self, rows: Rows, places: Indices) -> Reach:
+    def take_reach(self, rows: Rows, places: Indices) -> Reach:
         """Return the rows at `places`, an array of the result's shape; empty if negative."""
         flat = places.reshape(-1)
         counts = np.append(np.diff(rows.starts), 0)
         total = int(counts[flat].sum()) + flat.size
         if total > self.most or not self.pays(total):
-            return self.everything(places.shape)
-        return taken(rows, flat)
+            return self.all_columns(places.shape)
+        return take_rows(rows, flat)
 
-    def masked(self, reach: Reach, mask: Mask) -> Reach | None:
+    def mask_reach(self, reach: Reach, mask: Mask) -> Reach | None:
         """Keep `reach` where `mask` is true."""
         if bool(mask.all()):
             return reach
         if not bool(mask.any()):
             return None
         if isinstance(reach, Rows):
-            return kept(reach, mask)
+            return mask_rows(reach, mask)
         low, high = [], []
         for axis in range(mask.ndim):
             along = np.flatnonzero(mask.any(axis=tuple(i for i in range(mask.ndim) if i != axis)))
@@ -236,22 +246,22 @@ class Patterns(Analysis[Reach]):
             high.append(int(along[-1]) + 1)
         box = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
         if bool(mask[box].all()):
-            return effects.within(reach, tuple(low), tuple(high))
+            return effects.clip_to_box(reach, tuple(low), tuple(high))
         rows = self.rows(reach, mask.shape)
-        return self.everything(mask.shape) if rows is None else kept(rows, mask)
+        return self.all_columns(mask.shape) if rows is None else mask_rows(rows, mask)
 
-    def composed(
+    def compose_reach(
         self, reach: Reach, shape: Shape, pairs: tuple[Indices, Indices], result: Shape
     ) -> Reach:
         """Map dependencies of `shape` to `result` along (target, source) pairs of elements."""
         rows = self.rows(reach, shape)
         if rows is None:
-            return self.everything(result)
+            return self.all_columns(result)
         targets, sources = pairs
-        several = self.taken(rows, sources)
+        several = self.take_reach(rows, sources)
         if not isinstance(several, Rows) or not self.pays(2 * len(several.columns)):
-            return self.everything(result)
-        return sent(several, targets, prod(result), self.width)
+            return self.all_columns(result)
+        return scatter_rows(several, targets, prod(result), self.width)
 
 
 def is_empty(reach: Reach) -> bool:
@@ -267,6 +277,6 @@ def _has_slopes(eqn: Equation) -> bool:
     return not (op.stops or (isinstance(op, Primitive) and (op.constant or op.random)))
 
 
-def numbered(shape: Shape) -> Indices:
+def element_numbers(shape: Shape) -> Indices:
     """Return the numbers of the elements of an array of that shape, in row-major order."""
     return np.arange(prod(shape), dtype=np.int64).reshape(shape)

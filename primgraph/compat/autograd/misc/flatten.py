@@ -33,7 +33,7 @@ def flatten_func(
     """`func` from vectors to vectors, what makes its argument of one, and the example's vector."""
     flat, unflatten = flatten(example)
 
-    def of_vectors(vector: Any, *args: Any) -> Any:
+    def call_flat(vector: Any, *args: Any) -> Any:
         return flatten(func(unflatten(vector), *args))[0]
 
-    return of_vectors, unflatten, flat
+    return call_flat, unflatten, flat

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from primgraph.api import public
 from primgraph.api.derivatives import products
 from primgraph.compat.absent import absent
-from primgraph.compat.paddle.framework import as_paddle_raises, paddles, refused
+from primgraph.compat.paddle.framework import as_paddle_raises, paddles, reject_options
 from primgraph.derivatives.matrices.jacobian import Hessian as _Hessian
 from primgraph.derivatives.matrices.jacobian import Jacobian as _Jacobian
 from primgraph.derivatives.request import Seeds, Variables
@@ -221,7 +221,7 @@ def to_prim(
     ['silu']
     """
     part = {"start_idx": start_idx, "backward_length": backward_length}
-    refused("to_prim", **{n: None if v == -1 else v for n, v in part.items()})
+    reject_options("to_prim", **{n: None if v == -1 else v for n, v in part.items()})
     allow, deny = _names("whitelist", whitelist), _names("blacklist", blacklist)
     return lower(_graph(blocks), allow=allow or None, deny=deny)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from primgraph.api.public import grad as of_handles
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.autograd import functional
-from primgraph.compat.torch.conjugates import turned
+from primgraph.compat.torch.conjugates import conjugate_values
 from primgraph.custom import function as custom
 from primgraph.eager.derivatives import backward as core
 from primgraph.eager.derivatives.recording import (
@@ -75,7 +75,7 @@ def backward(
     tensor([2., 4.])
     """
     seeds = grad_variables if grad_tensors is None else grad_tensors
-    core.backward(tensors, turned(seeds), retain_graph, create_graph, inputs)
+    core.backward(tensors, conjugate_values(seeds), retain_graph, create_graph, inputs)
 
 
 def is_grad_enabled() -> bool:
@@ -112,7 +112,7 @@ def grad(
     if not only_inputs:
         warnings.warn("only_inputs has no effect: use backward for all leaves", stacklevel=2)
     ends, starts = (v if isinstance(v, list | tuple) else [v] for v in (outputs, inputs))
-    grad_outputs = turned(grad_outputs)
+    grad_outputs = conjugate_values(grad_outputs)
     if any(isinstance(v, Variable) for v in ends):
         found: Any = of_handles(
             [*ends],
@@ -123,7 +123,7 @@ def grad(
             materialize_grads=materialize_grads,
             strict_scalar=True,
         )
-        return turned(tuple(found))  # type: ignore[no-any-return]
+        return conjugate_values(tuple(found))  # type: ignore[no-any-return]
     given = core.grad(
         outputs,
         inputs,
@@ -134,7 +134,7 @@ def grad(
         is_grads_batched,
         materialize_grads,
     )
-    return turned(given)  # type: ignore[no-any-return]
+    return conjugate_values(given)  # type: ignore[no-any-return]
 
 
 if not TYPE_CHECKING:

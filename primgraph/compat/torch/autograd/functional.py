@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from primgraph.api import public as pg
 from primgraph.api.derivatives import products
 from primgraph.compat.absent import absent
-from primgraph.compat.torch.conjugates import turned
+from primgraph.compat.torch.conjugates import conjugate_values
 from primgraph.eager.tensor import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -36,7 +36,7 @@ def jacobian(
     if strict:
         products.vjp(func, inputs, strict=True)
     found = pg.jacobian(func, inputs, mode=strategy.removesuffix("-mode"))
-    return _detach_results(turned(found), create_graph)
+    return _detach_results(conjugate_values(found), create_graph)
 
 
 def hessian(
@@ -69,8 +69,8 @@ def vjp(
     >>> torch.autograd.functional.vjp(lambda x: x * x, x, torch.ones(2))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
-    value, product = products.vjp(func, inputs, turned(v), strict=strict)
-    return _pair((value, turned(product)), create_graph)
+    value, product = products.vjp(func, inputs, conjugate_values(v), strict=strict)
+    return _pair((value, conjugate_values(product)), create_graph)
 
 
 def jvp(
@@ -95,7 +95,7 @@ def vhp(
     (tensor(9.), tensor([ 6., 12.]))
     """
     value, product = products.vhp(func, inputs, v, strict=strict)
-    return _pair((value, turned(product)), create_graph)
+    return _pair((value, conjugate_values(product)), create_graph)
 
 
 def hvp(
@@ -108,7 +108,7 @@ def hvp(
     (tensor(9.), tensor([ 6., 12.]))
     """
     value, product = products.hvp(func, inputs, v, strict=strict)
-    return _pair((value, turned(product)), create_graph)
+    return _pair((value, conjugate_values(product)), create_graph)
 
 
 def _pair(found: tuple[Any, Any], create_graph: bool) -> tuple[Any, Any]:
