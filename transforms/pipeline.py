@@ -24,7 +24,7 @@ from primgraph.transforms.loops.implicit_solution import expand_solutions
 from primgraph.transforms.loops.split_loops import split_loops
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.optimize.drop_eigenvectors import values_alone
+from primgraph.transforms.optimize.drop_eigenvectors import drop_eigenvectors
 from primgraph.transforms.optimize.join_products import join_products
 from primgraph.transforms.optimize.join_solves import join_solves
 from primgraph.transforms.optimize.matrix_chain import matrix_chain
@@ -78,7 +78,7 @@ def _takes_level(function: Callable[..., Graph]) -> bool:
 
 _CLEAN_UP = "clean_up"
 # Code generation takes their results only.
-_REQUIRED = ("lower", "iterated")
+_REQUIRED = ("lower", "expand_solutions")
 
 # The pipeline; docs/guide/passes.md describes each pass.
 PASSES: list[Pass] = [
@@ -86,7 +86,7 @@ PASSES: list[Pass] = [
     Pass(expand_solutions, applies=_has_bodies, cleans=False),
     Pass(clean_up),
     Pass(structure, applies=_has_matrices),
-    Pass(values_alone, applies=_has_matrices, cleans=False),
+    Pass(drop_eigenvectors, applies=_has_matrices, cleans=False),
     Pass(split_loops, applies=_has_bodies),
     Pass(join_solves, applies=_has_matrices),
     Pass(join_products, "fast"),
@@ -137,7 +137,7 @@ def pass_names() -> list[str]:
 
     >>> from primgraph.extend import pass_names
     >>> pass_names()[:3]
-    ['lower', 'iterated', 'clean_up']
+    ['lower', 'expand_solutions', 'clean_up']
     """
     return [step.name for step in PASSES]
 

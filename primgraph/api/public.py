@@ -51,8 +51,7 @@ def _as(function: Function) -> Callable[[F], F]:
     def declare(dispatcher: F) -> F:
         text = dispatcher.__doc__
         wraps(function)(dispatcher)
-        dispatcher.__doc__ = text
-        dispatcher.__module__ = __name__
+        dispatcher.__doc__, dispatcher.__module__ = text, __name__
         return dispatcher
 
     return declare
@@ -88,7 +87,7 @@ def inputs_as_variables(outputs: Any, inputs: Any) -> Any:
 def _all_beside(
     outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of `grad` with the inputs `inputs_as_variables` the outputs."""
+    """Return the arguments of `grad` with the inputs as variables, as the outputs are."""
     inputs = [inputs_as_variables(outputs, v) for v in args[1:2]]
     named = {k: inputs_as_variables(outputs, v) if k == "inputs" else v for k, v in kwargs.items()}
     return (*args[:1], *inputs, *args[2:]), named
@@ -307,9 +306,8 @@ def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None, *, order: i
     if _has_tensors(outputs):
         order = of_variables.checked_order("forward_grad", order)
         return of_values.forward_grad(outputs, inputs, grad_inputs, order)
-    return of_variables.forward_grad(
-        outputs, inputs_as_variables(outputs, inputs), grad_inputs, order=order
-    )
+    inputs = inputs_as_variables(outputs, inputs)
+    return of_variables.forward_grad(outputs, inputs, grad_inputs, order=order)
 
 
 @overload
@@ -427,11 +425,8 @@ def batched_jacobian(y: Any, x: Any, *, check: bool = True, holomorphic: bool = 
     """
     if _is_function(y) and not _are_variables(x):
         world = world_of(x)
-        brought: Any = (
-            world.convert_leaf(x)
-            if not isinstance(x, list | tuple)
-            else [*map(world.convert_leaf, x)]
-        )
+        convert, is_listed = world.convert_leaf, isinstance(x, list | tuple)
+        brought: Any = [*map(convert, x)] if is_listed else convert(x)
         found = matrices.batched_jacobian(y, brought, check=check, holomorphic=holomorphic)
         return world.convert_results(found)
     if _has_tensors(y):

@@ -245,9 +245,7 @@ class Layer:
 
     def zero_grad(self) -> None:
         """Let no parameter have a gradient."""
-        clear_grad(
-            [p.existing_tensor for _, p in _named_states(self) if p.existing_tensor is not None]
-        )
+        clear_grad([t for _, p in _named_states(self) if (t := p.existing_tensor) is not None])
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
         """Return copies of the values of parameters and buffers, by dotted name.

@@ -86,13 +86,11 @@ class Optimizer(ABC):
 
     In a program, `minimize(loss)` lets every run take a step. Eagerly, pass the `parameters`,
     tensors that require a gradient, and call `step` after `backward`. Such an optimizer may
-    minimize in programs, too. Both share its states, as they share the parameters, so that each
-    continues from the other.
+    minimize in programs, too: both share states and parameters.
 
     `learning_rate` is a number, kept as a state that `set_learning_rate` changes between steps.
-    `schedule` returns a factor for it from the step count. `grad_clip` is one of the `clip_by`
-    functions of this module. `weight_decay` adds that multiple of a parameter to its gradient,
-    after clipping.
+    `schedule` returns a factor for it from the step count. `grad_clip` is a `clip_by` function.
+    `weight_decay` adds that multiple of a parameter to its gradient, after clipping.
 
     States are named after the optimizer: `adam.step`, `adam.learning_rate`, and for a parameter
     `weight` `adam.weight.moment1`; those of a second one begin with `adam_1`.

@@ -249,9 +249,7 @@ class Program(Drawn):
         chosen = self.scope if scope is None else scope
         known = {s.name: s.type for s in self.states.values()}
         require_known(values, known, "the program has no states named")
-        chosen.put(
-            {name: copy_for_scope(name, value, known[name]) for name, value in values.items()}
-        )
+        chosen.put({n: copy_for_scope(n, value, known[n]) for n, value in values.items()})
 
     def clone(self, for_test: bool = False) -> Program:
         """Return a copy of the program with the same variables and the same scope.

@@ -255,7 +255,7 @@ class SizedKernel(Fixed, Drawn):
 
     It is called like a `Kernel`, and finds the sizes from the arrays. New sizes run code for all
     sizes, which `source` shows. Sizes that come again get a kernel of their own, kept for the last
-    `kept_sizes` sets. `for_shapes` returns the kernel for given sizes.
+    `kept_sizes` sets. `at` returns the kernel for given sizes.
 
     >>> kernel = pg.compile(pg.trace(lambda x: pg.sum(x * x), pg.spec("n")))
     >>> print(kernel(np.ones(3)), kernel(np.ones(5)))

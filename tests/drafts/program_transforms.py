@@ -29,7 +29,7 @@ from primgraph.primitives.reductions import reduce_sum
 from primgraph.transforms.jacobians.strong_zeros import strong_zeros
 from primgraph.transforms.loops.implicit_solution import expand_solutions
 from primgraph.transforms.loops.split_loops import split_loops
-from primgraph.transforms.optimize.drop_eigenvectors import values_alone
+from primgraph.transforms.optimize.drop_eigenvectors import drop_eigenvectors
 from primgraph.transforms.optimize.join_solves import join_solves
 from primgraph.transforms.optimize.matrix_structure import structure
 from primgraph.transforms.partial_eval import separate_linear
@@ -255,10 +255,10 @@ def _split_loops(case: Case) -> None:
         _same(case, "split_loops", case.graph, case.feeds, case.expected, found)
 
 
-@of(values_alone)
+@of(drop_eigenvectors)
 def _values_alone(case: Case) -> None:
-    found = interpret(verify(values_alone(case.graph)), *case.feeds)
-    _same(case, "values_alone", case.graph, case.feeds, case.expected, found)
+    found = interpret(verify(drop_eigenvectors(case.graph)), *case.feeds)
+    _same(case, "drop_eigenvectors", case.graph, case.feeds, case.expected, found)
 
 
 for _transform in (join_solves, structure):

@@ -22,7 +22,7 @@ from primgraph.ir.rebuild import copy, rebuild
 from primgraph.primitives.elementwise import neg
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "passes.md"
-REQUIRED = ("lower", "iterated")
+REQUIRED = ("lower", "expand_solutions")
 OPTIONAL = [name for name in pass_names() if name not in REQUIRED]
 
 
@@ -73,7 +73,7 @@ def test_a_pass_of_another_package_runs_at_its_place_and_level() -> None:
 
     add_pass(before_lower, before="lower")
     add_pass(at_level, after="clean_up", level="finite")
-    assert pass_names()[:5] == ["before_lower", "lower", "iterated", "clean_up", "at_level"]
+    assert pass_names()[:5] == ["before_lower", "lower", "expand_solutions", "clean_up", "at_level"]
     graph = pg.trace(lambda x: pg.softplus(twice(x)), pg.spec(3))
     pg.compile(graph)
     assert met == [("before_lower", ["neg", "neg", "full", "mul", "softplus"])]
@@ -119,7 +119,9 @@ def test_kernels_with_and_without_a_pass_are_different_ones() -> None:
 
 
 def test_mistakes_are_explained() -> None:
-    with pytest.raises(ArgumentError, match=r"no pass 'tidy'(?s:.)*lower, iterated, clean_up"):
+    with pytest.raises(
+        ArgumentError, match=r"no pass 'tidy'(?s:.)*lower, expand_solutions, clean_up"
+    ):
         pg.compile(TWICE, skip=["tidy"])
     for name in REQUIRED:
         with pytest.raises(ArgumentError, match=f"{name} can't be skipped"):

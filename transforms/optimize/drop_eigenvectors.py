@@ -10,7 +10,7 @@ from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
-def values_alone(graph: Graph) -> Graph:
+def drop_eigenvectors(graph: Graph) -> Graph:
     """Compute values alone if no equation and no output needs the vectors.
 
     A derivative needs them: then the factorisation that gives both also serves the value.

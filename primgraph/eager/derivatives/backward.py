@@ -127,8 +127,7 @@ def grad(
     """
     _require_options(materialize_grads, allow_unused, only_inputs)
     nodes, wanted = [t.node for t in list_tensors(outputs)], list_tensors(inputs)
-    starts = [t.node for t in wanted]
-    if not starts:
+    if not (starts := [t.node for t in wanted]):
         raise OptionError("grad requires non-empty inputs.")
     _require_tracked(nodes, "outputs")
     _require_tracked(starts, "inputs")
@@ -136,9 +135,8 @@ def grad(
     way = collect_tape(nodes, cut, starts)
     seeds = seeds_of(nodes, grad_outputs, batched=is_grads_batched)
     count = _extent(seeds) if is_grads_batched else None
-    found = gradients_through_hooks(
-        way, nodes, starts, seeds, tracked=create_graph, count=count, cut=cut
-    )
+    options: dict[str, Any] = {"tracked": create_graph, "count": count, "cut": cut}
+    found = gradients_through_hooks(way, nodes, starts, seeds, **options)
     if not (create_graph if retain_graph is None else retain_graph):
         spend(used_tape(way, starts))
     if materialize_grads:
