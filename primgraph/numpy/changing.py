@@ -237,10 +237,14 @@ class ChangingArray(Variable):
         return (*args[:-1], array._order_of(order))
 
     def _order_of(self, order: str) -> str:
-        """Return what "A" and "K" mean for this array: "C" where its layout is not known."""
+        """Return what "A" and "K" mean for this array."""
         layout = self._layout()
         if layout is None:
-            return "C"
+            raise ArgumentError(
+                f"order={order!r} is the order of the elements in memory, which is not known for "
+                f"this {self.type}",
+                hint="give order='C' or 'F'",
+            )
         if order == "A":
             return "F" if layout.flags.fnc else "C"
         pairs = zip(layout.strides, layout.shape, strict=True)
@@ -439,11 +443,16 @@ def changing(found: Any) -> Any:
 
 
 def writable(array: Any) -> Any:
-    """Return a NumPy array as one that may be assigned to: of the program, or a tensor."""
+    """Return a NumPy array as one that may be assigned to: of the program, or a tensor.
+
+    Its axes lie in memory as those of the array do, which decides what is a view of what.
+    """
+    axes = np.argsort([-abs(step) for step in array.strides], kind="stable")
+    if array.ndim > 1 and not array.flags.c_contiguous:
+        found = writable(np.ascontiguousarray(array.transpose(axes)))
+        return found.transpose(np.argsort(axes).tolist())
     if innermost.get() is None:
         made = _made_into.get()
         return array if made is None else made(array)
     variable: Variable = functions["array"](array)
-    found = ChangingArray(variable.recorder, variable.value)
-    found.is_in_order = array.ndim < 2 or array.flags.c_contiguous
-    return found
+    return ChangingArray(variable.recorder, variable.value)
