@@ -19,7 +19,7 @@ from primgraph.errors import ArgumentError, DTypeError, PrimgraphError, ShapeErr
 from primgraph.ir.dims import Dim
 from primgraph.ir.primitive import innermost
 from primgraph.numpy.assignment_syntax import PREFIX
-from primgraph.numpy.changing import writable
+from primgraph.numpy.changing import axes_in_memory, writable
 from primgraph.operators import advice
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import handles
@@ -145,7 +145,9 @@ def _is_written(array: Any, value: Any, path: Sequence[Any]) -> bool:
 def _writable(array: Any) -> Any:
     """Return an array to assign to, if no other array shares elements with this one."""
     is_own = array.base is None or (type(array.base) is np.ndarray and _is_private(array))
-    return writable(array) if is_own and array.flags.writeable else array
+    # Of elements with others between them, NumPy would make copies where it makes views of these.
+    is_packed = array.transpose(axes_in_memory(array)).flags.c_contiguous
+    return writable(array) if is_own and is_packed and array.flags.writeable else array
 
 
 def _is_private(view: Any) -> bool:

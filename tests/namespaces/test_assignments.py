@@ -14,6 +14,7 @@ import primgraph as pg
 from primgraph.numpy.assignment_syntax import rewritten
 
 TEMPLATE = np.array([1.0, 2.0, 3.0, 4.0])
+FORTRAN = np.arange(8.0).reshape(2, 4).T
 INTEGERS = np.array([1, 2, 3, 4])
 X = np.array([0.1, 0.2, 0.3, 0.4])
 CALLS = 0
@@ -541,3 +542,59 @@ def test_orders_in_memory_are_kept() -> None:
 
     np.testing.assert_allclose(pg.jit(raveled)(X), raveled(X))
     _compare(viewed)
+
+
+def test_arrays_with_other_steps_in_memory_are_refused() -> None:
+    def reversed_(p: Any) -> Any:
+        y = np.arange(4.0).reshape(2, 2)[::-1]
+        y = y.copy()[::-1]
+        y[0, 0] = p[0]
+        w = y.ravel()
+        w[1] = p[1]
+        return np.sum(y * p[:2])
+
+    def stepped(p: Any) -> Any:
+        y = (2 * TEMPLATE)[::2]
+        y[0] = p[0]
+        w = y.ravel()
+        w[0] = 5.0
+        return np.sum(y * p[:2])
+
+    def turned(p: Any) -> Any:
+        y = p.reshape(4, 1) * FORTRAN
+        y[0, 1] = 3.0
+        w = y.reshape(-1)
+        w[2] = p[1]
+        return np.sum(y * y)
+
+    for f in (reversed_, stepped, turned):
+        with pytest.raises(pg.ArgumentError):
+            pg.jit(f)(X)
+    for f in (reversed_, stepped):
+        with pytest.raises(pg.ArgumentError):
+            pg.grad(f)(X)
+
+
+def test_sums_in_place_of_numbers_are_new_numbers() -> None:
+    def several(p: Any) -> Any:
+        s = t = np.sum(p)
+        s += 1
+        u = s
+        s *= p[0]
+        held = [p[1], p[1]]
+        first = held[0]
+        held[0] *= 2
+        k = j = np.argmax(p)
+        k += 1
+        return t * s * u * first * held[0] * held[1] * p[j] * k
+
+    def given(x: Any) -> Any:
+        y = x
+        x += 1.0
+        z = x
+        x *= 2.0
+        return x * y * z
+
+    _compare(several)
+    assert pg.jit(given)(2.0) == given(2.0) == 36.0
+    assert pg.grad(given)(2.0) == pg.jit(pg.grad(given))(2.0) == 42.0
