@@ -1,8 +1,8 @@
 """Rewriting of assignments in place, in the code of functions that are copied for tracing.
 
-`r[i] = v` becomes `r = set_item(v, r, (i,))`, and `r += v` becomes `r = update("iadd", r, v)`, so
-that a NumPy array can be replaced by an array of the program when a traced value is written to it;
-see `assignments`. Assignments to globals go to the globals of the original function.
+`r[i] = v` becomes `r = set_item(v, r, (i,), r)`, and `r += v` becomes `r = update("iadd", r, v)`:
+a NumPy array can be replaced by an array of the program when a traced value is written to it; see
+`assignments`. Assignments to globals go to the globals of the original function.
 
 The source is used only if it compiles to the very code of the function: a file that has changed,
 or code without a source, such as that of `exec`, is left as it is.
@@ -38,6 +38,7 @@ _FUTURE = reduce(
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS = (ast.DictComp, ast.GeneratorExp, ast.ListComp, ast.SetComp)
 _SCOPES = (*_DEFINITIONS, ast.Lambda, ast.ClassDef, *_COMPREHENSIONS)
+_NAMED = (*_DEFINITIONS, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
 _OPERATORS = {
     ast.Add: "iadd", ast.BitAnd: "iand", ast.BitOr: "ior", ast.BitXor: "ixor",
     ast.Div: "itruediv", ast.FloorDiv: "ifloordiv", ast.LShift: "ilshift", ast.MatMult: "imatmul",
@@ -142,10 +143,7 @@ class _Rewriting:
         declared = [n for n in _inside(node) if isinstance(n, ast.Global | ast.Nonlocal)]
         self._globals = {x for n in declared if isinstance(n, ast.Global) for x in n.names}
         outer = {x for n in declared if isinstance(n, ast.Nonlocal) for x in n.names}
-        stored = {n.id for n in _inside(node) if isinstance(n, ast.Name) and _is_stored(n)}
-        every = node.args
-        given = {a.arg for a in (*every.posonlyargs, *every.args, *every.kwonlyargs)}
-        self._locals = (stored | given) - self._globals - outer
+        self._locals = _bound(node) - self._globals - outer
         self._around = around - self._locals - self._globals
         self._own = self._locals | self._around
         self._borrowed: set[str] = set()
@@ -213,29 +211,40 @@ class _Rewriting:
         if not _is_element(target):
             return _assign(target, value)
         array, path = _container(target)
-        return self._call("set_item", target, array, [value, _loaded(array), path])
+        if self._is_own(array):
+            given = [value, _loaded(array), path, _loaded(array)]
+            return self._replaced("set_item", target, array, given)
+        return _statement(_call("set_held_item", target, value, array, path), target)
 
     def _update(self, statement: ast.AugAssign) -> ast.stmt:
         target, name = statement.target, ast.Constant(_OPERATORS[type(statement.op)])
         if _is_element(target):
             array, path = _container(target)
-            given = [name, _loaded(array), path, statement.value]
-            return self._call("update_item", statement, array, given)
-        if isinstance(target, ast.Name) and target.id in self._own:
-            return self._call("update", statement, target, [name, _loaded(target), statement.value])
+            # The part is read before the value is computed, as Python does.
+            if self._is_own(array):
+                part = _call("part_of", target, _loaded(array), path)
+                given = [name, _loaded(array), part, statement.value, _loaded(array)]
+                return self._replaced("update_item", statement, array, given)
+            part = _call("held_part", target, array, path)
+            call = _call("update_held_item", statement, name, part, statement.value)
+            return _statement(call, statement)
+        if self._is_own(target):
+            given = [name, _loaded(target), statement.value]
+            return self._replaced("update", statement, target, given)
         return statement
 
-    def _call(
+    def _is_own(self, array: ast.expr) -> bool:
+        return isinstance(array, ast.Name) and array.id in self._own
+
+    def _replaced(
         self, name: str, place: ast.AST, array: ast.expr, given: Sequence[ast.expr]
     ) -> ast.stmt:
-        """Return the call of a helper; its result replaces the array, if the function owns that."""
-        if not (isinstance(array, ast.Name) and array.id in self._own):
-            found: ast.stmt = ast.Expr(_call(name.replace("item", "held_item"), place, *given))
-        else:
-            if array.id not in self._locals:
-                self._borrowed.add(array.id)
-            found = _assign(ast.Name(array.id, ast.Store()), _call(name, place, *given))
-        return ast.fix_missing_locations(ast.copy_location(found, place))
+        """Return the call of a helper whose result replaces an array of the function."""
+        assert isinstance(array, ast.Name)
+        if array.id not in self._locals:
+            self._borrowed.add(array.id)
+        found = _assign(ast.Name(array.id, ast.Store()), _call(name, place, *given))
+        return _statement(found, place)
 
     def _temporary(self) -> str:
         self._count += 1
@@ -276,6 +285,27 @@ def _inside(node: ast.AST) -> Iterator[ast.AST]:
         yield inner
         if not isinstance(inner, _SCOPES):
             waiting += ast.iter_child_nodes(inner)
+
+
+def _bound(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Return the names that a function binds: its arguments, and whatever its statements name."""
+    every = node.args
+    given = [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]
+    found = {a.arg for a in given if a is not None}
+    for inner in _inside(node):
+        if isinstance(inner, ast.Name) and _is_stored(inner):
+            found.add(inner.id)
+        elif isinstance(inner, ast.alias):
+            found.add((inner.asname or inner.name).partition(".")[0])
+        elif isinstance(inner, _NAMED):
+            found |= {inner.name} if inner.name else set()
+        elif isinstance(inner, ast.MatchMapping) and inner.rest:
+            found.add(inner.rest)
+        elif isinstance(inner, _COMPREHENSIONS):
+            # Names of `:=` in comprehensions are those of the function.
+            named = [n.target for n in ast.walk(inner) if isinstance(n, ast.NamedExpr)]
+            found |= {n.id for n in named}
+    return found
 
 
 def _is_stored(node: ast.Name) -> bool:
@@ -341,6 +371,12 @@ def _loaded(node: ast.expr) -> ast.expr:
 def _call(name: str, place: ast.AST, *arguments: ast.expr) -> ast.Call:
     found = ast.Call(ast.Name(PREFIX + name, ast.Load()), [*arguments], [])
     return ast.fix_missing_locations(ast.copy_location(found, place))
+
+
+def _statement(found: ast.expr | ast.stmt, place: ast.AST) -> ast.stmt:
+    """Return an expression or a statement as the statement at a place."""
+    statement = found if isinstance(found, ast.stmt) else ast.Expr(found)
+    return ast.fix_missing_locations(ast.copy_location(statement, place))
 
 
 def _assign(target: ast.expr, value: ast.expr) -> ast.stmt:

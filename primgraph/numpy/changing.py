@@ -29,7 +29,7 @@ from primgraph.numpy.aliasing import (
     view_of,
 )
 from primgraph.operators.call import body_being_built
-from primgraph.operators.handle import Handle
+from primgraph.operators.handle import Handle, are_numbers_fixed
 from primgraph.operators.index.scatter import assign_elements, assign_flat, is_computed
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import Variable, handles, in_manner
@@ -53,9 +53,10 @@ class ChangingArray(Variable):
         self.refusal = ""
         # Whether the axes lie in memory in their order, as far as that is known.
         self.is_in_order = True
-        # Whether NumPy has a number here, for which `s += x` is another one.
-        self._is_number = False
         super().__init__(recorder, value)
+        # Whether NumPy has a number here, for which `s += x` is another one. None for an argument,
+        # which is taken as a number while it has no views.
+        self._is_number = None if self.ndim == 0 else False
 
     def captured_by(self, body: Any) -> Variable:
         """Return the array that stands for this one in a body: it cannot be assigned to there."""
@@ -143,8 +144,10 @@ class ChangingArray(Variable):
 
     def _change_in_place(self, name: str, other: Any) -> Self:
         found = functions[name](Variable(self.recorder, self.value), other)
-        if self._is_number:
-            return cast("Self", in_manner(type(self), found))
+        if self._is_number or (self._is_number is None and self._family is None):
+            number = in_manner(type(self), found)
+            number._is_number = self._is_number
+            return cast("Self", number)
         self.change_to(found)
         return self
 
@@ -237,10 +240,14 @@ class ChangingArray(Variable):
         return (*args[:-1], array._order_of(order))
 
     def _order_of(self, order: str) -> str:
-        """Return what "A" and "K" mean for this array: "C" where its layout is not known."""
+        """Return what "A" and "K" mean for this array."""
         layout = self._layout()
         if layout is None:
-            return "C"
+            raise ArgumentError(
+                f"order={order!r} is the order of the elements in memory, which is not known for "
+                f"this {self.type}",
+                hint="give order='C' or 'F'",
+            )
         if order == "A":
             return "F" if layout.flags.fnc else "C"
         pairs = zip(layout.strides, layout.shape, strict=True)
@@ -268,9 +275,13 @@ class ChangingArray(Variable):
             link = view_of(function, args, kwargs, i if several else None, ChangingArray)
             if link is None:
                 name = function.__name__
-                item.is_in_order = is_new_in_order(name, given, item.ndim)
+                arrays = [v for v in (*args, *kwargs.values()) if isinstance(v, np.ndarray)]
+                item.is_in_order = is_new_in_order(name, given, item.ndim) and (
+                    item.ndim < 2 or all(v.ndim < 2 or v.flags.c_contiguous for v in arrays)
+                )
                 item._is_number = item.ndim == 0 and name not in ARRAYS_WITHOUT_AXES
             else:
+                item._is_number = False
                 item._see(link)
         return found
 
@@ -379,12 +390,14 @@ def use_array_kind(kind: Callable[[Any], Any]) -> Iterator[None]:
 
     It is still NumPy's in functions that change nothing in place.
     """
-    before = _made_into.get()
+    before, were_fixed = _made_into.get(), are_numbers_fixed.get()
     try:
         _made_into.set(kind)
+        are_numbers_fixed.set(True)
         yield
     finally:
         _made_into.set(before)
+        are_numbers_fixed.set(were_fixed)
 
 
 def with_fixed_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -429,21 +442,39 @@ def as_changing(found: Any) -> Any:
     if isinstance(found, ChangingArray):
         return found if found.link is None else found.copy()
     if isinstance(found, Variable):
-        return ChangingArray(found.recorder, found.value)
+        return _array(found)
     if getattr(found, "_alias", None) is not None:
         return found.clone()
     is_float = isinstance(found, np.ndarray) and found.dtype.kind in "fc"
+    if is_float and found.ndim == 0 and innermost.get() is None:
+        # Tensors without axes are numbers until NumPy's array is written to.
+        return found
     if not is_float or are_fixed.get() or handles((found,)):
         return found
     return writable(found)
 
 
+def axes_in_memory(array: np.ndarray[Any, Any]) -> list[int]:
+    """Return the axes of an array from that with the longest steps in memory to the shortest."""
+    return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+
+
 def writable(array: Any) -> Any:
-    """Return a NumPy array as one that may be assigned to: of the program, or a tensor."""
+    """Return a NumPy array as one that may be assigned to: of the program, or a tensor.
+
+    Its axes lie in memory as those of the array do, which decides what is a view of what.
+    """
+    if array.ndim > 1 and not array.flags.c_contiguous:
+        axes = axes_in_memory(array)
+        found = writable(np.ascontiguousarray(array.transpose(axes)))
+        return found.transpose(np.argsort(axes).tolist())
     if innermost.get() is None:
         made = _made_into.get()
         return array if made is None else made(array)
-    variable: Variable = functions["array"](array)
+    return _array(functions["array"](array))
+
+
+def _array(variable: Variable) -> ChangingArray:
     found = ChangingArray(variable.recorder, variable.value)
-    found.is_in_order = array.ndim < 2 or array.flags.c_contiguous
+    found._is_number = False
     return found

@@ -49,6 +49,10 @@ _ARRAYS = ("x", "x1", "logits")
 are_in_place: ContextVar[bool] = ContextVar("primgraph_methods_are_in_place", default=False)
 _IN_PLACE = ("partition", "sort")
 
+# Whether `s += x` gives the name `s` to a new tensor where NumPy has a number, and not an array: in
+# code that was written for NumPy.
+are_numbers_fixed: ContextVar[bool] = ContextVar("primgraph_numbers_are_fixed", default=False)
+
 
 def _run_in_place(array: Any, name: str, /, *args: Any, **options: Any) -> None:
     """Run an in-place method, such as `array.sort()`; NumPy's choice of algorithm is ignored."""

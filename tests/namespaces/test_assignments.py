@@ -14,6 +14,7 @@ import primgraph as pg
 from primgraph.numpy.assignment_syntax import rewritten
 
 TEMPLATE = np.array([1.0, 2.0, 3.0, 4.0])
+FORTRAN = np.arange(8.0).reshape(2, 4).T
 INTEGERS = np.array([1, 2, 3, 4])
 X = np.array([0.1, 0.2, 0.3, 0.4])
 CALLS = 0
@@ -399,3 +400,201 @@ def test_a_file_that_has_changed_is_not_read() -> None:
     assert rewritten(code.replace(co_name="second")) is None
     assert rewritten(code.replace(co_firstlineno=code.co_firstlineno + 1)) is None
     assert rewritten(code.replace(co_consts=(None, 5.0, 0))) is None
+
+
+def test_a_part_is_read_before_its_new_value_is_computed() -> None:
+    def counted(p: Any) -> Any:
+        n = [0.0]
+
+        def step() -> Any:
+            n[0] += 1.0
+            return p[0]
+
+        n[0] += step()
+        return n[0] * p[1]
+
+    def written(p: Any) -> Any:
+        r = 2 * TEMPLATE
+
+        def step(value: Any) -> Any:
+            r[0] = value
+            return p[0]
+
+        r[0] += step(5.0)
+        r[1:] = p[1:]
+        r[1:3] *= step(6.0)
+        return np.sum(r * p)
+
+    _compare(counted)
+    _compare(written)
+
+
+def test_an_index_may_give_the_name_to_another_array() -> None:
+    def named(p: Any) -> Any:
+        r, z = 2 * TEMPLATE, np.zeros(4)
+        old = r
+        r[(r := z).size - 4] = 7.0
+        return np.sum(r * p) + np.sum(old * p)
+
+    def enclosed(p: Any) -> Any:
+        r = 2 * TEMPLATE
+
+        def index() -> int:
+            nonlocal r
+            r = 3 * TEMPLATE
+            return 0
+
+        r[index()] = 9.0
+        r[index()] += 9.0
+        return np.sum(r * p)
+
+    def f(p: Any) -> Any:
+        r = 2 * TEMPLATE
+        r[(r := 3 * TEMPLATE).size - 4] = p[0]
+        return np.sum(r * p)
+
+    _compare(named)
+    _compare(enclosed)
+    with pytest.raises(pg.ArgumentError, match="computed by NumPy before tracing"):
+        pg.jit(f)(X)
+
+
+def test_arrays_in_containers_are_not_replaced_by_their_sums() -> None:
+    def entry(p: Any) -> Any:
+        a = 2 * TEMPLATE
+        d = {"a": a}
+        d["a"] += p
+        return np.sum(a * p)
+
+    def item(p: Any) -> Any:
+        a = 2 * TEMPLATE
+        held = [a]
+        held[0] *= p[0]
+        return np.sum(a * p)
+
+    for f in (entry, item):
+        for run in (pg.jit(f), pg.grad(f), pg.jit(pg.grad(f))):
+            with pytest.raises(pg.ArgumentError, match=r"(d|held) holds an array") as info:
+                run(X)
+            assert "np.copy" in str(info.value)
+
+
+def test_parts_of_arrays_take_what_they_can_hold() -> None:
+    def integers(p: Any) -> Any:
+        n = np.array([1, 2, 3, 4])
+        n[0:2] += p[0:2]
+        return np.sum(n * p)
+
+    for run in (pg.jit(integers), pg.grad(integers)):
+        with pytest.raises(pg.DTypeError):
+            run(X)
+
+
+def test_names_that_functions_within_bind_are_their_own() -> None:
+    def matched(p: Any) -> Any:
+        r, z = 1.0 * TEMPLATE, np.zeros(4)
+
+        def inner(v: Any) -> None:
+            match v:
+                case [r, _]:
+                    r[0] = 9.0
+
+        inner([z, 2])
+        r[1] = p[0]
+        return np.sum(r * p) + np.sum(z * p)
+
+    def walrus(p: Any) -> Any:
+        r, z = 1.0 * TEMPLATE, np.zeros(4)
+
+        def inner(v: Any) -> None:
+            [(r := x) for x in v]
+            r[0] = 9.0
+
+        inner([z])
+        return np.sum(r * p) + np.sum(z * p)
+
+    def packed(p: Any) -> Any:
+        kw, args = {"a": 1.0 * TEMPLATE}, [p[1]]
+
+        def inner(*args: Any, **kw: Any) -> Any:
+            kw["a"] = p[0]
+            args[0]["b"] = p[1]
+            return kw["a"] * args[0]["b"]
+
+        return inner({}, a=2.0) * np.sum(kw["a"] * p) + args[0]
+
+    for f in (matched, walrus, packed):
+        _compare(f)
+
+
+def test_orders_in_memory_are_kept() -> None:
+    def raveled(p: Any) -> Any:
+        r = TEMPLATE.reshape(2, 2).T.copy(order="K")
+        r[0, 0] = p[0]
+        return np.sum(r.ravel("K") * p)
+
+    def viewed(p: Any) -> Any:
+        r = TEMPLATE.reshape(2, 2).T + 0.0
+        r[0, 0] = p[0]
+        v = r.reshape(-1)
+        v[1] = 20.0
+        return np.sum(r.ravel() * p)
+
+    np.testing.assert_allclose(pg.jit(raveled)(X), raveled(X))
+    _compare(viewed)
+
+
+def test_arrays_with_other_steps_in_memory_are_refused() -> None:
+    def reversed_(p: Any) -> Any:
+        y = np.arange(4.0).reshape(2, 2)[::-1]
+        y = y.copy()[::-1]
+        y[0, 0] = p[0]
+        w = y.ravel()
+        w[1] = p[1]
+        return np.sum(y * p[:2])
+
+    def stepped(p: Any) -> Any:
+        y = (2 * TEMPLATE)[::2]
+        y[0] = p[0]
+        w = y.ravel()
+        w[0] = 5.0
+        return np.sum(y * p[:2])
+
+    def turned(p: Any) -> Any:
+        y = p.reshape(4, 1) * FORTRAN
+        y[0, 1] = 3.0
+        w = y.reshape(-1)
+        w[2] = p[1]
+        return np.sum(y * y)
+
+    for f in (reversed_, stepped, turned):
+        with pytest.raises(pg.ArgumentError):
+            pg.jit(f)(X)
+    for f in (reversed_, stepped):
+        with pytest.raises(pg.ArgumentError):
+            pg.grad(f)(X)
+
+
+def test_sums_in_place_of_numbers_are_new_numbers() -> None:
+    def several(p: Any) -> Any:
+        s = t = np.sum(p)
+        s += 1
+        u = s
+        s *= p[0]
+        held = [p[1], p[1]]
+        first = held[0]
+        held[0] *= 2
+        k = j = np.argmax(p)
+        k += 1
+        return t * s * u * first * held[0] * held[1] * p[j] * k
+
+    def given(x: Any) -> Any:
+        y = x
+        x += 1.0
+        z = x
+        x *= 2.0
+        return x * y * z
+
+    _compare(several)
+    assert pg.jit(given)(2.0) == given(2.0) == 36.0
+    assert pg.grad(given)(2.0) == pg.jit(pg.grad(given))(2.0) == 42.0

@@ -24,7 +24,7 @@ from primgraph.eager.inplace.indexing import (
     require_fit,
     with_numbers,
 )
-from primgraph.eager.inplace.views import with_history
+from primgraph.eager.inplace.views import View, with_history
 from primgraph.eager.run import add_to_evaluation, origin_of, source_of
 from primgraph.errors import (
     ArgumentError,
@@ -34,6 +34,7 @@ from primgraph.errors import (
     NotDifferentiable,
     ShapeError,
 )
+from primgraph.operators.handle import are_numbers_fixed
 from primgraph.operators.index.scatter import places_of, set_places
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import Variable
@@ -49,6 +50,9 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
     Raises `ShapeError` and `DTypeError` for a value that does not fit, `BuildError` for a variable,
     and `NotDifferentiable` for a leaf that requires a gradient outside `no_grad`.
     """
+    if augmented and are_numbers_fixed.get() and _is_number(tensor):
+        found: T = value
+        return found
     value = _convert_value(tensor, value)
     is_trained = tensor.requires_grad and tensor.is_leaf
     if is_trained and recording.is_on.get():
@@ -68,6 +72,10 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
     add_to_evaluation(tensor)
     call_all(calls)
     return tensor
+
+
+def _is_number(tensor: Differentiable[Any]) -> bool:
+    return tensor.ndim == 0 and not isinstance(tensor._alias, View)
 
 
 def set_elements(tensor: Differentiable[Any], index: Any, value: Any) -> None:
