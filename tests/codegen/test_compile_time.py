@@ -160,7 +160,7 @@ def test_an_operator_is_decomposed_once_for_equal_types_and_parameters() -> None
     graph = program.graph(sums)
     lines = {e.source for e in graph.body if e.op.name == "softmax"}
     lowered = lower(graph)
-    assert {s.within("softmax") for s in lines} == {
+    assert {s.mark_operator("softmax") for s in lines} == {
         e.source for e in lowered.body if e.op.name == "exp"
     }
     assert [e.op.name for e in lowered.body].count("exp") == 4

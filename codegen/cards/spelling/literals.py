@@ -16,8 +16,9 @@ from primgraph.ir.types import DType, Shape, real_dtype, scalar_of
 
 # Arrays up to this size are written number by number.
 SPELLED = 8
-# Arrays up to this size are written number by number over several lines.
+# Arrays up to this size are written number by number, in rows of several lines.
 _LISTED = 64
+_LONGEST_ROW = 16
 _LINE = 88
 
 
@@ -116,40 +117,58 @@ def array_text(array: np.ndarray[Any, Any]) -> str:
 def array_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
     """Return statements that bind `name` to an array of any size.
 
-    The array is written as a pattern or number by number. A large one without a pattern, or one
-    with NaN, is written as hexadecimal digits of its bytes.
+    The array is written as a pattern or number by number. A large one without a pattern, one with
+    NaN, and one that fits no rows is written as hexadecimal digits of its bytes.
     """
     text = short_text(array)
     if text is not None:
         return [f"{name} = {text}"]
-    if array.size <= _LISTED and not _has_nan(array):
-        return _listed_lines(name, array)
+    rows = None if array.size > _LISTED or _has_nan(array) else _listed_lines(name, array)
+    if rows is not None:
+        return rows
     little = array.dtype.newbyteorder("<")
     digits = array.astype(little, copy=False).tobytes().hex()
-    rows = [f'    "{row}"' for row in textwrap.wrap(digits, _LINE - len('    ""'))]
+    parts = [f'    "{part}"' for part in textwrap.wrap(digits, _LINE - len('    ""'))]
     read = f'np.frombuffer({name}, "{little.str}").astype({dtype_text(array.dtype)})'
     return [
-        *_one_line(f"{name} = bytes.fromhex(", rows),
+        *_one_line(f"{name} = bytes.fromhex(", parts),
         f"{name} = {read}.reshape({shape_text(array.shape)})",
     ]
 
 
-def _listed_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
-    """Return a statement with all numbers; each row of a matrix has a line if all of them fit."""
+def _listed_lines(name: str, array: np.ndarray[Any, Any]) -> list[str] | None:
+    """Return a statement with all numbers, in lines as a formatter leaves them.
+
+    A row has a line, or each of its numbers if they are few. Returns None for other rows.
+    """
     texts = [scalar_text(x, array.dtype) for x in array.reshape(-1).tolist()]
-    width = array.shape[-1] if array.ndim == 2 else len(texts)
-    rows = [", ".join(texts[i : i + width]) for i in range(0, len(texts), width)]
-    in_rows = array.ndim == 2 and max(map(len, rows)) <= _LINE - len("        [],")
-    if in_rows:
-        lines = [f"[{row}]," for row in rows]
+    width = _row_width(texts, array)
+    rows = [texts[i : i + width] for i in range(0, len(texts), width)]
+    reshaped = "" if array.ndim == 2 else f".reshape({shape_text(array.shape)})"
+    if _fits(rows):
+        lines = [f"        [{', '.join(row)}]," for row in rows]
+    elif len(texts) > _LONGEST_ROW:
+        return None
+    elif array.ndim == 1:
+        lines, reshaped = [f"        {text}," for text in texts], ""
     else:
-        # Lines end between numbers; spaces within complex ones do not count.
-        joined = ", ".join(text.replace(" ", "\0") for text in texts) + ","
-        lines = [line.replace("\0", " ") for line in textwrap.wrap(joined, _LINE - 8)]
+        split = [("[", *(f"    {text}," for text in row), "],") for row in rows]
+        lines = [f"        {line}" for row in split for line in row]
     dtype = [] if is_weak_default(array.dtype) else [f"    {dtype_text(array.dtype)},"]
-    reshaped = "" if in_rows or array.ndim == 1 else f".reshape({shape_text(array.shape)})"
-    body = [f"        {line}" for line in lines]
-    return [f"{name} = np.array(", "    [", *body, "    ],", *dtype, f"){reshaped}"]
+    return [f"{name} = np.array(", "    [", *lines, "    ],", *dtype, f"){reshaped}"]
+
+
+def _row_width(texts: Sequence[str], array: np.ndarray[Any, Any]) -> int:
+    """Return the number of elements in a row: the last axis, or of a vector what fits in a line."""
+    if array.ndim > 1:
+        return array.shape[-1]
+    widths = (w for w in range(_LONGEST_ROW, 1, -1) if len(texts) % w == 0)
+    rows_of = (w for w in widths if _fits([texts[i : i + w] for i in range(0, len(texts), w)]))
+    return next(rows_of, len(texts))
+
+
+def _fits(rows: Sequence[Sequence[str]]) -> bool:
+    return max(len(", ".join(row)) for row in rows) <= _LINE - len("        [],")
 
 
 def _one_line(opening: str, rows: Sequence[str]) -> list[str]:
