@@ -650,7 +650,7 @@ if pid == 0:
     os._exit(0 if fine else 3)
 assert os.waitpid(pid, 0)[1] == 0
 assert setting.get() == 1
-setting.let_go(holder)
+setting.release_threads(holder)
 print(setting.get())
 """
     assert run_python(KERNEL + code, PRIMGRAPH_THREADS="2").stdout == "2\n"
