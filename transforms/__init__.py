@@ -10,13 +10,13 @@ from primgraph.base.debug_mode import debug
 from primgraph.errors import unknown_name
 from primgraph.transforms import loops  # noqa: F401
 from primgraph.transforms.batch import batch
-from primgraph.transforms.edits import bind, dead_code
 from primgraph.transforms.hoist import hoist
 from primgraph.transforms.instantiate import instantiate
 from primgraph.transforms.jacobians.batch_sum import batch_sum
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
+from primgraph.transforms.optimize.edits import bind, dead_code
 from primgraph.transforms.optimize.fold_constants import fold_constants
 from primgraph.transforms.optimize.join_products import join_products
 from primgraph.transforms.optimize.matrix_chain import matrix_chain

@@ -8,8 +8,8 @@ from primgraph.ir.dims import single_row_size
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import require_primitive
 from primgraph.transforms.dataflow.contract import primitives_only, transform
-from primgraph.transforms.edits import dead_code
 from primgraph.transforms.loops.stacks import fills
+from primgraph.transforms.optimize.edits import dead_code
 
 # Minimum fraction of all elements read and written that the hoisted part must account for.
 _LEAST_PART = 1 / 50

@@ -19,9 +19,9 @@ from primgraph.primitives import elementwise, logic, shapes
 from primgraph.primitives.linear_algebra.products import CONTRACTS
 from primgraph.primitives.reductions import SUMS
 from primgraph.transforms.dataflow.contract import transform
-from primgraph.transforms.edits import dead_code
 from primgraph.transforms.lower import lower, operator_names
 from primgraph.transforms.optimize.clean_up import clean_up
+from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.optimize.simplify import simplify
 from primgraph.transforms.rewrite.sink_moves import OWN_SLOPES
 

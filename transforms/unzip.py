@@ -9,8 +9,8 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.rebuild import NOWHERE, input_positions
 from primgraph.ir.slices import forward_slice
 from primgraph.transforms.dataflow.contract import primitives_only, transform
-from primgraph.transforms.edits import dead_code
 from primgraph.transforms.loops.stacks import with_loops
+from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.partial_eval import separate_linear
 
 

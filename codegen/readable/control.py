@@ -54,19 +54,15 @@ class _Writer:
     # Statements.
 
     def branches(self) -> None:
-        index, operands = self.given[0], self.given[1:]
-        branches = self.step.params["branches"]
+        (index, *operands), branches = self.given, self.step.params["branches"]
         if self.step.operands[0].dtype == BOOL:
             order = [(f"if {index.text.code}:", branches[1]), ("else:", branches[0])]
         else:
-            heads = (
-                [f"if {index.text.operand_code(ADD)} <= 0:"] if len(branches) > 1 else ["if True:"]
-            )
-            heads += [
-                f"elif {index.text.operand_code(ADD)} == {k}:" for k in range(1, len(branches) - 1)
-            ]
+            code = index.text.operand_code(ADD)
+            heads = [f"if {code} <= 0:"] if len(branches) > 1 else ["if True:"]
+            heads += [f"elif {code} == {k}:" for k in range(1, len(branches) - 1)]
             heads += ["else:"] * (len(branches) > 1)
-            order = list(zip(heads, branches, strict=True))
+            order = [*zip(heads, branches, strict=True)]
         names = _name_values(self.page, self.step.outputs, "v")
         for head, branch in order:
             self.line(head)

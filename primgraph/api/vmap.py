@@ -34,9 +34,9 @@ from primgraph.primitives.shapes import broadcast
 from primgraph.program.program import belongs_to_program, program_of
 from primgraph.program.trace import with_flags
 from primgraph.transforms.batch import batch
-from primgraph.transforms.edits import dead_code
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
+from primgraph.transforms.optimize.edits import dead_code
 
 
 class Vectorized(Protocol):

@@ -26,8 +26,8 @@ from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.program.trace import results_of, with_flags
 from primgraph.transforms.batch import batch
-from primgraph.transforms.edits import dead_code
 from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.transpose import transpose
 
 # The inputs of a rule, and its results.

@@ -31,9 +31,9 @@ from primgraph.ir.types import FLOAT64, Shape
 from primgraph.primitives.parts import complex_, imag, real
 from primgraph.program.program import Program
 from primgraph.program.trace import is_container, trace
-from primgraph.transforms.edits import dead_code
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.transpose import transpose
 
 Array: TypeAlias = np.ndarray[Any, Any]

@@ -25,8 +25,8 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.operators.promotion import lift
 from primgraph.program.trace import trace
-from primgraph.transforms.edits import dead_code
 from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.edits import dead_code
 
 _SEED = 0x5EED
 _BY_DIFFERENCES = 1e-6

@@ -25,9 +25,9 @@ from primgraph.program.finite import Walk, format_range
 from primgraph.program.inputs import check_names, input_values
 from primgraph.program.program import Program, program_of
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
-from primgraph.transforms.edits import bind
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
+from primgraph.transforms.optimize.edits import bind
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 

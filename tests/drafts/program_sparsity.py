@@ -22,9 +22,9 @@ from primgraph.operators.variable import Variable
 from primgraph.sparsity.pattern import Pattern
 from primgraph.transforms.batch import batch
 from primgraph.transforms.dataflow.sparsity import pattern_rows
-from primgraph.transforms.edits import dead_code
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.transpose import transpose
 
 # Of larger Jacobians no elements are compared.

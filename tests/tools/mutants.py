@@ -185,8 +185,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "there is no product with 1 or -1 any more: that is the other factor, or its negative",
     (
         "transforms/rewrite/slices.py",
-        'return turned(y, [i for i, s in enumerate(params["steps"]) if s < 0])',
-        'return turned(y, [i for i, s in enumerate(params["steps"]) if s < 1])',
+        'return reverse_axes(y, [i for i, s in enumerate(params["steps"]) if s < 0])',
+        'return reverse_axes(y, [i for i, s in enumerate(params["steps"]) if s < 1])',
     ): "no step is zero",
     (
         "transforms/rewrite/sums.py",

@@ -26,10 +26,10 @@ from primgraph.primitives.elementwise import add
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.batch import batch
 from primgraph.transforms.dataflow.contract import primitives_only, transform
-from primgraph.transforms.edits import dead_code
 from primgraph.transforms.linearize import Tangents, linearize
 from primgraph.transforms.loops.solver_loops import iteration, own_size
 from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.transpose import transpose
 
 # Methods: repeated calls of f for `z = f(z)`; Newton steps, or steps given by the user, for `f(z) =

@@ -9,8 +9,8 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import Regions, cond, scan, while_loop
 from primgraph.transforms.dataflow.activity import active_inputs, reached_values
-from primgraph.transforms.edits import dead_code
 from primgraph.transforms.linearize import Tangents, linearize
+from primgraph.transforms.optimize.edits import dead_code
 
 
 class _Joint(NamedTuple):

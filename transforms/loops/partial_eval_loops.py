@@ -16,9 +16,9 @@ from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.control import Regions, cond, scan, while_loop
 from primgraph.transforms.dataflow.activity import reached_inputs
-from primgraph.transforms.edits import dead_code
 from primgraph.transforms.loops.guarded_residuals import guard_residuals
 from primgraph.transforms.loops.residuals import Residuals, residuals_of
+from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.partial_eval import separate_linear
 
 

@@ -11,8 +11,8 @@ from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.control import checkpoint
 from primgraph.transforms.batch import batch
 from primgraph.transforms.dataflow.activity import reached_values
-from primgraph.transforms.edits import dead_code
 from primgraph.transforms.linearize import Tangents, linearize
+from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.partial_eval import separate_linear
 from primgraph.transforms.transpose import transpose_separated
 

@@ -30,8 +30,8 @@ from primgraph.primitives.logic import (
 from primgraph.primitives.reductions import reduce_max, reduce_sum
 from primgraph.primitives.shapes import broadcast, concat, permute, reshape, slice_
 from primgraph.transforms.batch import batch
-from primgraph.transforms.edits import dead_code
 from primgraph.transforms.linearize import linearize
+from primgraph.transforms.optimize.edits import dead_code
 
 
 class _Problem(NamedTuple):

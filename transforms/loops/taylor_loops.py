@@ -12,7 +12,7 @@ from primgraph.ir.rebuild import NOWHERE
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import Regions, checkpoint, cond, scan, while_loop
 from primgraph.transforms.dataflow.activity import active_inputs, reached_values
-from primgraph.transforms.edits import dead_code
+from primgraph.transforms.optimize.edits import dead_code
 
 # Taylor coefficients of operands or results by position and order; missing ones are zero.
 Coefficients: TypeAlias = Mapping[int, Mapping[int, Value]]

@@ -22,7 +22,7 @@ from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import permute, reshape
 from primgraph.transforms.dataflow.locality import multiplies_sums, view_of
-from primgraph.transforms.edits import dead_code
+from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.transpose import transpose_separated
 
 # Cotangents of at most this many elements are stacked, and summed after the loop.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.rebuild import copy, rebuild
 from primgraph.primitives.linear_algebra.products import CONTRACTS, transpose_source
-from primgraph.transforms.edits import dead_code
+from primgraph.transforms.optimize.edits import dead_code
 
 
 def drop_identity_products(graph: Graph, seed: int) -> Graph:

@@ -16,7 +16,7 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Op, recording
 from primgraph.ir.rebuild import NOWHERE, rebuild
 from primgraph.transforms.dataflow.contract import primitives_only, transform
-from primgraph.transforms.edits import dead_code
+from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.rewrite.arithmetic import ARITHMETIC, FACTORS
 from primgraph.transforms.rewrite.assembly import PLACES
 from primgraph.transforms.rewrite.complex_parts import PARTS_OF_COMPLEX

@@ -161,7 +161,7 @@ def _listed_lines(name: str, array: np.ndarray[Any, Any]) -> list[str] | None:
 def _row_width(texts: Sequence[str], array: np.ndarray[Any, Any]) -> int:
     """Return the number of elements in a row: the last axis, or of a vector what fits in a line."""
     if array.ndim > 1:
-        return array.shape[-1]
+        return int(array.shape[-1])
     widths = (w for w in range(_LONGEST_ROW, 1, -1) if len(texts) % w == 0)
     rows_of = (w for w in widths if _fits([texts[i : i + w] for i in range(0, len(texts), w)]))
     return next(rows_of, len(texts))

@@ -148,9 +148,9 @@ def _cholesky_tangent_taylor(jets: Any, k: int, z: Any, factor: Any, d: Any) -> 
     diagonal where a factor's diagonal is not real.
     """
     if factor.type.is_complex:
-        found: Value | None = jets.through(_tangent_by_parts, factor, d)[k]
+        found: Value | None = jets.expand_function(_tangent_by_parts, factor, d)[k]
         return found
-    part, turned = jets.through(lower_triangle, factor), jets.through(adjoint, z)
+    part, turned = jets.expand_function(lower_triangle, factor), jets.expand_function(adjoint, z)
     less = jets.convolution(matmul, part, turned, k, k, 1)
     rest = jets.difference(d[k], None if less is None else less * 2.0)
     return None if rest is None else cholesky_tangent(factor.first(), rest)
@@ -219,10 +219,10 @@ def _cholesky_slope_taylor(jets: Any, k: int, z: Any, factor: Any, ct: Any) -> V
 
     The equation is `l_0* z_k l_0 = q_k - sum(l_i* (z l)_{k-i}) - l_0* sum(z_{k-i} l_i)`.
     """
-    part = jets.through(lower_triangle, factor)
+    part = jets.expand_function(lower_triangle, factor)
     product = jets.apply(matmul, z, part)
-    less = jets.convolution(matmul, jets.through(adjoint, part), product, k, k, 1)
-    inner = jets.difference(jets.through(_half_product, part, ct)[k], less)
+    less = jets.convolution(matmul, jets.expand_function(adjoint, part), product, k, k, 1)
+    inner = jets.difference(jets.expand_function(_half_product, part, ct)[k], less)
     half = None if inner is None else _solve_adjoint(factor.first(), inner)
     half = jets.difference(half, jets.convolution(matmul, z, part, k, k))
     return None if half is None else symmetric_part(_solve_adjoint(factor.first(), adjoint(half)))
@@ -246,7 +246,7 @@ def _cholesky_jvp(z: Value, a: Value, d: Value) -> Value:
 
 def _factor_taylor(jets: Any, k: int, z: Any, term: Value | None) -> Value | None:
     """Return `z_k` from `z_k z_0* + z_0 z_k* = a_k - sum(z_i z_{k-i}*)`, without terms in z_k."""
-    known = jets.convolution(matmul, z, jets.through(adjoint, z), k, k - 1, 1)
+    known = jets.convolution(matmul, z, jets.expand_function(adjoint, z), k, k - 1, 1)
     rest = jets.difference(term, known)
     return None if rest is None else cholesky_tangent(z.first(), rest)
 

@@ -146,7 +146,7 @@ def _triangular_solve_taylor(
     jets: Any, k: int, x: Any, a: Any, b: Any, **params: bool
 ) -> Value | None:
     """Return `x_k` from `t_0 @ x_k = b_k - sum(t_i @ x_{k-i})`."""
-    change = jets.through(_change, a, **params)
+    change = jets.expand_function(_change, a, **params)
     rest = jets.difference(b[k], jets.convolution(matmul, change, x, k, k, 1))
     return None if rest is None else triangular_solve(a.first(), rest, **params)
 
