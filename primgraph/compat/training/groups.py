@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from primgraph.compat.training.updates import Change, Formula, Numbers
+from primgraph.compat.training.updates import Change, Formula, Numbers, update_recorded
 from primgraph.eager.node import array_node
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
@@ -71,6 +71,9 @@ class ParameterGroups:
                     "can't optimize a non-leaf Tensor",
                     hint="x.detach().requires_grad_() has the same elements and is a leaf",
                 )
+        param_group["params"] = params
+        if names:
+            param_group["param_names"] = names
         for name, value in self.defaults.items():
             if value is required and name not in param_group:
                 raise ArgumentError(
@@ -87,9 +90,6 @@ class ParameterGroups:
             warnings.warn(
                 "optimizer contains a parameter group with duplicate parameters", stacklevel=3
             )
-        param_group["params"] = params
-        if names:
-            param_group["param_names"] = names
         self.param_groups.append(param_group)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -173,7 +173,9 @@ class ParameterGroups:
                 if first is not None and not state:
                     self.fill_state(parameter, state, first(group))
                 pairs.append((parameter, gradient, state))
-            if pairs:
+            if pairs and group.get("differentiable"):
+                update_recorded(formula, pairs, group)
+            elif pairs:
                 change.update(formula, pairs, group, caches.setdefault(i, Numbers()))
         change.apply()
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from primgraph.base.atomic import Call, call_all
 from primgraph.eager.derivatives.differentiable import Alias
+from primgraph.eager.inplace.in_place import change
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.run import compute
 from primgraph.eager.steps import Part
@@ -131,6 +132,35 @@ class Change:
             calls += tensor.storing(node, stored)
         calls += [(state.__setitem__, name, tensor) for state, name, tensor in self.created]
         call_all(calls)
+
+
+def update_recorded(
+    formula: Formula,
+    pairs: Sequence[tuple[Tensor, Tensor, State]],
+    options: Mapping[str, Any],
+) -> None:
+    """Update parameters in place by operations on tensors, through which derivatives go."""
+    given = {name: options[name] for name in option_names(formula)}
+    for parameter, gradient, state in pairs:
+        family = type(parameter).family
+
+        def number(value: Any, family: type[Tensor] = family) -> Any:
+            if isinstance(value, list | tuple):
+                return tuple([number(v, family) for v in value])
+            is_plain = isinstance(value, bool | str | Tensor) or value is None or value == 0
+            return value if is_plain else family(array_node(np.array(value, np.float64)))
+
+        values = dict(state)
+        if "step" in values:
+            values["step"] = (values["step"] + 1.0).astype(FLOAT64)
+            change(state["step"], values["step"].astype(state["step"].dtype))
+        signed = -gradient if options.get("maximize") else gradient
+        numbers = {name: number(value) for name, value in given.items()}
+        new = update_one(formula, parameter, signed, values, numbers)
+        for name, value in values.items():
+            if name != "step" and value is not state.get(name):
+                state[name] = change(state[name], value) if name in state else value
+        change(parameter, new)
 
 
 def _split_options(

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.torch.nn import functional
+from primgraph.compat.torch.nn import functional, utils
 from primgraph.compat.torch.nn.modules import (
     GELU,
     CrossEntropyLoss,
@@ -83,6 +83,7 @@ __all__ = [
     "Softplus",
     "Tanh",
     "functional",
+    "utils",
 ]
 
 

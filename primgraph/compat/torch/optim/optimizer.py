@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import wraps
 from itertools import chain, count
 from typing import Any, ClassVar
@@ -227,6 +228,6 @@ class UpdateOptimizer(FormulaOptimizer, Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
+        with nullcontext() if self.defaults.get("differentiable") else no_grad():
             self.update(self.formula, self.first)
         return loss
