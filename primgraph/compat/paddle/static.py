@@ -14,10 +14,10 @@ from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.framework import (
     CPUPlace,
     as_paddle_raises,
-    create_parameter,
     paddles,
     reject_options,
 )
+from primgraph.compat.paddle.parameters import create_parameter
 from primgraph.derivatives.grad import grad
 from primgraph.derivatives.request import Seeds
 from primgraph.errors import ArgumentError
