@@ -11,13 +11,14 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numpy as np
 
 from primgraph.compat.paddle.methods import Variable
+from primgraph.compat.paddle.program import Program as Program
+from primgraph.compat.paddle.program import building_program
 from primgraph.eager.seeds import next_key
 from primgraph.eager.seeds import seed as set_seed
 from primgraph.errors import ArgumentError, NotDifferentiable, OptionError
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.primitive import innermost
 from primgraph.operators.variable import in_manner
-from primgraph.program.program import current_program
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,7 +47,7 @@ def paddles(function: Callable[P, R]) -> Callable[P, R]:
             )
         if in_dynamic_mode() or innermost.get() is not None:
             return cast("R", in_manner(Variable, checked(*args, **kwargs)))
-        with current_program():
+        with building_program():
             return cast("R", in_manner(Variable, checked(*args, **kwargs)))
 
     return call
@@ -126,7 +127,7 @@ def seed(seed: int) -> None:
     True
     """
     if builds_program():
-        current_program().random_seed = seed
+        building_program().random_seed = seed
     else:
         set_seed(seed)
 
@@ -139,7 +140,7 @@ def builds_program() -> bool:
 def new_key() -> Any:
     """A key for random numbers: of the program that is being built, or of none."""
     if builds_program():
-        return current_program().next_key()
+        return building_program().next_key()
     return next_key()
 
 

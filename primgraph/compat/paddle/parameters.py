@@ -10,6 +10,7 @@ from primgraph.compat.paddle.framework import builds_program, paddles
 from primgraph.compat.paddle.initializers import chosen_initializer
 from primgraph.compat.paddle.methods import Variable
 from primgraph.compat.paddle.parameter_attributes import Declaration, ParamAttr, as_attribute
+from primgraph.compat.paddle.program import building_program
 from primgraph.compat.paddle.utils import unique_name
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.seeds import reserve_generator
@@ -18,7 +19,7 @@ from primgraph.initializers import first_array
 from primgraph.ir.types import TensorType, as_shape
 from primgraph.operators.variable import in_manner
 from primgraph.program.declarations import parameter_kind
-from primgraph.program.program import current_program, default_startup_program
+from primgraph.program.program import default_startup_program
 
 
 class EagerParamBase(Tensor):
@@ -161,7 +162,7 @@ def _listed(shape: Any) -> Any:
 
 def _in_program(type: TensorType, rule: Any, attr: ParamAttr, name: str) -> Any:
     """Return the state of that name of the current program, which is created if it is not there."""
-    program = current_program()
+    program = building_program()
     found = program.variable(name)
     if found is None:
         share_started_scope(name, type)
@@ -181,7 +182,7 @@ def share_started_scope(name: str, type: TensorType) -> None:
 
     So a program for training and one for tests, of parameters of the same names, share these.
     """
-    program, startup = current_program(), default_startup_program()
+    program, startup = building_program(), default_startup_program()
     if program.states:
         return
     for other, states in startup.starts.items():

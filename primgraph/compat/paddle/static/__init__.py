@@ -1,0 +1,61 @@
+"""Programs, executors and derivatives by the names that they have in `paddle.static`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from primgraph.compat.absent import absent
+from primgraph.compat.paddle.methods import Variable
+from primgraph.compat.paddle.parameter_attributes import ParamAttr
+from primgraph.compat.paddle.parameters import create_parameter
+from primgraph.compat.paddle.program import Program
+from primgraph.compat.paddle.static import nn
+from primgraph.compat.paddle.static.backward import append_backward, gradients
+from primgraph.compat.paddle.static.backward import variables_named as variables_named
+from primgraph.compat.paddle.static.executor import (
+    BuildStrategy,
+    CompiledProgram,
+    ExecutionStrategy,
+    Executor,
+)
+from primgraph.compat.paddle.static.programs import (
+    InputSpec,
+    data,
+    default_main_program,
+    device_guard,
+    name_scope,
+    program_guard,
+)
+from primgraph.compat.paddle.static.scopes import Scope, global_scope, scope_guard
+from primgraph.program.program import default_startup_program
+
+__all__ = [
+    "BuildStrategy",
+    "CompiledProgram",
+    "ExecutionStrategy",
+    "Executor",
+    "InputSpec",
+    "ParamAttr",
+    "Program",
+    "Scope",
+    "Variable",
+    "append_backward",
+    "create_parameter",
+    "data",
+    "default_main_program",
+    "default_startup_program",
+    "device_guard",
+    "global_scope",
+    "gradients",
+    "name_scope",
+    "nn",
+    "program_guard",
+    "scope_guard",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
