@@ -437,7 +437,8 @@ def test_seeds_decide_first_values_and_random_numbers():
     found = []
     for number in (1, 1, 2):
         main = paddle.static.Program()
-        with paddle.static.program_guard(main), paddle.utils.unique_name.guard():
+        guard = paddle.static.program_guard(main, paddle.static.Program())
+        with guard, paddle.utils.unique_name.guard():
             paddle.seed(number)
             normal = paddle.nn.initializer.Normal()
             w = paddle.create_parameter((2, 2), "float32", default_initializer=normal)

@@ -90,22 +90,6 @@ SIGNATURES = {
     "paddle.autograd": """
         backward(tensors, grad_tensors=None, retain_graph=False)
     """,
-    "paddle.static": """
-        append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
-            checkpoints=None, distop_context=None)
-        create_parameter(shape, dtype, name=None, attr=None, is_bias=False,
-            default_initializer=None)
-        data(name, shape, dtype=None, lod_level=0)
-        default_main_program()
-        default_startup_program()
-        gradients(targets, inputs, target_gradients=None, no_grad_set=None)
-        program_guard(main_program, startup_program=None)
-        Executor(place=None)
-        Executor.run(self, program=None, feed=None, fetch_list=None, feed_var_name='feed',
-            fetch_var_name='fetch', scope=None, return_numpy=True, use_program_cache=False,
-            return_merged=True, use_prune=False)
-        Executor.close(self)
-    """,
     "paddle.incubate.autograd": """
         Hessian(func, xs, is_batched=False)
         Jacobian(func, xs, is_batched=False)
@@ -172,7 +156,6 @@ OTHERS = {
         "no_grad",
         "set_grad_enabled",
     },
-    "paddle.static": {"Program", "Scope", "Variable"},
     "paddle.incubate.autograd": {"PrimDisabledError"},
 }
 

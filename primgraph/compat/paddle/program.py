@@ -16,7 +16,6 @@ from primgraph.program.block import Block as _Block
 from primgraph.program.block import Operation
 from primgraph.program.program import Program as _Program
 from primgraph.program.program import current_program
-from primgraph.program.scope import Scope
 
 # Operations of a startup program, by the class of an initializer.
 _OPERATIONS = {
@@ -80,8 +79,8 @@ class Program(_Program):
 
         `mode` is "all", "param" for trainable parameters, or "opt" for all others.
         """
-        if isinstance(mode, Scope) or hasattr(mode, "find_var"):
-            mode, scope = "all", mode
+        if not isinstance(mode, str):
+            mode, scope = "all", scope or mode
         if mode not in ("all", "param", "opt"):
             raise OptionError(f"mode is 'all', 'param' or 'opt', not {mode!r:.60}")
         found = super().state_dict(getattr(scope, "storage", scope))

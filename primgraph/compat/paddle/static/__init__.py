@@ -18,8 +18,19 @@ from primgraph.compat.paddle.static.executor import (
     ExecutionStrategy,
     Executor,
 )
+from primgraph.compat.paddle.static.files import (
+    load,
+    load_inference_model,
+    load_program_state,
+    normalize_program,
+    save,
+    save_inference_model,
+    set_program_state,
+)
 from primgraph.compat.paddle.static.programs import (
     InputSpec,
+    cpu_places,
+    cuda_places,
     data,
     default_main_program,
     device_guard,
@@ -27,6 +38,13 @@ from primgraph.compat.paddle.static.programs import (
     program_guard,
 )
 from primgraph.compat.paddle.static.scopes import Scope, global_scope, scope_guard
+from primgraph.compat.paddle.static.values import (
+    ExponentialMovingAverage,
+    Print,
+    accuracy,
+    create_global_var,
+    py_func,
+)
 from primgraph.program.program import default_startup_program
 
 __all__ = [
@@ -34,23 +52,37 @@ __all__ = [
     "CompiledProgram",
     "ExecutionStrategy",
     "Executor",
+    "ExponentialMovingAverage",
     "InputSpec",
     "ParamAttr",
+    "Print",
     "Program",
     "Scope",
     "Variable",
+    "accuracy",
     "append_backward",
+    "cpu_places",
+    "create_global_var",
     "create_parameter",
+    "cuda_places",
     "data",
     "default_main_program",
     "default_startup_program",
     "device_guard",
     "global_scope",
     "gradients",
+    "load",
+    "load_inference_model",
+    "load_program_state",
     "name_scope",
     "nn",
+    "normalize_program",
     "program_guard",
+    "py_func",
+    "save",
+    "save_inference_model",
     "scope_guard",
+    "set_program_state",
 ]
 
 if not TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, final
 
 from primgraph.compat.dtypes import LibraryDType
 from primgraph.compat.paddle.defaults import dtype_or_default
-from primgraph.compat.paddle.framework import paddles, reject_options
+from primgraph.compat.paddle.framework import CPUPlace, paddles, reject_options
 from primgraph.compat.paddle.program import Program, building_program
 from primgraph.ir.dims import Dim
 from primgraph.operators.variable import Variable
@@ -128,3 +128,21 @@ class InputSpec:
             f"InputSpec(shape={self.shape}, dtype={self.dtype}, name={self.name}, "
             f"stop_gradient={self.stop_gradient})"
         )
+
+
+def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
+    """Return the places of the CPU: one unless a number is given.
+
+    >>> paddle.static.cpu_places(1)
+    [CPUPlace()]
+    """
+    return [CPUPlace()] * (device_count or 1)
+
+
+def cuda_places(device_ids: Any = None) -> list[Any]:
+    """Return no places: all arrays are in the memory of the CPU.
+
+    >>> paddle.static.cuda_places()
+    []
+    """
+    return []

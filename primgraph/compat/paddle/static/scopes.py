@@ -78,6 +78,10 @@ class Scope:
         """Return the variable of that name, or None."""
         return self.var(name) if name in self.storage else None
 
+    def get(self, name: str) -> np.ndarray[Any, Any]:
+        """Return a copy of the array of that name."""
+        return self.storage.get(name)
+
     def local_var_names(self) -> list[str]:
         """Return the names of all variables."""
         return list(self.storage)
