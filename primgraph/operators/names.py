@@ -129,21 +129,27 @@ def define(
     Lines of the docstring follow, and an empty one ends the row. Functions of `own` count as ours.
 
     Our functions take parameters without default by position, unless they are keyword-only, and
-    all others by name; positional arguments of a row take the place of all of these. `unused` is a
-    parameter that each function has last, and that is not passed on: `name=None`. `decorate`
-    wraps each function.
+    all others by name; positional arguments of a row take the place of all of these. Rows
+    `name(parameters) = expression` are computed from globals of `own`. `unused` is a parameter that
+    each function has last, and that is not passed on: `name=None`. `decorate` wraps each function.
     """
     names = []
     for block in text.strip().split("\n\n"):
         head, _, doc = block.partition("\n")
-        call, _, target = head.partition("): ")
-        aliases, _, parameters = call.removesuffix(")").partition("(")
+        call, _, expression = head.partition(") = ")
+        call, _, target = call.partition("): ")
+        if not (expression or target):
+            call = call.removesuffix(")")
+        aliases, _, parameters = call.partition("(")
         given = ", ".join(filter(None, [parameters, unused]))
         for name in aliases.split("|"):
-            row, load, arguments = _target(own, target or name, given)
+            computed, load = expression, None
+            row = Row(own["__name__"], name, parameters=given)
+            if not expression:
+                row, load, arguments = _target(own, target or name, given)
+                computed = f"load()({_passed(parameters, arguments)})"
             _worlds.setdefault(world, {})[name] = row
-            passed = _passed(parameters, arguments)
-            made = _function(name, given, passed, load, own["__name__"])
+            made = _function(name, given, computed, own, load)
             made.__doc__ = doc.replace("\n>>>", "\n\n>>>", 1)
             own[name] = made if decorate is None else decorate(made)
             names.append(name)
@@ -174,22 +180,23 @@ def _passed(parameters: str, arguments: ast.Call) -> str:
     required = len(positional) - len(given.defaults)
     first = [a.arg for a in positional[:required] if a.arg not in used]
     named = [a.arg for a in (*positional[required:], *given.kwonlyargs) if a.arg not in used]
+    if arguments.args:
+        first, named = list(map(ast.unparse, arguments.args)), []
     return ", ".join([
-        *map(ast.unparse, arguments.args),
-        *([] if arguments.args else first),
+        *first,
         *(f"{name}={name}" for name in named),
         *(f"{k.arg}={ast.unparse(k.value)}" for k in arguments.keywords),
     ])  # fmt: skip
 
 
 def _function(
-    name: str, parameters: str, passed: str, load: Callable[[], Any], module: str
+    name: str, parameters: str, expression: str, own: dict[str, Any], load: Any
 ) -> Callable[..., Any]:
-    """Return a function with these parameters, which calls what is loaded."""
-    text = f"def {name}({parameters}):\n    return load()({passed})"
-    found: dict[str, Any] = {"__name__": module, "load": load}
-    exec(compile(text, f"<row {name}>", "exec"), found)
-    function: Callable[..., Any] = found[name]
+    """Return a function that computes an expression from its parameters, `load` and `own`."""
+    text = f"def make(load):\n def {name}({parameters}):\n  return {expression}\n return {name}"
+    found: dict[str, Callable[..., Any]] = {}
+    exec(compile(text, f"<row {name}>", "exec"), own, found)
+    function: Callable[..., Any] = found["make"](load)
     return function
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -33,8 +34,10 @@ def paddles(function: Callable[P, R]) -> Callable[P, R]:
     Paddle's. In static mode what is made from nothing belongs to the default program, where no
     other one is entered. Variables that it returns have Paddle's methods.
     """
-    parameters = list(inspect.signature(function).parameters)
-    place = parameters.index("name") if "name" in parameters else len(parameters)
+    found = inspect.signature(function).parameters
+    parameters = list(found)
+    is_placed = "name" in found and found["name"].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    place = parameters.index("name") if is_placed else sys.maxsize
     checked = checked_late(function)
 
     @wraps(function)
