@@ -18,7 +18,7 @@ Differences from Paddle:
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.paddle import autograd, incubate, nn, optimizer, static
+from primgraph.compat.paddle import autograd, incubate, nn, optimizer, static, utils
 from primgraph.compat.paddle.creation import (
     arange,
     eye,
@@ -39,8 +39,6 @@ from primgraph.compat.paddle.dynamic import Tensor, to_tensor
 from primgraph.compat.paddle.framework import (
     CPUPlace,
     GradientError,
-    ParamAttr,
-    create_parameter,
     disable_static,
     enable_static,
     float16,
@@ -54,53 +52,9 @@ from primgraph.compat.paddle.framework import (
     seed,
     uint8,
 )
-from primgraph.compat.paddle.tensor import (
-    abs,
-    add,
-    add_n,
-    assign,
-    broadcast_to,
-    cast,
-    concat,
-    cos,
-    divide,
-    equal,
-    erf,
-    exp,
-    gather,
-    greater_equal,
-    greater_than,
-    index_select,
-    less_equal,
-    less_than,
-    log,
-    matmul,
-    max,
-    maximum,
-    mean,
-    min,
-    minimum,
-    multiply,
-    norm,
-    not_equal,
-    pow,
-    reshape,
-    rsqrt,
-    scale,
-    sigmoid,
-    sin,
-    slice,
-    split,
-    sqrt,
-    square,
-    stack,
-    strided_slice,
-    subtract,
-    sum,
-    tanh,
-    transpose,
-    where,
-)
+from primgraph.compat.paddle.parameter_attributes import ParamAttr
+from primgraph.compat.paddle.parameters import create_parameter
+from primgraph.compat.paddle.functions import *  # noqa: F403
 from primgraph.eager.derivatives.recording import (
     enable_grad,
     is_grad_enabled,
@@ -200,6 +154,7 @@ __all__ = [
     "transpose",
     "uint8",
     "uniform",
+    "utils",
     "where",
     "zeros",
     "zeros_like",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar, cast, final
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from primgraph.operators.promotion import array_of
 T = TypeVar("T")
 
 
-@final
 class Tensor(Methods, _Tensor):
     """`pg.Tensor` with what Paddle's has beside the methods of all arrays.
 

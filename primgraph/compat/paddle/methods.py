@@ -8,11 +8,11 @@ from typing import Any, NoReturn, Self
 
 from primgraph import operators as pg
 from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.parameter_attributes import ParameterAttributes
 from primgraph.compat.promotion import promote_arguments
 from primgraph.errors import UnknownNameError
 from primgraph.ir.types import as_axis
 from primgraph.operators.handle import Axes, Handle
-from primgraph.operators.variable import Variable as _Variable
 
 # Paddle's methods whose namesakes of NumPy give something else, and that are not written here.
 _LACKING = (
@@ -146,7 +146,7 @@ for _name in _LACKING:
     setattr(Methods, _name, _unsupported_method(_name))
 
 
-class Variable(Methods, _Variable):
+class Variable(Methods, ParameterAttributes):
     """`pg.Variable` with Paddle's methods: what is computed with it has them, too."""
 
     __slots__ = ()
