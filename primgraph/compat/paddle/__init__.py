@@ -18,7 +18,15 @@ Differences from Paddle:
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.paddle import autograd, incubate, nn, optimizer, static, utils
+from primgraph.compat.paddle import (
+    autograd,
+    incubate,
+    nn,
+    optimizer,
+    regularizer,
+    static,
+    utils,
+)
 from primgraph.compat.paddle.creation import (
     arange,
     eye,
@@ -52,9 +60,9 @@ from primgraph.compat.paddle.framework import (
     seed,
     uint8,
 )
+from primgraph.compat.paddle.functions import *  # noqa: F403
 from primgraph.compat.paddle.parameter_attributes import ParamAttr
 from primgraph.compat.paddle.parameters import create_parameter
-from primgraph.compat.paddle.functions import *  # noqa: F403
 from primgraph.eager.derivatives.recording import (
     enable_grad,
     is_grad_enabled,
@@ -129,6 +137,7 @@ __all__ = [
     "ones",
     "ones_like",
     "optimizer",
+    "regularizer",
     "pow",
     "rand",
     "randn",

@@ -10,7 +10,7 @@ from typing import Any
 
 from primgraph.compat.training.updates import Formula, State
 from primgraph.ir.types import FLOAT64
-from primgraph.operators import abs, clip, maximum, sign, sqrt, square, sum, where
+from primgraph.operators import abs, clip, maximum, reshape, sign, sqrt, square, sum, where
 from primgraph.optimizer.kinds import times
 
 
@@ -55,6 +55,21 @@ def mean_square(x: Any, g: Any, rate: Any) -> Any:
     return scale(rate, x) + scale(1.0 - rate, square(g))
 
 
+def corrections(state: State, betas: Any) -> list[Any]:
+    """Return `1 - beta**step` for each beta, in float64.
+
+    States that keep the products of the betas, for the next step, take part and are updated.
+    """
+    if "beta1_pow" not in state:
+        return [1.0 - beta ** state["step"] for beta in betas]
+    found = []
+    for name, beta in zip(("beta1_pow", "beta2_pow"), betas, strict=True):
+        if name in state:
+            found.append(1.0 - reshape(state[name], ()).astype(FLOAT64))
+            state[name] = scale(beta, state[name])
+    return found
+
+
 def store(state: State, name: str, new: Any) -> None:
     """Store a state in the dtype that it has."""
     state[name] = new.astype(state[name].dtype)
@@ -85,16 +100,16 @@ def adam(
     amsgrad: Any, decoupled_weight_decay: Any,
 ) -> Any:  # fmt: skip
     """Adam (Kingma and Ba, 2015), AdamW (Loshchilov and Hutter, 2019) and AMSGrad."""
-    step = state["step"]
+    first, second = corrections(state, betas)
     if decoupled_weight_decay:
         w = shrunk(w, lr, weight_decay)
     else:
         g = decayed(g, w, weight_decay)
-    mean, second = moments(state, g, betas)
+    mean, square_mean = moments(state, g, betas)
     if amsgrad:
-        second = state["max_exp_avg_sq"] = maximum(state["max_exp_avg_sq"], second)
-    root = sqrt(1.0 - betas[1] ** step)
-    return w - scale(lr * root / (1.0 - betas[0] ** step), mean) / add(eps * root, sqrt(second))
+        square_mean = state["max_exp_avg_sq"] = maximum(state["max_exp_avg_sq"], square_mean)
+    root = sqrt(second)
+    return w - scale(lr * root / first, mean) / add(eps * root, sqrt(square_mean))
 
 
 def moments(state: State, g: Any, betas: Any) -> tuple[Any, Any]:
@@ -147,15 +162,22 @@ def radam(
 
 
 def adamax(
-    w: Any, g: Any, state: State, *, lr: Any, betas: Any, eps: Any, weight_decay: Any
-) -> Any:
-    """Adam with the infinity norm (Kingma and Ba, 2015)."""
-    step = state["step"]
+    w: Any, g: Any, state: State, *, lr: Any, betas: Any, eps: Any, weight_decay: Any,
+    eps_of_average: Any = False, product_beta: Any = None,
+) -> Any:  # fmt: skip
+    """Adam with the infinity norm (Kingma and Ba, 2015).
+
+    `eps` is added to the decayed norm with `eps_of_average`, and to the gradient without. The bias
+    correction is of `product_beta`, by default the first beta.
+    """
+    exact = betas[0] if product_beta is None else product_beta
+    first = corrections(state, (exact, betas[1]))[0]
     g = decayed(g, w, weight_decay)
     mean = state["exp_avg"] = average(state["exp_avg"], g, betas[0])
-    norm = maximum(scale(betas[1], state["exp_inf"]), add(eps, abs(g)))
+    norm, size = scale(betas[1], state["exp_inf"]), abs(g)
+    norm = maximum(add(eps, norm), size) if eps_of_average else maximum(norm, add(eps, size))
     state["exp_inf"] = norm
-    return w - scale(lr / (1.0 - betas[0] ** step), mean) / norm
+    return w - scale(lr / first, mean) / norm
 
 
 def rmsprop(
@@ -174,14 +196,34 @@ def rmsprop(
     return w - scale(lr, change)
 
 
+def rmsprop_inner(
+    w: Any, g: Any, state: State, *, lr: Any, alpha: Any, eps: Any, weight_decay: Any,
+    momentum: Any, centered: Any,
+) -> Any:  # fmt: skip
+    """RMSprop with `eps` below the root, and the rate in the momentum."""
+    g = decayed(g, w, weight_decay)
+    second = state["square_avg"] = mean_square(state["square_avg"], g, alpha)
+    if centered:
+        mean = state["grad_avg"] = average(state["grad_avg"], g, alpha)
+        second = second - square(mean)
+    change = scale(lr, g) / sqrt(add(eps, second))
+    if "momentum_buffer" in state:
+        change = scale(momentum, state["momentum_buffer"]) + change
+        state["momentum_buffer"] = change
+    return w - change
+
+
 def adagrad(
-    w: Any, g: Any, state: State, *, lr: Any, lr_decay: Any, eps: Any, weight_decay: Any
-) -> Any:
+    w: Any, g: Any, state: State, *, lr: Any, lr_decay: Any, eps: Any, weight_decay: Any,
+    eps_below_root: Any = False,
+) -> Any:  # fmt: skip
     """Adagrad (Duchi et al., 2011)."""
-    step = state["step"]
     g = decayed(g, w, weight_decay)
     total = state["sum"] = state["sum"] + square(g)
-    return w - scale(lr / (1.0 + (step - 1.0) * lr_decay), g) / add(eps, sqrt(total))
+    if not is_zero(lr_decay):
+        lr = lr / (1.0 + (state["step"] - 1.0) * lr_decay)
+    root = sqrt(add(eps, total)) if eps_below_root else add(eps, sqrt(total))
+    return w - scale(lr, g) / root
 
 
 def adadelta(
@@ -222,14 +264,13 @@ def asgd(
 
 def lamb(
     w: Any, g: Any, state: State, *, lr: Any, betas: Any, eps: Any, weight_decay: Any,
-    bias_correction: Any, always_adapt: Any,
+    bias_correction: Any = True, always_adapt: Any = False,
 ) -> Any:  # fmt: skip
     """LAMB (You et al., 2020)."""
-    step = state["step"]
     mean, second = moments(state, g, betas)
     if bias_correction:
-        mean = scale(1.0 / (1.0 - betas[0] ** step), mean)
-        second = scale(1.0 / (1.0 - betas[1] ** step), second)
+        both = corrections(state, betas)
+        mean, second = scale(1.0 / both[0], mean), scale(1.0 / both[1], second)
     change = decayed(mean / add(eps, sqrt(second)), w, weight_decay)
     if always_adapt or not is_zero(weight_decay):
         size, length = sqrt(sum(square(w))), sqrt(sum(square(change)))

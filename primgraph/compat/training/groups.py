@@ -15,6 +15,7 @@ from primgraph.compat.training.updates import Change, Formula, Numbers, update_r
 from primgraph.eager.node import array_node
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
+from primgraph.ir.types import TensorType
 
 Group = dict[str, Any]
 
@@ -23,6 +24,8 @@ required = object()
 
 # States that are one number for each parameter, of float32.
 _NUMBERS = ("step", "eta", "mu", "mu_product")
+# States that are one element in the dtype of the parameter.
+_PRODUCTS = ("beta1_pow", "beta2_pow")
 
 
 class ParameterGroups:
@@ -181,14 +184,19 @@ class ParameterGroups:
 
     @staticmethod
     def fill_state(parameter: Tensor, state: dict[str, Any], first: Mapping[str, float]) -> None:
-        """Create states of a parameter: one number by name, or as many as it has elements."""
+        """Create states of a parameter from their initial values."""
         for name, value in first.items():
-            if name in _NUMBERS:
-                array = np.array(value, np.float32)
-            else:
-                number = complex(value, value) if parameter.dtype.kind == "c" else value
-                array = np.full(parameter.type.shape, number, parameter.type.dtype)
+            array = initial_array(name, value, parameter.type)
             state[name] = type(parameter).family(array_node(array))
+
+
+def initial_array(name: str, value: float, type: TensorType) -> np.ndarray[Any, Any]:
+    """Return the initial elements of a state: one number by name, or as the parameter has."""
+    if name in _NUMBERS:
+        return np.array(value, np.float32)
+    if name in _PRODUCTS:
+        return np.full((1,), value, type.dtype)
+    return np.full(type.shape, complex(value, value) if type.is_complex else value, type.dtype)
 
 
 def _named_parameters(params: Any) -> tuple[list[Any], list[str]]:

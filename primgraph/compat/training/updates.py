@@ -140,7 +140,7 @@ def update_recorded(
     options: Mapping[str, Any],
 ) -> None:
     """Update parameters in place by operations on tensors, through which derivatives go."""
-    given = {name: options[name] for name in option_names(formula)}
+    given = {name: options[name] for name in option_names(formula) if name in options}
     for parameter, gradient, state in pairs:
         family = type(parameter).family
 
@@ -186,6 +186,9 @@ def _split_options(
 
     add("maximize", bool(options.get("maximize", False)))
     for name in option_names(formula):
+        # Options with a default may be left out.
+        if name not in options:
+            continue
         value = options[name]
         if isinstance(value, list | tuple):
             structure.append((name, len(value)))

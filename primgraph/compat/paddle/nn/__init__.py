@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from primgraph import nn as pg
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from primgraph.compat.paddle.nn import functional, initializer
 from primgraph.compat.paddle.parameter_attributes import as_attribute
 from primgraph.compat.paddle.parameters import new_parameter
@@ -16,6 +17,9 @@ from primgraph.nn import LayerDict, LayerList, ParameterList, Sequential
 from primgraph.operators.variable import Variable
 
 __all__ = [
+    "ClipGradByGlobalNorm",
+    "ClipGradByNorm",
+    "ClipGradByValue",
     "GELU",
     "Layer",
     "LayerDict",
