@@ -147,7 +147,7 @@ class Optimizer:
         decayed = []
         for parameter, gradient in found:
             decay = getattr(parameter, "regularizer", None) or default
-            if decay is not None and not self.decays_parameters:
+            if decay is not None:
                 gradient = gradient + decay(parameter, gradient)
             decayed.append((parameter, gradient))
         return decayed
@@ -241,7 +241,7 @@ class Optimizer:
         if isinstance(loss, Tensor):
             pairs = self.backward(loss, parameters=parameters)
             self.step()
-            return None, pairs
+            return [], pairs
         return self._record().minimize_in(loss, startup_program, parameters, no_grad_set)
 
     def _record(self) -> RecordedUpdate:

@@ -12,11 +12,15 @@ from primgraph.compat.paddle.optimizer.base import Group, Optimizer
 from primgraph.compat.paddle.regularizer import L2Decay
 from primgraph.compat.training import formulas
 from primgraph.compat.training.updates import Formula
-from primgraph.errors import ArgumentError, CheckError
+from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.types import FLOAT32
 
 _MOMENTS = {"exp_avg": "moment1", "exp_avg_sq": "moment2", "max_exp_avg_sq": "moment2_max"}
 _PRODUCTS = {"beta1_pow": "beta1_pow_acc", "beta2_pow": "beta2_pow_acc"}
+
+
+class UnsetOptionError(OptionError, AssertionError):
+    """Error for an option that is None; of some optimizers Paddle asserts that it is not."""
 
 
 class RuleOptimizer(Optimizer):
@@ -35,7 +39,7 @@ class RuleOptimizer(Optimizer):
     ) -> None:  # fmt: skip
         for option, value in options.items():
             if value is None:
-                raise CheckError(f"{option} is not set")
+                raise UnsetOptionError(f"{option} is not set")
             is_valid = _RANGES.get(option)
             if is_valid is not None and not is_valid(value):
                 raise ArgumentError(f"Invalid value of {option}: {value!r:.60}")

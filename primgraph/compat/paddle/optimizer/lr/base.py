@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from primgraph.eager.tensor import Tensor
-from primgraph.errors import ArgumentError, CheckError, MissingMethodError
+from primgraph.errors import ArgumentError, BuildError, CheckError, MissingMethodError
 
 
 class LRScheduler:
@@ -81,7 +81,7 @@ class LRScheduler:
         self.state_keys()
         for key in self.keys:
             if key not in state_dict:
-                raise CheckError(
+                raise BuildError(
                     "Please check whether state_dict is correct for optimizer. Can't find "
                     f"[ {key} ] in state_dict"
                 )
