@@ -246,10 +246,6 @@ class MultiStepLR(LRScheduler):
         factor = self.gamma ** bisect_right(self.milestones, self.current_epoch)
         return [base * factor for base in self.base_lrs]
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return all attributes but the optimizer."""
-        return super().state_dict()
-
 
 def _gradients(tensors: Any) -> list[Tensor]:
     listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)

@@ -97,10 +97,10 @@ def sgd(
 
 def adam(
     w: Any, g: Any, state: State, *, lr: Any, betas: Any, eps: Any, weight_decay: Any,
-    amsgrad: Any, decoupled_weight_decay: Any,
+    amsgrad: Any, decoupled_weight_decay: Any, bias_correction: Any = True,
 ) -> Any:  # fmt: skip
     """Adam (Kingma and Ba, 2015), AdamW (Loshchilov and Hutter, 2019) and AMSGrad."""
-    first, second = corrections(state, betas)
+    first, second = corrections(state, betas) if bias_correction else (1.0, 1.0)
     if decoupled_weight_decay:
         w = shrunk(w, lr, weight_decay)
     else:
@@ -108,7 +108,7 @@ def adam(
     mean, square_mean = moments(state, g, betas)
     if amsgrad:
         square_mean = state["max_exp_avg_sq"] = maximum(state["max_exp_avg_sq"], square_mean)
-    root = sqrt(second)
+    root = sqrt(second) if bias_correction else 1.0
     return w - scale(lr * root / first, mean) / add(eps * root, sqrt(square_mean))
 
 

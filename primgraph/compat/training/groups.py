@@ -176,14 +176,20 @@ class ParameterGroups:
                 if first is not None and not state:
                     self.fill_state(parameter, state, first(group))
                 pairs.append((parameter, gradient, state))
+            options = self.options_of(group)
             if pairs and group.get("differentiable"):
-                update_recorded(formula, pairs, group)
+                update_recorded(formula, pairs, options)
             elif pairs:
-                change.update(formula, pairs, group, caches.setdefault(i, Numbers()))
+                change.update(formula, pairs, options, caches.setdefault(i, Numbers()))
         change.apply()
 
-    @staticmethod
-    def fill_state(parameter: Tensor, state: dict[str, Any], first: Mapping[str, float]) -> None:
+    def options_of(self, group: Group) -> Mapping[str, Any]:
+        """Return the options of a group, by the names that the formula has."""
+        return group
+
+    def fill_state(
+        self, parameter: Tensor, state: dict[str, Any], first: Mapping[str, float]
+    ) -> None:
         """Create states of a parameter from their initial values."""
         for name, value in first.items():
             array = initial_array(name, value, parameter.type)
