@@ -25,7 +25,6 @@ _INSTEAD = {
     "fft": "pg.fft has these functions, and takes tensors",
     "special": "pg.special has these functions, and takes tensors",
     "distributed": "pg.distributed trains on the workers of a dask client",
-    "lr_scheduler": "optimizers of pg.optimizer take schedule=, such as pg.optimizer.step_decay",
     "DataLoader": "pg.minibatches yields shuffled batches of arrays",
     "data": "pg.minibatches yields shuffled batches of arrays",
     "io": "pg.minibatches yields shuffled batches of arrays",

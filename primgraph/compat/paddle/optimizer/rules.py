@@ -13,7 +13,7 @@ from primgraph.compat.paddle.regularizer import L2Decay
 from primgraph.compat.training import formulas
 from primgraph.compat.training.updates import Formula
 from primgraph.errors import ArgumentError, OptionError
-from primgraph.ir.types import FLOAT32
+from primgraph.ir.types import FLOAT16, FLOAT32
 
 _MOMENTS = {"exp_avg": "moment1", "exp_avg_sq": "moment2", "max_exp_avg_sq": "moment2_max"}
 _PRODUCTS = {"beta1_pow": "beta1_pow_acc", "beta2_pow": "beta2_pow_acc"}
@@ -35,7 +35,7 @@ class RuleOptimizer(Optimizer):
 
     def _set_up(
         self, learning_rate: Any, parameters: Any, weight_decay: Any, grad_clip: Any, name: Any,
-        **options: Any,
+        multi_precision: bool = False, **options: Any,
     ) -> None:  # fmt: skip
         for option, value in options.items():
             if value is None:
@@ -45,6 +45,9 @@ class RuleOptimizer(Optimizer):
                 raise ArgumentError(f"Invalid value of {option}: {value!r:.60}")
         self._options = options
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
+        # Parameters of float32 and float64 have their full precision in any case.
+        halves = [p for g in self._groups for p in g["params"] if p.type.dtype == FLOAT16]
+        reject_options(type(self).__name__, multi_precision=multi_precision and bool(halves))
 
     def options(self, group: Group, parameter: Any) -> dict[str, Any]:
         """Return the options of the formula for a parameter of a group, without the rate."""
@@ -97,8 +100,7 @@ class SGD(RuleOptimizer):
         multi_precision: bool = False,
         name: str | None = None,
     ) -> None:
-        reject_options("SGD", multi_precision=multi_precision)
-        self._set_up(learning_rate, parameters, weight_decay, grad_clip, name)
+        self._set_up(learning_rate, parameters, weight_decay, grad_clip, name, multi_precision)
 
 
 class Momentum(RuleOptimizer):
@@ -131,10 +133,9 @@ class Momentum(RuleOptimizer):
         use_multi_tensor: bool = False,
         name: str | None = None,
     ) -> None:
-        reject_options("Momentum", multi_precision=multi_precision)
         self._rescale_grad = rescale_grad
         self._set_up(
-            learning_rate, parameters, weight_decay, grad_clip, name,
+            learning_rate, parameters, weight_decay, grad_clip, name, multi_precision,
             momentum=momentum, use_nesterov=bool(use_nesterov),
         )  # fmt: skip
 
@@ -186,9 +187,8 @@ class Adam(RuleOptimizer):
         amsgrad: bool = False,
         name: str | None = None,
     ) -> None:
-        reject_options("Adam", multi_precision=multi_precision)
         self._set_up(
-            learning_rate, parameters, weight_decay, grad_clip, name,
+            learning_rate, parameters, weight_decay, grad_clip, name, multi_precision,
             beta1=beta1, beta2=beta2, epsilon=epsilon, amsgrad=amsgrad,
         )  # fmt: skip
 
@@ -233,16 +233,12 @@ class AdamW(Adam):
         amsgrad: bool = False,
         name: str | None = None,
     ) -> None:
-        reject_options(
-            "AdamW",
-            multi_precision=multi_precision,
-            use_lowprecision_moment=use_lowprecision_moment,
-        )
+        reject_options("AdamW", use_lowprecision_moment=use_lowprecision_moment)
         if isinstance(weight_decay, bool) or not isinstance(weight_decay, int | float):
             raise ArgumentError(f"weight_decay should be int or float, not {weight_decay!r:.60}")
         self._lr_ratio, self._chooses = lr_ratio, apply_decay_param_fun
         self._set_up(
-            learning_rate, parameters, weight_decay, grad_clip, name,
+            learning_rate, parameters, weight_decay, grad_clip, name, multi_precision,
             beta1=beta1, beta2=beta2, epsilon=epsilon, amsgrad=amsgrad,
         )  # fmt: skip
 
@@ -443,10 +439,9 @@ class Lamb(RuleOptimizer):
         always_adapt: bool = False,
         name: str | None = None,
     ) -> None:
-        reject_options("Lamb", multi_precision=multi_precision)
         self._excludes = exclude_from_weight_decay_fn
         self._set_up(
-            learning_rate, parameters, None, grad_clip, name,
+            learning_rate, parameters, None, grad_clip, name, multi_precision,
             lamb_weight_decay=lamb_weight_decay, beta1=beta1, beta2=beta2, epsilon=epsilon,
             always_adapt=always_adapt,
         )  # fmt: skip
@@ -568,7 +563,6 @@ class Rprop(RuleOptimizer):
         multi_precision: bool = False,
         name: str | None = None,
     ) -> None:
-        reject_options("Rprop", multi_precision=multi_precision)
         low, high = learning_rate_range
         if not 0.0 < low <= learning_rate <= high:
             raise ArgumentError(
@@ -578,7 +572,7 @@ class Rprop(RuleOptimizer):
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ArgumentError("'0.0 < etas[0] < 1.0 < etas[1]' must be true")
         self._set_up(
-            learning_rate, parameters, None, grad_clip, name,
+            learning_rate, parameters, None, grad_clip, name, multi_precision,
             etas=tuple(etas), learning_rate_range=(low, high),
         )  # fmt: skip
 

@@ -79,12 +79,10 @@ class LambdaLR(LRScheduler):
         self.lr_lambdas: list[Callable[[int], float]] = per_group("lr_lambda", optimizer, lr_lambda)
         super().__init__(optimizer, last_step, verbose)
 
-    def step(self, epoch: int | None = None) -> None:
-        """Set the rates of the next step, or of `epoch`."""
-        self._step_count += 1
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+    def rates(self, step: int) -> list[Any]:
+        """Compute the rates of a step, one for each group."""
         pairs = zip(self.base_lrs, self.lr_lambdas, strict=True)
-        self._set([base * function(self.last_epoch) for base, function in pairs])
+        return [base * function(step) for base, function in pairs]
 
 
 class PolynomialLR(LRScheduler):
