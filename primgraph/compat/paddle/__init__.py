@@ -52,9 +52,9 @@ from primgraph.compat.paddle.framework import (
     seed,
     uint8,
 )
+from primgraph.compat.paddle.functions import *  # noqa: F403
 from primgraph.compat.paddle.parameter_attributes import ParamAttr
 from primgraph.compat.paddle.parameters import create_parameter
-from primgraph.compat.paddle.functions import *  # noqa: F403
 from primgraph.eager.derivatives.recording import (
     enable_grad,
     is_grad_enabled,
