@@ -281,6 +281,10 @@ class Tensor(Methods, _Tensor):
         """Return itself, or a copy of a view whose elements lie in another order."""
         return self if self.is_contiguous() else self.clone()
 
+    def value(self) -> Self:
+        """Return the tensor itself."""
+        return self
+
     def detach_(self) -> Self:
         """Make this tensor a constant for derivatives."""
         return super().detach_()
