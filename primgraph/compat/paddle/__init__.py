@@ -15,60 +15,80 @@ Differences from Paddle:
   a RuntimeError; a bad feed raises `FeedError`, a ValueError.
 """
 
+import math
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle import (
     autograd,
+    device,
+    functions,
     incubate,
+    inplace,
+    jit,
     nn,
     optimizer,
     regularizer,
     static,
+    tensor,
     utils,
 )
 from primgraph.compat.paddle.creation import (
     arange,
+    assign,
+    empty,
+    empty_like,
     eye,
     full,
     full_like,
     linspace,
+    logspace,
     ones,
     ones_like,
     rand,
     randn,
+    tril_indices,
+    triu_indices,
     uniform,
     zeros,
     zeros_like,
 )
 from primgraph.compat.paddle.defaults import get_default_dtype, set_default_dtype
 from primgraph.compat.paddle.derivatives import grad
+from primgraph.compat.paddle.device import (
+    get_device,
+    is_compiled_with_cuda,
+    is_compiled_with_rocm,
+    is_compiled_with_xpu,
+    set_device,
+)
 from primgraph.compat.paddle.dynamic import Tensor, to_tensor
 from primgraph.compat.paddle.framework import (
     CPUPlace,
     GradientError,
     disable_static,
     enable_static,
-    float16,
-    float32,
-    float64,
     in_dynamic_mode,
-    int8,
-    int16,
-    int32,
-    int64,
     seed,
-    uint8,
 )
 from primgraph.compat.paddle.functions import *  # noqa: F403
+from primgraph.compat.paddle.inplace import *  # noqa: F403
+from primgraph.compat.paddle.methods import DTYPES
+from primgraph.compat.paddle.methods import Size as Size
 from primgraph.compat.paddle.parameter_attributes import ParamAttr
 from primgraph.compat.paddle.parameters import create_parameter
+from primgraph.compat.paddle.printing import set_printoptions
 from primgraph.eager.derivatives.recording import (
     enable_grad,
     is_grad_enabled,
     no_grad,
     set_grad_enabled,
 )
+
+__version__ = "3.3.1"
+e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
+globals().update(DTYPES)
+dtype = type(DTYPES["float32"])
 
 if not TYPE_CHECKING:
     __getattr__ = absent(__name__)
@@ -78,93 +98,64 @@ if not TYPE_CHECKING:
 
 
 __all__ = [
+    *DTYPES,
+    *functions.__all__,
+    *inplace.__all__,
     "CPUPlace",
     "GradientError",
     "ParamAttr",
+    "Size",
     "Tensor",
-    "abs",
-    "add",
-    "add_n",
     "arange",
     "assign",
     "autograd",
-    "broadcast_to",
-    "cast",
-    "concat",
-    "cos",
     "create_parameter",
+    "device",
     "disable_static",
-    "divide",
+    "e",
+    "empty",
+    "empty_like",
     "enable_grad",
     "enable_static",
-    "equal",
-    "erf",
-    "exp",
     "eye",
-    "float16",
-    "float32",
-    "float64",
     "full",
     "full_like",
-    "gather",
     "get_default_dtype",
+    "get_device",
     "grad",
-    "greater_equal",
-    "greater_than",
     "in_dynamic_mode",
     "incubate",
-    "index_select",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
+    "inf",
+    "is_compiled_with_cuda",
+    "is_compiled_with_rocm",
+    "is_compiled_with_xpu",
     "is_grad_enabled",
-    "less_equal",
-    "less_than",
+    "jit",
     "linspace",
-    "log",
-    "matmul",
-    "max",
-    "maximum",
-    "mean",
-    "min",
-    "minimum",
-    "multiply",
+    "logspace",
+    "nan",
+    "newaxis",
     "nn",
     "no_grad",
-    "norm",
-    "not_equal",
     "ones",
     "ones_like",
     "optimizer",
     "regularizer",
-    "pow",
+    "pi",
     "rand",
     "randn",
-    "reshape",
-    "rsqrt",
-    "scale",
     "seed",
     "set_default_dtype",
+    "set_device",
     "set_grad_enabled",
-    "sigmoid",
-    "sin",
-    "slice",
-    "split",
-    "sqrt",
-    "square",
-    "stack",
+    "set_printoptions",
     "static",
-    "strided_slice",
-    "subtract",
-    "sum",
-    "tanh",
+    "tensor",
     "to_tensor",
-    "transpose",
-    "uint8",
+    "tril_indices",
+    "triu_indices",
     "uniform",
     "utils",
-    "where",
     "zeros",
     "zeros_like",
 ]

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
-
-import numpy as np
 
 from primgraph.compat.paddle.methods import Variable
 from primgraph.compat.paddle.program import Program as Program
 from primgraph.compat.paddle.program import building_program
 from primgraph.eager.seeds import next_key
 from primgraph.eager.seeds import seed as set_seed
-from primgraph.errors import ArgumentError, NotDifferentiable, OptionError
+from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, OptionError
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.primitive import innermost
 from primgraph.operators.variable import in_manner
@@ -64,6 +63,25 @@ class GradientError(NotDifferentiable, RuntimeError, ValueError):
     """
 
 
+class RequirementError(ArgumentError, AssertionError):
+    """An argument is not what is required: an AssertionError, as in Paddle."""
+
+
+class SpentGraphError(BuildError, SystemError):
+    """A graph was differentiated that an earlier backward has dropped."""
+
+    @classmethod
+    @contextmanager
+    def instead(cls) -> Iterator[None]:
+        """Raise this class in place of the `BuildError` of a graph that was dropped."""
+        try:
+            yield
+        except BuildError as error:
+            if type(error) is not BuildError or "second time" not in error.message:
+                raise
+            raise cls(error.message, origin=error.origin, hint=error.hint) from None
+
+
 def as_paddle_raises(function: Callable[P, R]) -> Callable[P, R]:
     """Let `function` raise a `GradientError` for a derivative that does not exist."""
 
@@ -106,6 +124,16 @@ def disable_static(place: Any = None) -> None:
     tensor([1., 1.], dtype=float32)
     """
     _is_static[0] = False
+
+
+@contextmanager
+def static_mode(is_static: bool) -> Iterator[None]:
+    """Build programs, or compute eagerly, within this context."""
+    before, _is_static[0] = _is_static[0], is_static
+    try:
+        yield
+    finally:
+        _is_static[0] = before
 
 
 def in_dynamic_mode() -> bool:
@@ -151,16 +179,27 @@ def new_key() -> Any:
 class CPUPlace:
     """The processor, which is the only place where programs run.
 
-    >>> paddle.CPUPlace() == paddle.CPUPlace()
-    True
+    >>> paddle.CPUPlace()
+    Place(cpu)
     """
 
+    def is_cpu_place(self) -> bool:
+        """Return True."""
+        return True
 
-float16 = np.dtype("float16")
-float32 = np.dtype("float32")
-float64 = np.dtype("float64")
-int8 = np.dtype("int8")
-int16 = np.dtype("int16")
-int32 = np.dtype("int32")
-int64 = np.dtype("int64")
-uint8 = np.dtype("uint8")
+    def is_gpu_place(self) -> bool:
+        """Return False."""
+        return False
+
+    def __repr__(self) -> str:
+        return "Place(cpu)"
+
+
+def checked_place(function: str, place: Any) -> Any:
+    """Raise `ArgumentError` for another place than the memory of the CPU."""
+    if place is not None and not isinstance(place, CPUPlace) and str(place) != "cpu":
+        raise ArgumentError(
+            f"{function}: there is no place {place!r:.60}: tensors are in the memory of the CPU",
+            hint="leave out place",
+        )
+    return place

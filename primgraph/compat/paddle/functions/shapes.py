@@ -11,6 +11,7 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.paddle.functions.rows import define_functions
+from primgraph.eager.derivatives.differentiable import Differentiable as Differentiable
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis
 from primgraph.operators.handle import Handle
@@ -145,7 +146,7 @@ Take `length` slices from `start` on. | [1, 2, 3], 0, 1, 2 -> [2, 3]
 block_diag(inputs) = blocks(inputs)
 Return a matrix with these matrices along its diagonal. \
 | ([[1]], [[2, 3]]) -> [[1, 0, 0], [0, 2, 3]]
-clone(x): assign(x)
+clone(x) = x.clone() if isinstance(x, Differentiable) else pg.assign(x)
 Return a copy, through which derivatives go. | [1, 2] -> [1, 2]
 """
 

@@ -1,6 +1,4 @@
-"""Functions for parameters and their gradients, by the names of `torch.nn.utils`."""
-
-from __future__ import annotations
+"""Tools for parameters and modules, by the names of `torch.nn.utils`."""
 
 from typing import TYPE_CHECKING
 
