@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
-from primgraph.compat.paddle.clip import ClipGradBase
 from primgraph.compat.paddle.framework import builds_program, reject_options
+from primgraph.compat.paddle.nn.clip import ClipGradBase
 from primgraph.compat.paddle.optimizer.lr import LRScheduler
 from primgraph.compat.paddle.optimizer.recorded import RecordedUpdate
+from primgraph.compat.paddle.optimizer.states import StateDicts
 from primgraph.compat.paddle.regularizer import L2Decay, WeightDecayRegularizer
 from primgraph.compat.paddle.static.backward import append_backward
 from primgraph.compat.training.groups import initial_array
