@@ -23,6 +23,7 @@ from primgraph.transforms.optimize.join_products import join_products
 from primgraph.transforms.optimize.join_solves import join_solves
 from primgraph.transforms.optimize.matrix_chain import matrix_chain
 from primgraph.transforms.optimize.matrix_structure import structure
+from primgraph.transforms.rewrite.matrices import STRUCTURED
 from primgraph.transforms.rewrite.rule import LEVELS, check_level
 
 
@@ -32,6 +33,10 @@ def _has_bodies(graph: Graph) -> bool:
 
 def _has_spectra(graph: Graph) -> bool:
     return any(op.fact(SPECTRUM) for op in graph.ops)
+
+
+def _has_systems(graph: Graph) -> bool:
+    return not STRUCTURED.isdisjoint(graph.ops)
 
 
 def _has_solves(graph: Graph) -> bool:
@@ -75,7 +80,7 @@ PASSES: list[Pass] = [
     Pass(lower, cleans=False),
     Pass(expand_solutions, applies=_has_bodies, cleans=False),
     Pass(clean_up),
-    Pass(structure),
+    Pass(structure, applies=_has_systems),
     Pass(drop_eigenvectors, applies=_has_spectra, cleans=False),
     Pass(split_loops, applies=_has_bodies),
     Pass(join_solves, applies=_has_solves),
