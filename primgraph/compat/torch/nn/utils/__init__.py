@@ -1,6 +1,6 @@
 """Tools for parameters and modules, by the names of `torch.nn.utils`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.nn import stateless
@@ -22,6 +22,16 @@ from primgraph.compat.torch.nn.utils.weight_hooks import (
     weight_norm,
 )
 
+
+def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return `module_cls(*args, **kwargs)`, whose parameters may have any elements.
+
+    >>> torch.nn.utils.skip_init(torch.nn.Linear, 2, 1).weight.shape
+    torch.Size([1, 2])
+    """
+    return module_cls(*args, **kwargs)
+
+
 __all__ = [
     "fuse_conv_bn_eval",
     "fuse_conv_bn_weights",
@@ -33,6 +43,7 @@ __all__ = [
     "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",
+    "skip_init",
     "spectral_norm",
     "stateless",
     "vector_to_parameters",

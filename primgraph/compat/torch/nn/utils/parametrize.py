@@ -84,10 +84,10 @@ class ParametrizationList(ModuleList):
                     )
                 value = module.right_inverse(value)
             if self.is_tensor:
-                self.original.copy_(value)
+                self.original.data = value
             else:
                 for number, part in enumerate(value):
-                    getattr(self, f"original{number}").copy_(part)
+                    getattr(self, f"original{number}").data = part
 
 
 def _read(module: Any, name: str) -> Any:
@@ -206,8 +206,7 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
             value = getattr(module, tensor_name).detach()
         value = Parameter(value, originals[0].requires_grad) if is_parameter else value
         if known.is_tensor and is_parameter:
-            with no_grad():
-                originals[0].copy_(value)
+            originals[0].data = value.data
             value = originals[0]
     elif known.is_tensor:
         value = originals[0]

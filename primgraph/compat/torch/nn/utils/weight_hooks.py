@@ -1,4 +1,4 @@
-"""Normalized weights by hooks before `forward`: `weight_norm` and `spectral_norm` of old programs."""
+"""Weights that hooks normalize before `forward`: `weight_norm` and `spectral_norm` of old."""
 
 from __future__ import annotations
 
