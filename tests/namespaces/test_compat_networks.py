@@ -126,7 +126,7 @@ def test_adam_of_torch_counts_apart_in_a_program_too() -> None:
         optimizer.minimize(loss)
     pg.Executor().run(program, {"x": X}, [loss])
     counts = [a.item() for n, a in optimizer.state_dict().items() if n.endswith(".step")]
-    assert sorted(counts) == [1] * (len(net.parameters()) - 1) + [3]
+    assert sorted(counts) == [1] * (len(list(net.parameters())) - 1) + [3]
 
 
 def test_modules_have_torchs_parts() -> None:
@@ -144,7 +144,7 @@ def test_modules_have_torchs_parts() -> None:
     assert names["scores.weight"].shape == (3, 8)
     assert all(type(p) is nn.Parameter for p in names.values())
     assert net.scores.bias is None
-    assert net.modules()[0] is net
+    assert next(net.modules()) is net
     assert dict(net.named_modules())["body.0"] is net.body[0]
     assert net.to("cpu") is net.cpu() is net
     with pytest.raises(ValueError, match="no device"):
