@@ -112,16 +112,16 @@ def common_dtype(operands: Iterable[Any], default: DType, is_ranked: bool) -> DT
     for group in (arrays, single, numbers):
         if not group:
             continue
-        dtype = reduce(_pair, group)
+        dtype = reduce(pair_dtype, group)
         if found is None:
             found = dtype
         elif _LEVELS[dtype.kind] > _LEVELS[found.kind]:
-            found = _pair(found, dtype)
+            found = pair_dtype(found, dtype)
     return found
 
 
-def _pair(first: DType, second: DType) -> DType:
-    """The dtype of two arrays that meet."""
+def pair_dtype(first: DType, second: DType) -> DType:
+    """Return the dtype of two arrays that meet."""
     low, high = sorted((first, second), key=lambda d: _LEVELS[d.kind])
     if _LEVELS[low.kind] < 2 <= _LEVELS[high.kind]:
         return high

@@ -34,6 +34,7 @@ import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, final
@@ -53,8 +54,10 @@ class Row:
     # Constants, and names of the caller's parameters, by our parameters.
     fixed: Mapping[str, Any] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
-    # The caller's parameters as in a definition, of libraries whose functions are defined here.
+    # The caller's parameters as in a definition, of libraries whose functions are defined here,
+    # and those that are passed by position.
     parameters: str = ""
+    positional: Sequence[str] = ()
 
     def load(self) -> Any:
         """Return the function, importing its module; the module itself if it names none."""
@@ -107,51 +110,110 @@ def _declare_token(worlds: Sequence[str], module: str, token: str) -> None:
 
 def _arguments(text: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Return constants and renamed parameters of a text "(ours=theirs, ours=constant)"."""
-    call = ast.parse(f"f{text or '()'}", mode="eval").body
-    assert isinstance(call, ast.Call)
+    _, call = _target(f"f{text}")
+    return _constants(call), _renamed(call)
+
+
+def _constants(call: ast.Call) -> dict[str, Any]:
     given = {str(k.arg): k.value for k in call.keywords}
-    renamed = {ours: v.id for ours, v in given.items() if isinstance(v, ast.Name)}
-    return {n: ast.literal_eval(v) for n, v in given.items() if n not in renamed}, renamed
+    return {n: ast.literal_eval(v) for n, v in given.items() if not isinstance(v, ast.Name)}
 
 
-def define(world: str, own: dict[str, Any], text: str) -> list[str]:
+def _renamed(call: ast.Call) -> dict[str, str]:
+    return {str(k.arg): k.value.id for k in call.keywords if isinstance(k.value, ast.Name)}
+
+
+def define(
+    world: str,
+    own: dict[str, Any],
+    text: str,
+    *,
+    also: Mapping[str, str] = MappingProxyType({}),
+    store: Callable[[Any, Any], Any] | None = None,
+) -> list[str]:
     """Define the functions of rows with parameters and docstrings in `own`; return their names.
 
     A row begins `name(parameters): ours`, with the path of our function, unless it has that name,
     and the arguments that differ. Lines of the docstring follow, and an empty one ends the row.
-    Our functions take positional-only parameters by position, and all others by name.
+    Several names, `first, second(parameters)`, are one function. Our functions take positional-only
+    parameters and those that the row gives by position so, and all others by name: `sum(input,
+    dim=None, keepdim=False): sum(input, axis=dim, keepdims=keepdim)`.
+
+    `also` has further names of parameters with a default by these names, and `store(out, result)`
+    is called for a caller's argument `out`, which all rows take with it.
     """
     names = []
     for block in text.strip().split("\n\n"):
         head, _, doc = block.partition("\n")
         call, _, target = head.partition("): ")
-        name, _, parameters = call.removesuffix(")").partition("(")
-        path, arguments = _CALL.findall(target or name)[0]
+        listed, _, parameters = (call if target else call.removesuffix(")")).partition("(")
+        first, *others = listed.split(", ")
+        path, arguments = _target(target or first)
         room, _, short = path.rpartition(".")
         ours = rows(room or "operators")[short]
-        row = Row(ours.module, ours.function, *_arguments(arguments), parameters)
-        _worlds.setdefault(world, {})[name] = row
-        own[name] = _function(name, row, own["__name__"])
-        own[name].__doc__ = doc.replace("\n>>>", "\n\n>>>", 1)
-        names.append(name)
+        fixed, renamed = _constants(arguments), _renamed(arguments)
+        positional = [ast.unparse(a) for a in arguments.args]
+        row = Row(ours.module, ours.function, fixed, renamed, parameters, positional)
+        function = _function(first, row, own["__name__"], also, store)
+        function.__doc__ = doc.replace("\n>>>", "\n\n>>>", 1)
+        for name in (first, *others):
+            _worlds.setdefault(world, {})[name] = row
+            own[name] = function
+            names.append(name)
     return names
 
 
-def _function(name: str, row: Row, module: str) -> Callable[..., Any]:
+def _target(text: str) -> tuple[str, ast.Call]:
+    """Return the path of our function and the arguments of a text "path(arguments)"."""
+    call = ast.parse(text if text.endswith(")") else f"{text}()", mode="eval").body
+    assert isinstance(call, ast.Call)
+    return ast.unparse(call.func), call
+
+
+def _function(
+    name: str,
+    row: Row,
+    module: str,
+    also: Mapping[str, str],
+    store: Callable[[Any, Any], Any] | None,
+) -> Callable[..., Any]:
     """Return a function with the parameters of a row, which calls ours."""
-    (definition,) = ast.parse(f"def f({row.parameters}): pass").body
+    (definition,) = ast.parse(f"def {name}({row.parameters}): pass").body
     assert isinstance(definition, ast.FunctionDef)
     given = definition.args
-    passed = {a.arg: a.arg for a in (*given.args, *given.kwonlyargs)}
+    lines = [_alias_line(given, other, known) for other, known in also.items()]
+    passed = {a.arg: a.arg for a in (*given.args, *given.kwonlyargs) if a.arg not in also}
     passed |= {theirs: ours for ours, theirs in row.renamed.items()}
-    arguments = [a.arg for a in given.posonlyargs if a.arg not in passed]
-    arguments += [f"{ours}={theirs}" for theirs, ours in passed.items()]
+    arguments = [*row.positional]
+    arguments += [a.arg for a in given.posonlyargs if a.arg not in (*passed, *arguments)]
+    named = {theirs: ours for theirs, ours in passed.items() if theirs not in row.positional}
+    arguments += [f"{ours}={theirs}" for theirs, ours in named.items()]
     arguments += [f"{ours}={value!r}" for ours, value in row.fixed.items()]
-    text = f"def {name}({row.parameters}):\n    return load()({', '.join(arguments)})"
-    found: dict[str, Any] = {"__name__": module, "load": row.load}
+    result = f"load()({', '.join(arguments)})"
+    if store is not None:
+        _add_option(given, "out")
+        lines.append(f"if out is not None: return store(out, {result})")
+    body = "\n    ".join([*filter(None, lines), f"return {result}"])
+    text = f"def {name}({ast.unparse(given)}):\n    {body}"
+    found: dict[str, Any] = {"__name__": module, "load": cache(row.load), "store": store}
     exec(compile(text, f"<row {name}>", "exec"), found)
     function: Callable[..., Any] = found[name]
     return function
+
+
+def _alias_line(given: ast.arguments, other: str, known: str) -> str:
+    """Add the parameter `other` where `known` has a default; return the line that reads it."""
+    optional = given.args[len(given.args) - len(given.defaults) :] if given.defaults else []
+    if all(a.arg != known for a in optional):
+        return ""
+    _add_option(given, other)
+    return f"{known} = {known} if {other} is None else {other}"
+
+
+def _add_option(given: ast.arguments, name: str) -> None:
+    """Add a keyword parameter with the default None."""
+    given.kwonlyargs.append(ast.arg(name))
+    given.kw_defaults.append(ast.Constant(None))
 
 
 def rows(world: str) -> Mapping[str, Row]:

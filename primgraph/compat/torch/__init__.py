@@ -41,6 +41,7 @@ from primgraph.compat.torch.framework import (
     float16,
     float32,
     float64,
+    get_default_device,
     get_default_dtype,
     half,
     int,
@@ -49,13 +50,19 @@ from primgraph.compat.torch.framework import (
     int32,
     int64,
     long,
+    set_default_device,
     set_default_dtype,
     short,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from primgraph.compat.torch.func import vmap
 from primgraph.compat.torch.functions import *  # noqa: F403
-from primgraph.compat.torch.tensor import Sizes as Size
+from primgraph.compat.torch.functions.properties import finfo, iinfo
+from primgraph.compat.torch.methods import Sizes as Size
+from primgraph.compat.torch.printing import get_printoptions, printoptions, set_printoptions
 from primgraph.compat.torch.tensor import Tensor
 from primgraph.eager.seeds import seed as manual_seed
 
@@ -85,6 +92,16 @@ if not TYPE_CHECKING:
 
     __all__ = [
         *functions.__all__,
+        "finfo",
+        "get_default_device",
+        "get_printoptions",
+        "iinfo",
+        "printoptions",
+        "set_default_device",
+        "set_printoptions",
+        "uint16",
+        "uint32",
+        "uint64",
         "Size",
         "Tensor",
         "arange",

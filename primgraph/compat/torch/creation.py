@@ -76,7 +76,7 @@ class Creators(_Maker[T]):
         """Return a tensor with all elements equal to `fill_value`.
 
         >>> torch.full((2,), 0.5)
-        tensor([0.5, 0.5])
+        tensor([0.5000, 0.5000])
         """
         found = np.asarray(fill_value) if type(fill_value) is not float else None
         wanted = dtype_or_default(dtype) if found is None else dtype
@@ -154,7 +154,7 @@ class Creators(_Maker[T]):
         """Return `steps` evenly spaced numbers from `start` to `end`.
 
         >>> torch.linspace(0.0, 1.0, 5)
-        tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
+        tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
         """
         array = np.linspace(start, end, steps)
         return self._create(array, dtype_or_default(dtype), device, requires_grad)
@@ -212,7 +212,7 @@ class Creators(_Maker[T]):
         """Return a tensor like `input`, of its dtype unless one is given, filled with `fill_value`.
 
         >>> torch.full_like(torch.ones(2), 0.5)
-        tensor([0.5, 0.5])
+        tensor([0.5000, 0.5000])
         """
         array = np.full(input.type.shape, fill_value, dtype or input.dtype)
         return self._create(array, None, device, requires_grad)
