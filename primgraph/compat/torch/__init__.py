@@ -20,7 +20,17 @@ The default dtype of this package is float32, whatever primgraph's default is.
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.torch import autograd, func, functions, nn, optim
+from primgraph.compat.torch import (
+    autograd,
+    fft,
+    func,
+    functions,
+    linalg,
+    nn,
+    optim,
+    return_types,
+    special,
+)
 from primgraph.compat.torch.autograd import (
     enable_grad,
     inference_mode,
@@ -92,13 +102,16 @@ if not TYPE_CHECKING:
 
     __all__ = [
         *functions.__all__,
+        "fft",
         "finfo",
         "get_default_device",
         "get_printoptions",
         "iinfo",
         "printoptions",
         "set_default_device",
+        "return_types",
         "set_printoptions",
+        "special",
         "uint16",
         "uint32",
         "uint64",
@@ -135,6 +148,7 @@ if not TYPE_CHECKING:
         "int64",
         "int8",
         "is_grad_enabled",
+        "linalg",
         "linspace",
         "long",
         "manual_seed",

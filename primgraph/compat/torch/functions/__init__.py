@@ -9,6 +9,7 @@ from primgraph.compat.torch.functions import (
     elements,
     elementwise,
     joining,
+    matrices,
     ordering,
     products,
     properties,
@@ -19,7 +20,7 @@ from primgraph.compat.torch.functions import (
 
 _MODULES: tuple[Any, ...] = (
     *(elementwise, arithmetic, compositions, elements, products, reductions, cumulative),
-    *(shapes, joining, ordering, scatter, properties),
+    *(shapes, joining, ordering, scatter, properties, matrices),
 )
 __all__ = [name for module in _MODULES for name in module.__all__]
 globals().update({name: getattr(m, name) for m in _MODULES for name in m.__all__})

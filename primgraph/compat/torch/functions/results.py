@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from primgraph.eager.derivatives.reverse import unshared_node
 from primgraph.eager.node import array_node
+from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import DTypeError, NotDifferentiable
 from primgraph.operators.names import define
@@ -50,6 +51,13 @@ def in_family(input: Any, found: Any) -> Any:
         return tuple(in_family(input, f) for f in found)
     if isinstance(found, Tensor) and isinstance(input, Tensor) and found.family is not input.family:
         return input.family(unshared_node(found.node))
+    return found
+
+
+def computed(found: Any) -> Any:
+    """Return a result whose elements are computed now, so that its errors are raised here."""
+    if isinstance(found, Tensor):
+        compute([found.node])
     return found
 
 
