@@ -54,10 +54,8 @@ class Row:
     # Constants, and names of the caller's parameters, by our parameters.
     fixed: Mapping[str, Any] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
-    # The caller's parameters as in a definition, of libraries whose functions are defined here,
-    # and those that are passed by position.
+    # The caller's parameters as in a definition, of libraries whose functions are defined here.
     parameters: str = ""
-    positional: Sequence[str] = ()
 
     def load(self) -> Any:
         """Return the function, importing its module; the module itself if it names none."""
@@ -110,94 +108,113 @@ def _declare_token(worlds: Sequence[str], module: str, token: str) -> None:
 
 def _arguments(text: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Return constants and renamed parameters of a text "(ours=theirs, ours=constant)"."""
-    _, call = _target(f"f{text}")
-    return _constants(call), _renamed(call)
-
-
-def _constants(call: ast.Call) -> dict[str, Any]:
+    call = ast.parse(f"f{text or '()'}", mode="eval").body
+    assert isinstance(call, ast.Call)
     given = {str(k.arg): k.value for k in call.keywords}
-    return {n: ast.literal_eval(v) for n, v in given.items() if not isinstance(v, ast.Name)}
-
-
-def _renamed(call: ast.Call) -> dict[str, str]:
-    return {str(k.arg): k.value.id for k in call.keywords if isinstance(k.value, ast.Name)}
+    renamed = {ours: v.id for ours, v in given.items() if isinstance(v, ast.Name)}
+    return {n: ast.literal_eval(v) for n, v in given.items() if n not in renamed}, renamed
 
 
 def define(
     world: str,
     own: dict[str, Any],
     text: str,
-    *,
+    decorate: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
+    unused: str = "",
     also: Mapping[str, str] = MappingProxyType({}),
     store: Callable[[Any, Any], Any] | None = None,
 ) -> list[str]:
     """Define the functions of rows with parameters and docstrings in `own`; return their names.
 
     A row begins `name(parameters): ours`, with the path of our function, unless it has that name,
-    and the arguments that differ. Lines of the docstring follow, and an empty one ends the row.
-    Several names, `first, second(parameters)`, are one function. Our functions take positional-only
-    parameters and those that the row gives by position so, and all others by name: `sum(input,
-    dim=None, keepdim=False): sum(input, axis=dim, keepdims=keepdim)`.
+    and the arguments that differ: expressions of the parameters. `name|alias(...)` defines both.
+    Lines of the docstring follow, and an empty one ends the row. Functions of `own` count as ours.
 
-    `also` has further names of parameters with a default by these names, and `store(out, result)`
-    is called for a caller's argument `out`, which all rows take with it.
+    Our functions take parameters without default by position, unless they are keyword-only, and
+    all others by name; positional arguments of a row take the place of all of these. Rows
+    `name(parameters) = expression` are computed from globals of `own`. `unused` is a parameter that
+    each function has last, and that is not passed on: `name=None`. `decorate` wraps each function.
+    `also` has further names of optional parameters by their names: `{"axis": "dim"}`. With `store`,
+    each function takes `out`, and returns `store(out, result)` for it.
     """
     names = []
     for block in text.strip().split("\n\n"):
         head, _, doc = block.partition("\n")
-        call, _, target = head.partition("): ")
-        listed, _, parameters = (call if target else call.removesuffix(")")).partition("(")
-        first, *others = listed.split(", ")
-        path, arguments = _target(target or first)
-        room, _, short = path.rpartition(".")
-        ours = rows(room or "operators")[short]
-        fixed, renamed = _constants(arguments), _renamed(arguments)
-        positional = [ast.unparse(a) for a in arguments.args]
-        row = Row(ours.module, ours.function, fixed, renamed, parameters, positional)
-        function = _function(first, row, own["__name__"], also, store)
-        function.__doc__ = doc.replace("\n>>>", "\n\n>>>", 1)
-        for name in (first, *others):
+        call, _, expression = head.partition(") = ")
+        call, _, target = call.partition("): ")
+        if not (expression or target):
+            call = call.removesuffix(")")
+        aliases, _, parameters = call.partition("(")
+        given = ", ".join(filter(None, [parameters, unused]))
+        for name in aliases.split("|"):
+            computed, load = expression, None
+            row = Row(own["__name__"], name, parameters=given)
+            if not expression:
+                row, load, arguments = _target(own, target or name, given)
+                computed = f"load()({_passed(parameters, arguments)})"
             _worlds.setdefault(world, {})[name] = row
-            own[name] = function
+            made = _function(name, given, computed, own, load, also, store)
+            made.__doc__ = doc.replace("\n>>>", "\n\n>>>", 1)
+            own[name] = made if decorate is None else decorate(made)
             names.append(name)
     return names
 
 
-def _target(text: str) -> tuple[str, ast.Call]:
-    """Return the path of our function and the arguments of a text "path(arguments)"."""
-    call = ast.parse(text if text.endswith(")") else f"{text}()", mode="eval").body
+def _target(own: dict[str, Any], target: str, given: str) -> tuple[Row, Any, ast.Call]:
+    """Return the row of a function of `own` or of the registry, how to load it, and arguments."""
+    path, _, arguments = target.partition("(")
+    call = ast.parse(f"f({arguments or ')'}", mode="eval").body
     assert isinstance(call, ast.Call)
-    return ast.unparse(call.func), call
+    room, _, short = path.rpartition(".")
+    if not room and short in own:
+        return Row(own["__name__"], short, parameters=given), lambda: own[short], call
+    ours = rows(room or "operators")[short]
+    renamed = {str(k.arg): k.value.id for k in call.keywords if isinstance(k.value, ast.Name)}
+    row = Row(ours.module, ours.function, renamed=renamed, parameters=given)
+    return row, cache(row.load), call
+
+
+def _passed(parameters: str, arguments: ast.Call) -> str:
+    """Return the arguments that a function with these parameters passes to ours, as text."""
+    (definition,) = ast.parse(f"def f({parameters}): pass").body
+    assert isinstance(definition, ast.FunctionDef)
+    given = definition.args
+    used = {n.id for n in ast.walk(arguments) if isinstance(n, ast.Name)}
+    positional = [*given.posonlyargs, *given.args]
+    required = len(positional) - len(given.defaults)
+    first = [a.arg for a in positional[:required] if a.arg not in used]
+    named = [a.arg for a in (*positional[required:], *given.kwonlyargs) if a.arg not in used]
+    if arguments.args:
+        first, named = list(map(ast.unparse, arguments.args)), []
+    return ", ".join([
+        *first,
+        *(f"{name}={name}" for name in named),
+        *(f"{k.arg}={ast.unparse(k.value)}" for k in arguments.keywords),
+    ])  # fmt: skip
 
 
 def _function(
     name: str,
-    row: Row,
-    module: str,
+    parameters: str,
+    expression: str,
+    own: dict[str, Any],
+    load: Any,
     also: Mapping[str, str],
     store: Callable[[Any, Any], Any] | None,
 ) -> Callable[..., Any]:
-    """Return a function with the parameters of a row, which calls ours."""
-    (definition,) = ast.parse(f"def {name}({row.parameters}): pass").body
+    """Return a function that computes an expression from its parameters, `load` and `own`."""
+    (definition,) = ast.parse(f"def f({parameters}): pass").body
     assert isinstance(definition, ast.FunctionDef)
     given = definition.args
     lines = [_alias_line(given, other, known) for other, known in also.items()]
-    passed = {a.arg: a.arg for a in (*given.args, *given.kwonlyargs) if a.arg not in also}
-    passed |= {theirs: ours for ours, theirs in row.renamed.items()}
-    arguments = [*row.positional]
-    arguments += [a.arg for a in given.posonlyargs if a.arg not in (*passed, *arguments)]
-    named = {theirs: ours for theirs, ours in passed.items() if theirs not in row.positional}
-    arguments += [f"{ours}={theirs}" for theirs, ours in named.items()]
-    arguments += [f"{ours}={value!r}" for ours, value in row.fixed.items()]
-    result = f"load()({', '.join(arguments)})"
     if store is not None:
         _add_option(given, "out")
-        lines.append(f"if out is not None: return store(out, {result})")
-    body = "\n    ".join([*filter(None, lines), f"return {result}"])
-    text = f"def {name}({ast.unparse(given)}):\n    {body}"
-    found: dict[str, Any] = {"__name__": module, "load": cache(row.load), "store": store}
-    exec(compile(text, f"<row {name}>", "exec"), found)
-    function: Callable[..., Any] = found[name]
+        lines.append(f"if out is not None: return store(out, {expression})")
+    body = "\n  ".join([*filter(None, lines), f"return {expression}"])
+    text = f"def make(load, store):\n def {name}({ast.unparse(given)}):\n  {body}\n return {name}"
+    found: dict[str, Callable[..., Any]] = {}
+    exec(compile(text, f"<row {name}>", "exec"), own, found)
+    function: Callable[..., Any] = found["make"](load, store)
     return function
 
 

@@ -59,7 +59,7 @@ Compute integer powers of matrices.
 tensor([[1., 3.],
         [0., 1.]])
 
-svdvals(A): linalg.svdvals(A)
+svdvals(A, *, driver=None): linalg.svdvals(A)
 Compute singular values, in descending order.
 >>> torch.linalg.svdvals(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
 tensor([4., 3.])

@@ -30,7 +30,7 @@ Compute the Bessel function of the second kind of order one.
 >>> torch.special.bessel_y1(torch.tensor([1.0, 2.0]))
 tensor([-0.7812, -0.1070])
 
-digamma, psi(input): special.digamma(input)
+digamma|psi(input): special.digamma(input)
 Compute the logarithmic derivative of the gamma function.
 >>> torch.special.digamma(torch.tensor([1.0, 2.0]))
 tensor([-0.5772,  0.4228])
@@ -90,7 +90,7 @@ Compute logarithms of absolute values of the gamma function.
 >>> torch.special.gammaln(torch.tensor([1.0, 3.0]))
 tensor([0.0000, 0.6931])
 
-i0, modified_bessel_i0(input): special.i0(input)
+i0|modified_bessel_i0(input): special.i0(input)
 Compute the modified Bessel function of order zero.
 >>> torch.special.i0(torch.tensor([0.0, 1.0]))
 tensor([1.0000, 1.2661])
@@ -100,7 +100,7 @@ Compute `exp(-abs(input)) * i0(input)`.
 >>> torch.special.i0e(torch.tensor([0.0, 1.0]))
 tensor([1.0000, 0.4658])
 
-i1, modified_bessel_i1(input): special.i1(input)
+i1|modified_bessel_i1(input): special.i1(input)
 Compute the modified Bessel function of order one.
 >>> torch.special.i1(torch.tensor([0.0, 1.0]))
 tensor([0.0000, 0.5652])

@@ -158,13 +158,18 @@ class _Mode(_Switch):
 
     _enabled: bool
 
-    def __init__(self, function: Callable[..., Any] | None = None) -> None:
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        made = super().__new__(cls)
+        if not callable(function):
+            return made
+        # `@no_grad` without a call.
+        made.__init__()
+        return made(function)
+
+    def __init__(self, function: Any = None) -> None:
         super().__init__(self._enabled)
-        if function is not None:
-            raise ArgumentError(
-                f"{type(self).__name__} is called before it decorates",
-                hint=f"write @pg.{type(self).__name__}()",
-            )
+        if function is not None and not isinstance(function, bool):
+            raise ArgumentError(f"{type(self).__name__} decorates functions, not {function!r:.60}")
 
 
 @final

@@ -5,7 +5,7 @@ from __future__ import annotations
 from primgraph.compat.torch.functions.results import define_functions
 
 _ROWS = """
-atan2, arctan2(input, other): arctan2(input, other)
+atan2|arctan2(input, other): arctan2(input, other)
 Compute angles of the points `(other, input)`.
 >>> torch.atan2(torch.tensor([1.0, -1.0]), torch.tensor([1.0, 0.0]))
 tensor([ 0.7854, -1.5708])
@@ -90,12 +90,12 @@ Compute greatest common divisors.
 >>> torch.gcd(torch.tensor([6, 10]), torch.tensor([4, 5]))
 tensor([2, 5])
 
-ge, greater_equal(input, other): greater_equal(input, other)
+ge|greater_equal(input, other): greater_equal(input, other)
 Return whether elements are greater or equal.
 >>> torch.ge(torch.tensor([1.0, 2.0]), 2)
 tensor([False,  True])
 
-gt, greater(input, other): greater(input, other)
+gt|greater(input, other): greater(input, other)
 Return whether elements are greater.
 >>> torch.gt(torch.tensor([1.0, 2.0]), 1)
 tensor([False,  True])
@@ -130,7 +130,7 @@ Compute `input * 2**other`.
 >>> torch.ldexp(torch.tensor([1.0, 3.0]), torch.tensor([1, 2]))
 tensor([ 2., 12.])
 
-le, less_equal(input, other): less_equal(input, other)
+le|less_equal(input, other): less_equal(input, other)
 Return whether elements are less or equal.
 >>> torch.le(torch.tensor([1.0, 2.0]), 1)
 tensor([ True, False])
@@ -165,7 +165,7 @@ Return whether exactly one of the elements differs from zero.
 >>> torch.logical_xor(torch.tensor([True, False]), torch.tensor([True, True]))
 tensor([False,  True])
 
-lt, less(input, other): less(input, other)
+lt|less(input, other): less(input, other)
 Return whether elements are less.
 >>> torch.lt(torch.tensor([1.0, 2.0]), 2)
 tensor([ True, False])
@@ -180,7 +180,7 @@ Return the smaller elements.
 >>> torch.minimum(torch.tensor([1.0, 4.0]), torch.tensor([3.0, 2.0]))
 tensor([1., 2.])
 
-mul, multiply(input, other): multiply(input, other)
+mul|multiply(input, other): multiply(input, other)
 Compute products.
 >>> torch.mul(torch.tensor([1.0, 2.0]), 3)
 tensor([3., 6.])
@@ -190,12 +190,12 @@ Compute logarithms of the multivariate gamma function of dimension `p`.
 >>> torch.mvlgamma(torch.tensor([2.0]), 2)
 tensor([0.4516])
 
-nan_to_num(input, nan=0.0, posinf=None, neginf=None): nan_to_num(input)
+nan_to_num(input, nan=0.0, posinf=None, neginf=None): nan_to_num(input, True, nan, posinf, neginf)
 Replace NaN and infinities, by the largest numbers by default.
 >>> torch.nan_to_num(torch.tensor([float("nan"), 1.0]), nan=2.0)
 tensor([2., 1.])
 
-ne, not_equal(input, other): not_equal(input, other)
+ne|not_equal(input, other): not_equal(input, other)
 Return whether elements differ.
 >>> torch.ne(torch.tensor([1.0, 2.0]), 2)
 tensor([ True, False])

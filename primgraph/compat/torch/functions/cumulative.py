@@ -9,12 +9,12 @@ from primgraph.compat.torch.functions.results import define_functions
 from primgraph.compat.torch.return_types import named_result
 
 _ROWS = """
-cumprod(input, dim, *, dtype=None): cumprod(input, dim)
+cumprod(input, dim, *, dtype=None): cumprod(input, dim, dtype=dtype)
 Compute cumulative products along `dim`.
 >>> torch.cumprod(torch.tensor([1.0, 2.0, 3.0]), dim=0)
 tensor([1., 2., 6.])
 
-cumsum(input, dim, *, dtype=None): cumsum(input, dim)
+cumsum(input, dim, *, dtype=None): cumsum(input, dim, dtype=dtype)
 Compute cumulative sums along `dim`.
 >>> torch.cumsum(torch.tensor([1.0, 2.0, 3.0]), dim=0)
 tensor([1., 3., 6.])

@@ -5,37 +5,37 @@ from __future__ import annotations
 from primgraph.compat.torch.functions.results import define_functions
 
 _ROWS = """
-abs, absolute(input): abs(input)
+abs|absolute(input): abs(input)
 Compute absolute values.
 >>> torch.abs(torch.tensor([-1.0, 2.0]))
 tensor([1., 2.])
 
-acos, arccos(input): arccos(input)
+acos|arccos(input): arccos(input)
 Compute inverse cosines.
 >>> torch.acos(torch.tensor([1.0, 0.0]))
 tensor([0.0000, 1.5708])
 
-acosh, arccosh(input): arccosh(input)
+acosh|arccosh(input): arccosh(input)
 Compute inverse hyperbolic cosines.
 >>> torch.acosh(torch.tensor([1.0, 2.0]))
 tensor([0.0000, 1.3170])
 
-asin, arcsin(input): arcsin(input)
+asin|arcsin(input): arcsin(input)
 Compute inverse sines.
 >>> torch.asin(torch.tensor([0.0, 1.0]))
 tensor([0.0000, 1.5708])
 
-asinh, arcsinh(input): arcsinh(input)
+asinh|arcsinh(input): arcsinh(input)
 Compute inverse hyperbolic sines.
 >>> torch.asinh(torch.tensor([0.0, 1.0]))
 tensor([0.0000, 0.8814])
 
-atan, arctan(input): arctan(input)
+atan|arctan(input): arctan(input)
 Compute inverse tangents.
 >>> torch.atan(torch.tensor([0.0, 1.0]))
 tensor([0.0000, 0.7854])
 
-atanh, arctanh(input): arctanh(input)
+atanh|arctanh(input): arctanh(input)
 Compute inverse hyperbolic tangents.
 >>> torch.atanh(torch.tensor([0.0, 0.5]))
 tensor([0.0000, 0.5493])
@@ -50,7 +50,7 @@ Round up to integers.
 >>> torch.ceil(torch.tensor([1.2, -1.2]))
 tensor([ 2., -1.])
 
-conj, conj_physical(input): conj(input)
+conj|conj_physical(input): conj(input)
 Compute complex conjugates.
 >>> torch.conj_physical(torch.tensor([1.0 + 2.0j]))
 tensor([1.-2.j])
@@ -115,7 +115,7 @@ Compute `exp(input) - 1`.
 >>> torch.expm1(torch.tensor([0.0, 1.0]))
 tensor([0.0000, 1.7183])
 
-fix, trunc(input): trunc(input)
+fix|trunc(input): trunc(input)
 Round towards zero.
 >>> torch.trunc(torch.tensor([1.7, -1.7]))
 tensor([ 1., -1.])
@@ -185,7 +185,7 @@ Compute logarithms to base 2.
 >>> torch.log2(torch.tensor([1.0, 8.0]))
 tensor([0., 3.])
 
-neg, negative(input): negative(input)
+neg|negative(input): negative(input)
 Change signs.
 >>> torch.neg(torch.tensor([1.0, -2.0]))
 tensor([-1.,  2.])
@@ -220,7 +220,7 @@ Compute `1 / sqrt(input)`.
 >>> torch.rsqrt(torch.tensor([1.0, 4.0]))
 tensor([1.0000, 0.5000])
 
-sgn, sign(input): sign(input)
+sgn|sign(input): sign(input)
 Return signs; of complex numbers `z / abs(z)`.
 >>> torch.sign(torch.tensor([-2.0, 0.0, 3.0]))
 tensor([-1.,  0.,  1.])

@@ -16,7 +16,7 @@ from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis
 
 _ROWS = """
-cat, concat, concatenate(tensors, dim=0): concatenate(tensors, dim)
+cat|concat|concatenate(tensors, dim=0): concatenate(tensors, dim)
 Join tensors along `dim`.
 >>> torch.cat([torch.zeros(1), torch.ones(2)])
 tensor([0., 1., 1.])
@@ -43,7 +43,7 @@ Stack tensors of one shape along a new axis.
 tensor([[0., 0.],
         [1., 1.]])
 
-vstack, row_stack(tensors): vstack(tensors)
+vstack|row_stack(tensors): vstack(tensors)
 Join tensors along the first axis, vectors as rows.
 >>> torch.vstack([torch.zeros(2), torch.ones(2)])
 tensor([[0., 0.],

@@ -30,7 +30,7 @@ Compute products of matrices, or of a matrix and a vector.
 >>> torch.matmul(torch.ones(2, 3), torch.ones(3))
 tensor([3., 3.])
 
-outer, ger(input, vec2): outer(input, vec2)
+outer|ger(input, vec2): outer(input, vec2)
 Compute all products of elements of two vectors.
 >>> torch.outer(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
 tensor([[3., 4.],

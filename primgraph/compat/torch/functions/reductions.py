@@ -53,12 +53,12 @@ Compute `log(sum(exp(input)))` over `dim`.
 >>> torch.logsumexp(torch.zeros(2), dim=0)
 tensor(0.6931)
 
-nansum(input, dim=None, keepdim=False, *, dtype=None): nansum(input, dim, keepdim)
+nansum(input, dim=None, keepdim=False, *, dtype=None): nansum(input, dim, keepdim, dtype=dtype)
 Compute sums over `dim` without NaNs.
 >>> torch.nansum(torch.tensor([1.0, float("nan")]))
 tensor(1.)
 
-sum(input, dim=None, keepdim=False, *, dtype=None): sum(input, dim, keepdim)
+sum(input, dim=None, keepdim=False, *, dtype=None): sum(input, dim, keepdim, dtype=dtype)
 Compute sums over `dim`, or of all elements.
 >>> torch.sum(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
 tensor([4., 6.])

@@ -56,7 +56,7 @@ Compute Kronecker products.
 >>> torch.kron(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
 tensor([1., 1., 2., 2.])
 
-movedim, moveaxis(input, source, destination): moveaxis(input, source, destination)
+movedim|moveaxis(input, source, destination): moveaxis(input, source, destination)
 Move axes to other places.
 >>> torch.movedim(torch.ones(2, 3, 4), 0, 2).shape
 torch.Size([3, 4, 2])
@@ -77,7 +77,7 @@ Compute the sum of the diagonal.
 >>> torch.trace(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
 tensor(5.)
 
-transpose, swapaxes, swapdims(input, dim0, dim1): swapaxes(input, dim0, dim1)
+transpose|swapaxes|swapdims(input, dim0, dim1): swapaxes(input, dim0, dim1)
 Exchange two axes.
 >>> torch.transpose(torch.ones(2, 3), 0, 1).shape
 torch.Size([3, 2])
