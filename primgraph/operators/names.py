@@ -215,6 +215,7 @@ def _function(
     found: dict[str, Callable[..., Any]] = {}
     exec(compile(text, f"<row {name}>", "exec"), own, found)
     function: Callable[..., Any] = found["make"](load, store)
+    function.__qualname__ = name
     return function
 
 

@@ -17,11 +17,16 @@ are results. Differences from torch:
 The default dtype of this package is float32, whatever primgraph's default is.
 """
 
+import math
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
+from primgraph.compat.dtypes import LibraryDType as dtype
 from primgraph.compat.torch import (
     autograd,
+    backends,
+    configuration,
+    cuda,
     fft,
     func,
     functions,
@@ -29,8 +34,10 @@ from primgraph.compat.torch import (
     nn,
     optim,
     return_types,
+    signals,
     special,
 )
+from primgraph.compat.torch.anomaly import is_anomaly_enabled
 from primgraph.compat.torch.autograd import (
     enable_grad,
     inference_mode,
@@ -38,6 +45,7 @@ from primgraph.compat.torch.autograd import (
     no_grad,
     set_grad_enabled,
 )
+from primgraph.compat.torch.configuration import *  # noqa: F403
 from primgraph.compat.torch.creation import create, draw
 from primgraph.compat.torch.framework import (
     bool,
@@ -73,18 +81,26 @@ from primgraph.compat.torch.functions import *  # noqa: F403
 from primgraph.compat.torch.functions.properties import finfo, iinfo
 from primgraph.compat.torch.methods import Sizes as Size
 from primgraph.compat.torch.printing import get_printoptions, printoptions, set_printoptions
+from primgraph.compat.torch.signals import *  # noqa: F403
 from primgraph.compat.torch.tensor import Tensor
 from primgraph.eager.seeds import seed as manual_seed
 
+__version__ = "2.13.0+primgraph"
+e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
+newaxis = None
+
 arange = create.arange
+asarray = create.asarray
 as_tensor = create.as_tensor
 empty = create.empty
 empty_like = create.empty_like
+empty_strided = create.empty_strided
 eye = create.eye
 from_numpy = create.from_numpy
 full = create.full
 full_like = create.full_like
 linspace = create.linspace
+logspace = create.logspace
 ones = create.ones
 ones_like = create.ones_like
 rand = draw.rand
@@ -93,15 +109,39 @@ randint = draw.randint
 randn = draw.randn
 randn_like = draw.randn_like
 randperm = draw.randperm
+range = create.range
+scalar_tensor = create.scalar_tensor
 tensor = create.tensor
+tril_indices = create.tril_indices
+triu_indices = create.triu_indices
 zeros = create.zeros
 zeros_like = create.zeros_like
 
 if not TYPE_CHECKING:
     __getattr__ = absent(__name__)
+    globals().update(configuration.TYPES)
 
     __all__ = [
+        *configuration.TYPES,
+        *configuration.__all__,
         *functions.__all__,
+        *signals.__all__,
+        "asarray",
+        "backends",
+        "cuda",
+        "dtype",
+        "e",
+        "empty_strided",
+        "inf",
+        "is_anomaly_enabled",
+        "logspace",
+        "nan",
+        "newaxis",
+        "pi",
+        "range",
+        "scalar_tensor",
+        "tril_indices",
+        "triu_indices",
         "fft",
         "finfo",
         "get_default_device",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from primgraph.compat.dtypes import LibraryDType, dtypes_of
-from primgraph.errors import DTypeError, OptionError
+from primgraph.errors import ArgumentError, DTypeError, OptionError
 from primgraph.ir.types import FLOAT32, DType, as_dtype
 
 _DTYPES = dtypes_of("torch")
@@ -111,5 +111,13 @@ def set_default_device(device: Any) -> None:
 
 
 def dtype_or_default(dtype: Any) -> DType:
-    """Return NumPy's dtype that `dtype` names; the default one for None."""
+    """Return NumPy's dtype of `dtype`; the default one for None. Raises `ArgumentError` for text.
+
+    >>> torch.framework.dtype_or_default(torch.int64)
+    dtype('int64')
+    """
+    if isinstance(dtype, str):
+        raise ArgumentError(
+            f"dtype= must be torch.dtype, not str {dtype!r:.60}", hint="write torch.float32"
+        )
     return _default_dtype[0] if dtype is None else as_dtype(dtype)

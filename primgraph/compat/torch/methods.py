@@ -15,7 +15,13 @@ from primgraph.compat.torch import framework, functions
 from primgraph.compat.torch.indices import as_masks, checked_index, in_two_steps
 from primgraph.eager.inplace.views import View
 from primgraph.eager.tensor import Tensor as _Tensor
-from primgraph.errors import DTypeError, ShapeError, unknown_name
+from primgraph.errors import (
+    BuildError,
+    DTypeError,
+    ShapeError,
+    UnknownValueError,
+    unknown_name,
+)
 from primgraph.ir.types import DType, Shape, as_axis, as_dtype
 from primgraph.operators import astype
 from primgraph.operators.handle import Handle
@@ -29,7 +35,7 @@ is_tensor meshgrid pdist polar polygamma promote_types real result_type row_stac
 tensordot trapezoid trapz vander view_as_complex view_as_real vstack where combinations
 """
 # Products of one dtype: torch does not promote their operands.
-_OF_ONE_DTYPE = ("matmul", "dot", "inner", "outer", "tensordot", "einsum")
+_OF_ONE_DTYPE = ("matmul", "dot", "inner", "tensordot", "einsum", "linear")
 
 
 class Sizes(tuple[int, ...]):
@@ -320,3 +326,20 @@ class Variable(Manners, _Variable):
     """`pg.Variable` with torch's methods: what stands for tensors in functions that are traced."""
 
     __slots__ = ()
+
+    def item(self) -> NoReturn:
+        """Raise `UnknownValueError`: there is no number while a function is traced."""
+        raise UnknownValueError(
+            "vmap: It looks like you're calling .item() on a Tensor. There is no number while a "
+            "function is traced",
+            hint="compute with the tensor itself",
+        )
+
+    tolist = item
+
+    def backward(self, *args: Any, **options: Any) -> NoReturn:
+        """Raise `BuildError`: variables have no `.grad`."""
+        raise BuildError(
+            "backward is for tensors, and this is a variable of a function that is traced",
+            hint="torch.autograd.grad(y, x) returns gradients here",
+        )

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from primgraph.compat.torch import framework, functions
+from primgraph.compat.torch.anomaly import leaves_of, require_no_nan
 from primgraph.compat.torch.conjugates import conjugate_values, turned_node
 from primgraph.compat.torch.gradient_nodes import Node as GradientNode
 from primgraph.compat.torch.gradient_nodes import gradient_node
@@ -85,7 +86,9 @@ class Tensor(Manners, _Tensor):
 
         Those by complex tensors are `df/dx + i df/dy`, as in torch.
         """
+        leaves = leaves_of([self])
         super().backward(conjugate_values(gradient), retain_graph, create_graph, inputs)
+        require_no_nan(leaf.grad for leaf in leaves)
 
     def received(self, gradient: Node) -> Node:
         """The gradient by this tensor, as tensors of its family have it."""
@@ -106,12 +109,30 @@ class Tensor(Manners, _Tensor):
 
     @data.setter
     def data(self, value: _Tensor) -> None:
+        if not isinstance(value, _Tensor):
+            raise ArgumentError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         show_elements(self, value)
 
     @property
     def grad_fn(self) -> GradientNode | None:
         """Node of the graph of derivatives that this comes from; None for leaves and constants."""
         return None if self.is_leaf else gradient_node(self.node, self)
+
+    @property
+    def _base(self) -> _Tensor | None:
+        """The tensor that this is a view of; None for others."""
+        alias = self._alias
+        return alias.storage.owner() if isinstance(alias, View) else None
+
+    @property
+    def _version(self) -> builtins.int:
+        """Number of changes in place, counted from the first view or the first time it is read."""
+        if self._alias is None:
+            self._alias = Storage(self)
+            self._alias.node = self.node
+        alias = self._alias
+        storage = alias.storage if isinstance(alias, View) else alias
+        return storage.version  # type: ignore[union-attr]
 
     @property
     def is_view(self) -> builtins.bool:
@@ -273,7 +294,7 @@ def make_leaf(data: Any, dtype: Any, requires_grad: builtins.bool) -> Node:
         return data
     if isinstance(data, _Tensor):
         data = data._array()
-    array = array_of(data, None if dtype is None else as_dtype(dtype))
+    array = array_of(data, None if dtype is None else framework.dtype_or_default(dtype))
     if requires_grad and array.dtype.kind not in "fc":
         raise DTypeError(
             f"only floats have derivatives, and this tensor is of {array.dtype}",
