@@ -44,7 +44,7 @@ class _Maker(Generic[T]):
                 raise ArgumentError(f"there is no argument {min(unknown)!r:.60} of this function")
         found = self._kind(make_leaf(data, dtype, requires_grad))
         out = options.get("out")
-        return found if out is None else store_result(out, found)  # type: ignore[no-any-return]
+        return found if out is None else store_result(out, found)
 
 
 @final
@@ -107,7 +107,7 @@ class Creators(_Maker[T]):
         if isinstance(data, self._kind) and (dtype is None or data.dtype == as_dtype(dtype)):
             return data
         if isinstance(data, self._kind):
-            return data.to(dtype)  # type: ignore[no-any-return]
+            return data.to(dtype)
         return self._create(data, dtype, device, False)
 
     def from_numpy(self, array: np.ndarray[Any, Any]) -> T:

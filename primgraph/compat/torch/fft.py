@@ -110,7 +110,12 @@ __all__ = [
     "rfftfreq",
 ]
 # Normalizations of transforms in the other direction.
-_OTHER = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+_OTHER: dict[Any, Any] = {
+    None: "forward",
+    "backward": "forward",
+    "forward": "backward",
+    "ortho": "ortho",
+}
 
 
 def fftfreq(n: int, d: float = 1.0, **options: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +50,7 @@ class device:
                 f"there is no device {type!r:.60}: tensors are on the 'cpu'",
                 hint="torch.cuda.is_available() is False",
             )
-        object.__setattr__(self, "index", index if found[2] is None else found[2].__int__())
+        object.__setattr__(self, "index", index if found[2] is None else builtins.int(found[2]))
 
     def __str__(self) -> str:
         return "cpu" if self.index is None else f"cpu:{self.index}"

@@ -55,6 +55,8 @@ _NAMES = {
     "transpose": "Permute",
     "vector_norm": "LinalgVectorNorm",
 }
+# Names of products by numbers of axes.
+_PRODUCTS: dict[tuple[int, ...], str] = {(1, 1): "Dot", (2, 1): "Mv", (2, 2): "Mm", (3, 3): "Bmm"}
 # Functions whose backward node has another number for a call with an axis.
 _BY_AXIS = ("max", "mean", "min", "prod", "std", "sum", "var")
 
@@ -144,10 +146,8 @@ def _name_of(node: EagerNode) -> str:
     name = step.graph.name
     body = [eqn.op.name for eqn in step.graph.body]
     if name == "matmul":
-        ranks = [len(v.type.shape) for v in step.graph.inputs]
-        return {(1, 1): "Dot", (2, 1): "Mv", (2, 2): "Mm"}.get(
-            tuple(ranks), "Bmm" if ranks == [3, 3] else "UnsafeView"
-        ) + "Backward0"
+        ranks = tuple(len(v.type.shape) for v in step.graph.inputs)
+        return f"{_PRODUCTS.get(ranks, 'UnsafeView')}Backward0"
     if name == "transpose" and len(step.type.shape) <= 2:
         return "TBackward0"
     if name == "getitem":

@@ -32,7 +32,7 @@ def _make_type(name: str, fields: list[str]) -> Any:
         rows = ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self, strict=True))
         return f"torch.return_types.{name}(\n{rows})"
 
-    plain.__repr__ = __repr__
+    plain.__repr__ = __repr__  # type: ignore[method-assign]
     plain.__module__ = __name__
     plain.__doc__ = f"Result of `{name.replace('linalg_', 'linalg.')}`: {', '.join(fields)}."
     return plain

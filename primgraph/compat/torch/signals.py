@@ -145,7 +145,7 @@ def stft(
     frames = pg.take(x, starts[:, None] + np.arange(n_fft), -1)
     frames = pg.multiply(frames, _whole_window(window, n_fft, length, input))
     half = not input.type.is_complex if onesided is None else onesided
-    norm = "ortho" if normalized else None
+    norm: Any = "ortho" if normalized else None
     found = (fft.rfft if half else fft.fft)(frames, norm=norm)
     return pg.swapaxes(found, -1, -2)
 
@@ -170,7 +170,7 @@ def istft(
     """
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
-    norm = "ortho" if normalized else None
+    norm: Any = "ortho" if normalized else None
     turned = pg.swapaxes(input, -1, -2)
     half = input.shape[-2] == n_fft // 2 + 1 if onesided is None else onesided
     frames = fft.irfft(turned, n_fft, norm=norm) if half else fft.ifft(turned, norm=norm)

@@ -119,7 +119,7 @@ class Tensor(Manners, _Tensor):
         return None if self.is_leaf else gradient_node(self.node, self)
 
     @property
-    def _base(self) -> _Tensor | None:
+    def _base(self) -> Any:
         """The tensor that this is a view of; None for others."""
         alias = self._alias
         return alias.storage.owner() if isinstance(alias, View) else None

@@ -159,12 +159,8 @@ class _Mode(_Switch):
     _enabled: bool
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        made = super().__new__(cls)
-        if not callable(function):
-            return made
-        # `@no_grad` without a call.
-        made.__init__()
-        return made(function)
+        # A function is that of `@no_grad` without a call.
+        return cls()(function) if callable(function) else super().__new__(cls)
 
     def __init__(self, function: Any = None) -> None:
         super().__init__(self._enabled)

@@ -28,3 +28,5 @@ globals().update({name: getattr(m, name) for m in _MODULES for name in m.__all__
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...
+
+    flatten: Any

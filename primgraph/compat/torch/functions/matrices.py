@@ -8,7 +8,7 @@ from primgraph import linalg as ours
 from primgraph import operators as pg
 from primgraph.compat.torch import linalg
 from primgraph.compat.torch.functions.results import computed
-from primgraph.compat.torch.linalg import cholesky, det, inv, matrix_exp, matrix_power, pinv
+from primgraph.compat.torch.linalg import cholesky, inv, pinv
 from primgraph.compat.torch.return_types import named_result
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 inverse, pinverse = inv, pinv
+det, matrix_exp, matrix_power = (getattr(linalg, n) for n in ("det", "matrix_exp", "matrix_power"))
 
 
 def cholesky_inverse(L: Any, upper: bool = False) -> Any:
