@@ -16,14 +16,12 @@ _FILES = (
     "pg.save and pg.load store programs"
 )
 _INSTEAD = {
-    **dict.fromkeys(("cuda", "set_device", "set_default_device", "get_device"), _CPU),
+    **dict.fromkeys(("set_device", "get_device", "current_device"), _CPU),
     **dict.fromkeys(("CUDAPlace", "placement", "cpu", "is_compiled_with_cuda"), _CPU),
     **dict.fromkeys(("save", "load"), _FILES),
-    **dict.fromkeys(("jit", "compile", "to_static", "trace"), "pg.jit compiles a function"),
+    **dict.fromkeys(("jit", "to_static", "trace"), "pg.jit compiles a function"),
     "onnx": "kernel.save writes a file of NumPy or C code",
-    "linalg": "pg.linalg has these functions, and takes tensors",
-    "fft": "pg.fft has these functions, and takes tensors",
-    "special": "pg.special has these functions, and takes tensors",
+    "profiler": "pg.profile measures the lines of a program",
     "distributed": "pg.distributed trains on the workers of a dask client",
     "lr_scheduler": "optimizers of pg.optimizer take schedule=, such as pg.optimizer.step_decay",
     "DataLoader": "pg.minibatches yields shuffled batches of arrays",

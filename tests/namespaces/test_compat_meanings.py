@@ -51,7 +51,7 @@ def test_integers_take_the_dtype_of_floats_in_torch(room: Any) -> None:
         "bool": [i > 0.5, i == x],
     }  # fmt: skip
     for dtype, found in expected.items():
-        assert [str(y.dtype) for y in found] == [dtype] * len(found)
+        assert [str(y.type.dtype) for y in found] == [dtype] * len(found)
 
 
 def test_the_default_dtype_is_that_of_integers_that_meet_floats() -> None:

@@ -48,7 +48,7 @@ from primgraph.compat.torch.framework import (
     uint8,
 )
 from primgraph.compat.torch.functions import *  # noqa: F403
-from primgraph.compat.torch.tensor import Sizes as Size
+from primgraph.compat.torch.methods import Sizes as Size
 from primgraph.eager.seeds import seed as manual_seed
 
 arange = create.arange
