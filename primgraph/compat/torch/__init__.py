@@ -20,7 +20,7 @@ The default dtype of this package is float32, whatever primgraph's default is.
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.torch import autograd, func, functions, nn, optim
+from primgraph.compat.torch import autograd, func, functions, nn, optim, random
 from primgraph.compat.torch.autograd import (
     enable_grad,
     inference_mode,
@@ -28,7 +28,7 @@ from primgraph.compat.torch.autograd import (
     no_grad,
     set_grad_enabled,
 )
-from primgraph.compat.torch.creation import create, draw
+from primgraph.compat.torch.creation import create
 from primgraph.compat.torch.framework import (
     bool,
     cdouble,
@@ -55,9 +55,18 @@ from primgraph.compat.torch.framework import (
 )
 from primgraph.compat.torch.func import vmap
 from primgraph.compat.torch.functions import *  # noqa: F403
+from primgraph.compat.torch.randomness import (
+    Generator,
+    default_generator,
+    draw,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
 from primgraph.compat.torch.tensor import Sizes as Size
 from primgraph.compat.torch.tensor import Tensor
-from primgraph.eager.seeds import seed as manual_seed
 
 arange = create.arange
 as_tensor = create.as_tensor
@@ -70,9 +79,15 @@ full_like = create.full_like
 linspace = create.linspace
 ones = create.ones
 ones_like = create.ones_like
+bernoulli = draw.bernoulli
+binomial = draw.binomial
+multinomial = draw.multinomial
+normal = draw.normal
+poisson = draw.poisson
 rand = draw.rand
 rand_like = draw.rand_like
 randint = draw.randint
+randint_like = draw.randint_like
 randn = draw.randn
 randn_like = draw.randn_like
 randperm = draw.randperm
@@ -139,6 +154,19 @@ if not TYPE_CHECKING:
         "uint8",
         "vmap",
         "zeros",
+        "Generator",
+        "default_generator",
+        "bernoulli",
+        "binomial",
+        "get_rng_state",
+        "initial_seed",
+        "multinomial",
+        "normal",
+        "poisson",
+        "randint_like",
+        "random",
+        "seed",
+        "set_rng_state",
         "zeros_like",
     ]
 

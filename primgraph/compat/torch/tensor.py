@@ -13,6 +13,7 @@ from primgraph.compat.promotion import promote_arguments
 from primgraph.compat.torch import framework, functions
 from primgraph.compat.torch.conjugates import conjugate_values, turned_node
 from primgraph.compat.torch.indices import as_masks, in_two_steps
+from primgraph.compat.torch.random_in_place import RandomMethods
 from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
 from primgraph.eager.inplace.views import View, show_elements, show_view
@@ -208,7 +209,7 @@ class Variable(Manners, _Variable):
     __slots__ = ()
 
 
-class Tensor(Manners, _Tensor):
+class Tensor(Manners, RandomMethods, _Tensor):
     """`pg.Tensor` with torch's methods and their arguments, and shown as torch shows it.
 
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
