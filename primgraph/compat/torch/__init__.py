@@ -20,7 +20,7 @@ The default dtype of this package is float32, whatever primgraph's default is.
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.torch import autograd, func, functions, nn, optim, random
+from primgraph.compat.torch import autograd, func, functions, nn, optim, random, utils
 from primgraph.compat.torch.autograd import (
     enable_grad,
     inference_mode,
@@ -167,6 +167,7 @@ if not TYPE_CHECKING:
         "random",
         "seed",
         "set_rng_state",
+        "utils",
         "zeros_like",
     ]
 
