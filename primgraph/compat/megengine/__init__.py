@@ -12,7 +12,7 @@ dtype is.
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.megengine import autodiff, functional, module, optimizer
+from primgraph.compat.megengine import autodiff, data, functional, module, optimizer
 from primgraph.compat.megengine.tensor import Parameter, Tensor, tensor
 
 if not TYPE_CHECKING:
@@ -22,4 +22,4 @@ if not TYPE_CHECKING:
         return sorted(__all__)
 
 
-__all__ = ["Parameter", "Tensor", "autodiff", "functional", "module", "optimizer", "tensor"]
+__all__ = ["Parameter", "Tensor", "autodiff", "data", "functional", "module", "optimizer", "tensor"]

@@ -18,7 +18,7 @@ Differences from Paddle:
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.paddle import autograd, incubate, nn, optimizer, static
+from primgraph.compat.paddle import autograd, incubate, io, nn, optimizer, static
 from primgraph.compat.paddle.creation import (
     arange,
     eye,
@@ -156,6 +156,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "io",
     "is_grad_enabled",
     "less_equal",
     "less_than",

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from itertools import islice
 from typing import Any
 
-
 from primgraph.compat.data import loader as core
 from primgraph.compat.data import samplers
 from primgraph.compat.data.collation import Collation
