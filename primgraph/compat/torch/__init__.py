@@ -65,6 +65,7 @@ from primgraph.compat.torch.randomness import (
     seed,
     set_rng_state,
 )
+from primgraph.compat.torch.serialization import load, save
 from primgraph.compat.torch.tensor import Sizes as Size
 from primgraph.compat.torch.tensor import Tensor
 
@@ -168,6 +169,8 @@ if not TYPE_CHECKING:
         "seed",
         "set_rng_state",
         "utils",
+        "load",
+        "save",
         "zeros_like",
     ]
 
