@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from primgraph.compat import torch
 from primgraph.compat.absent import absent
 from primgraph.compat.oneflow import autograd, optim, utils
+from primgraph.compat.oneflow.serialization import load, save
 from primgraph.compat.oneflow.tensor import Generator, Tensor, create, draw
 from primgraph.compat.torch import nn, random
 from primgraph.compat.torch.autograd import (

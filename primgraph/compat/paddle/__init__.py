@@ -36,6 +36,7 @@ from primgraph.compat.paddle.creation import (
 from primgraph.compat.paddle.defaults import get_default_dtype, set_default_dtype
 from primgraph.compat.paddle.derivatives import grad
 from primgraph.compat.paddle.dynamic import Tensor, to_tensor
+from primgraph.compat.paddle.files import load, save
 from primgraph.compat.paddle.framework import (
     CPUPlace,
     GradientError,
@@ -161,6 +162,7 @@ __all__ = [
     "less_equal",
     "less_than",
     "linspace",
+    "load",
     "log",
     "matmul",
     "max",
@@ -181,6 +183,7 @@ __all__ = [
     "randn",
     "reshape",
     "rsqrt",
+    "save",
     "scale",
     "seed",
     "set_default_dtype",
