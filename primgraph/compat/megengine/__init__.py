@@ -12,7 +12,8 @@ dtype is.
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.megengine import autodiff, functional, module, optimizer
+from primgraph.compat.megengine import autodiff, data, functional, module, optimizer
+from primgraph.compat.megengine.serialization import load, save
 from primgraph.compat.megengine.tensor import Parameter, Tensor, tensor
 
 if not TYPE_CHECKING:
@@ -22,4 +23,15 @@ if not TYPE_CHECKING:
         return sorted(__all__)
 
 
-__all__ = ["Parameter", "Tensor", "autodiff", "functional", "module", "optimizer", "tensor"]
+__all__ = [
+    "Parameter",
+    "Tensor",
+    "autodiff",
+    "data",
+    "functional",
+    "load",
+    "module",
+    "optimizer",
+    "save",
+    "tensor",
+]

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from primgraph.compat import torch
 from primgraph.compat.absent import absent
-from primgraph.compat.oneflow import autograd, optim
-from primgraph.compat.oneflow.tensor import Tensor, create, draw
-from primgraph.compat.torch import nn
+from primgraph.compat.oneflow import autograd, optim, utils
+from primgraph.compat.oneflow.serialization import load, save
+from primgraph.compat.oneflow.tensor import Generator, Tensor, create, draw
+from primgraph.compat.torch import nn, random
 from primgraph.compat.torch.autograd import (
     enable_grad,
     inference_mode,
@@ -49,7 +50,14 @@ from primgraph.compat.torch.framework import (
 )
 from primgraph.compat.torch.functions import *  # noqa: F403
 from primgraph.compat.torch.methods import Sizes as Size
-from primgraph.eager.seeds import seed as manual_seed
+from primgraph.compat.torch.randomness import (
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
 
 arange = create.arange
 as_tensor = create.as_tensor
@@ -62,9 +70,15 @@ full_like = create.full_like
 linspace = create.linspace
 ones = create.ones
 ones_like = create.ones_like
+bernoulli = draw.bernoulli
+binomial = draw.binomial
+multinomial = draw.multinomial
+normal = draw.normal
+poisson = draw.poisson
 rand = draw.rand
 rand_like = draw.rand_like
 randint = draw.randint
+randint_like = draw.randint_like
 randn = draw.randn
 randn_like = draw.randn_like
 randperm = draw.randperm

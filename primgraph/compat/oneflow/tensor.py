@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, final
 
-from primgraph.compat.torch.creation import Creators, RandomCreators
+from primgraph.compat.torch.creation import Creators
+from primgraph.compat.torch.randomness import Generator as _Generator
+from primgraph.compat.torch.randomness import RandomCreators
 from primgraph.compat.torch.tensor import Tensor as _Tensor
 
 
@@ -14,6 +16,12 @@ class Tensor(_Tensor):
 
     __slots__ = ()
     _library: ClassVar[str] = "oneflow"
+
+
+class Generator(_Generator):
+    """Source of random numbers with a state of its own: torch's."""
+
+    _family: ClassVar[type[_Tensor]] = Tensor
 
 
 create = Creators(Tensor)

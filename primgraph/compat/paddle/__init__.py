@@ -18,7 +18,7 @@ Differences from Paddle:
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.paddle import autograd, incubate, nn, optimizer, static
+from primgraph.compat.paddle import autograd, incubate, io, nn, optimizer, static
 from primgraph.compat.paddle.creation import (
     arange,
     eye,
@@ -36,6 +36,7 @@ from primgraph.compat.paddle.creation import (
 from primgraph.compat.paddle.defaults import get_default_dtype, set_default_dtype
 from primgraph.compat.paddle.derivatives import grad
 from primgraph.compat.paddle.dynamic import Tensor, to_tensor
+from primgraph.compat.paddle.files import load, save
 from primgraph.compat.paddle.framework import (
     CPUPlace,
     GradientError,
@@ -156,10 +157,12 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "io",
     "is_grad_enabled",
     "less_equal",
     "less_than",
     "linspace",
+    "load",
     "log",
     "matmul",
     "max",
@@ -180,6 +183,7 @@ __all__ = [
     "randn",
     "reshape",
     "rsqrt",
+    "save",
     "scale",
     "seed",
     "set_default_dtype",

@@ -18,6 +18,7 @@ from primgraph.compat.torch.in_place import in_place_methods
 from primgraph.compat.torch.indices import as_masks, checked_index, in_two_steps
 from primgraph.compat.torch.methods import Manners, Variable
 from primgraph.compat.torch.printing import format_tensor
+from primgraph.compat.torch.random_in_place import RandomMethods
 from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
 from primgraph.eager.inplace.views import Storage, View, part_from_storage, show_elements, show_view
@@ -28,7 +29,7 @@ from primgraph.ir.types import as_dtype, as_shape, complex_dtype
 from primgraph.operators.promotion import array_of
 
 
-class Tensor(Manners, _Tensor):
+class Tensor(Manners, RandomMethods, _Tensor):
     """`pg.Tensor` with torch's methods and their arguments, and shown as torch shows it.
 
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
