@@ -90,22 +90,6 @@ SIGNATURES = {
     "paddle.autograd": """
         backward(tensors, grad_tensors=None, retain_graph=False)
     """,
-    "paddle.static": """
-        append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
-            checkpoints=None, distop_context=None)
-        create_parameter(shape, dtype, name=None, attr=None, is_bias=False,
-            default_initializer=None)
-        data(name, shape, dtype=None, lod_level=0)
-        default_main_program()
-        default_startup_program()
-        gradients(targets, inputs, target_gradients=None, no_grad_set=None)
-        program_guard(main_program, startup_program=None)
-        Executor(place=None)
-        Executor.run(self, program=None, feed=None, fetch_list=None, feed_var_name='feed',
-            fetch_var_name='fetch', scope=None, return_numpy=True, use_program_cache=False,
-            return_merged=True, use_prune=False)
-        Executor.close(self)
-    """,
     "paddle.incubate.autograd": """
         Hessian(func, xs, is_batched=False)
         Jacobian(func, xs, is_batched=False)
@@ -120,42 +104,6 @@ SIGNATURES = {
         to_prim(blocks, blacklist=frozenset(), whitelist=frozenset(), start_idx=-1,
             backward_length=-1)
         vjp(func, xs, v=None)
-    """,
-    "paddle.nn": """
-        GELU(approximate=False, name=None)
-        Layer(name_scope=None, dtype='float32')
-        Layer.create_parameter(self, shape, attr=None, dtype=None, is_bias=False,
-            default_initializer=None)
-        LayerDict(sublayers=None)
-        LayerList(sublayers=None)
-        Linear(in_features, out_features, weight_attr=None, bias_attr=None, name=None)
-        ParameterList(parameters=None)
-        Sequential(*layers)
-        Sigmoid(name=None)
-        Softplus(beta=1, threshold=20, name=None)
-        Tanh(name=None)
-    """,
-    "paddle.nn.functional": """
-        gelu(x, approximate=False, name=None)
-        linear(x, weight, bias=None, name=None)
-        log_softmax(x, axis=-1, dtype=None, name=None)
-        mse_loss(input, label, reduction='mean', name=None)
-        relu(x, name=None)
-        sigmoid(x, name=None)
-        silu(x, name=None)
-        softmax(x, axis=-1, dtype=None, name=None)
-        softplus(x, beta=1, threshold=20, name=None)
-        tanh(x, name=None)
-    """,
-    "paddle.nn.initializer": """
-        Assign(value, name=None)
-        Constant(value=0.0)
-        KaimingNormal(fan_in=None, negative_slope=0.0, nonlinearity='relu')
-        KaimingUniform(fan_in=None, negative_slope=0.0, nonlinearity='relu')
-        Normal(mean=0.0, std=1.0, name=None)
-        Uniform(low=-1.0, high=1.0, name=None)
-        XavierNormal(fan_in=None, fan_out=None, gain=1.0, name=None)
-        XavierUniform(fan_in=None, fan_out=None, gain=1.0, name=None)
     """,
     "paddle.optimizer": """
         Adam(learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-08, parameters=None,
@@ -208,9 +156,7 @@ OTHERS = {
         "no_grad",
         "set_grad_enabled",
     },
-    "paddle.static": {"Program", "Scope", "Variable"},
     "paddle.incubate.autograd": {"PrimDisabledError"},
-    "paddle.nn.initializer": {"Initializer"},
 }
 
 
@@ -280,7 +226,6 @@ def test_positional_arguments_go_where_paddle_has_them() -> None:
         lambda x: paddle.static.append_backward(x, callbacks=[print]),
         lambda x: paddle.optimizer.Adam(amsgrad=True),
         lambda x: paddle.optimizer.SGD(multi_precision=True),
-        lambda x: paddle.ParamAttr(learning_rate=0.5),
         lambda x: paddle.grad(x, x, only_inputs=False),
         lambda x: paddle.incubate.autograd.to_prim(paddle.static.Program(), start_idx=2),
     ],

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from primgraph import operators as pg
 from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.dynamic import as_paddles
 from primgraph.compat.paddle.framework import new_key, paddles
-from primgraph.operators.handle import ArrayLike
+from primgraph.eager.derivatives.recording import no_grad
+from primgraph.ir.types import as_dtype
+from primgraph.operators.handle import ArrayLike, Handle
 from primgraph.operators.variable import Variable
 
 Name: TypeAlias = str | None
@@ -24,10 +28,11 @@ def arange(
 ) -> Variable:
     """Return numbers from `start` (0 without an `end`) up to but excluding `end`, `step` apart.
 
-    >>> paddle.arange(1, 7, 2)
-    tensor([1, 3, 5], dtype=int64)
+    >>> paddle.arange(1, 7, 2).tolist()
+    [1, 3, 5]
     """
-    first, last = (0, start) if end is None else (start, end)
+    first, last = (0, _item(start)) if end is None else (_item(start), _item(end))
+    step = _item(step)
     floats = any(isinstance(n, float) for n in (first, last, step))
     wanted = dtype_or_default(None) if dtype is None and floats else dtype
     return as_paddles(pg.arange(first, last, step, wanted))
@@ -50,10 +55,97 @@ def eye(
 def full(shape: Any, fill_value: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of that shape with all elements equal to `fill_value`.
 
-    >>> paddle.full([2], 0.5)
-    tensor([0.5, 0.5], dtype=float32)
+    >>> paddle.full([2], 0.5).tolist()
+    [0.5, 0.5]
     """
-    return as_paddles(pg.full(shape, fill_value, dtype_or_default(dtype)))
+    is_default = dtype is not None or not isinstance(fill_value, bool | complex)
+    wanted = dtype_or_default(dtype) if is_default else None
+    return as_paddles(pg.full(_shape(shape), _item(fill_value), wanted))
+
+
+@paddles
+def assign(x: Any, output: Any = None) -> Any:
+    """Return a copy of a tensor or array; `output` is a tensor that takes the elements.
+
+    >>> paddle.assign(np.array([1.0, 2.0])).tolist()
+    [1.0, 2.0]
+    """
+    if isinstance(x, Handle):
+        found: Any = pg.assign(x)
+    else:
+        found = pg.asarray(np.asarray(x) if np.ndim(x) else np.asarray([x]))
+    if output is None:
+        return as_paddles(found)
+    with no_grad():
+        return output.copy_(found)
+
+
+@paddles
+def empty(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
+    """Return an array of that shape, of zeros.
+
+    >>> paddle.empty([2]).shape
+    paddle.Size([2])
+    """
+    return as_paddles(pg.zeros(_shape(shape), dtype_or_default(dtype)))
+
+
+@paddles
+def empty_like(x: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
+    """Return an array of the shape of `x`, of zeros.
+
+    >>> paddle.empty_like(paddle.ones([2])).shape
+    paddle.Size([2])
+    """
+    return pg.zeros_like(x, dtype)
+
+
+@paddles
+def logspace(
+    start: Any, stop: Any, num: int, base: float = 10.0, dtype: Any = None, name: Name = None
+) -> Variable:
+    """Return powers of `base`, with `num` evenly spaced exponents from `start` to `stop`.
+
+    >>> paddle.logspace(0, 2, 3).tolist()
+    [1.0, 10.0, 100.0]
+    """
+    wanted = dtype_or_default(dtype)
+    found = pg.power(base, pg.linspace(_item(start), _item(stop), int(num), dtype="float64"))
+    return as_paddles(pg.astype(found, wanted))
+
+
+@paddles
+def tril_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any = "int64") -> Any:
+    """Return the indices of the lower triangle of a matrix, in two rows.
+
+    >>> paddle.tril_indices(2, 2).tolist()
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    return as_paddles(pg.asarray(np.stack(np.tril_indices(row, offset, col)), as_dtype(dtype)))
+
+
+@paddles
+def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any = "int64") -> Any:
+    """Return the indices of the upper triangle of a matrix, in two rows.
+
+    >>> paddle.triu_indices(2, 2).tolist()
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    return as_paddles(pg.asarray(np.stack(np.triu_indices(row, offset, col)), as_dtype(dtype)))
+
+
+def _item(value: Any) -> Any:
+    """Return a number that may be a tensor."""
+    return value.item() if isinstance(value, Handle) and not isinstance(value, Variable) else value
+
+
+def _shape(shape: Any) -> Any:
+    """Return a shape that may be a number, a tensor, or a list with tensors."""
+    if isinstance(shape, Handle):
+        shape = shape.tolist() if shape.ndim else [int(shape)]
+    if isinstance(shape, int):
+        return (shape,)
+    return tuple(_item(n) for n in shape)
 
 
 @paddles
@@ -62,10 +154,11 @@ def full_like(
 ) -> Variable:
     """Return an array of the shape of `x` with all elements equal to `fill_value`.
 
-    >>> paddle.full_like(paddle.ones([2]), 0.5)
-    tensor([0.5, 0.5], dtype=float32)
+    >>> paddle.full_like(paddle.ones([2]), 0.5).tolist()
+    [0.5, 0.5]
     """
-    return pg.full_like(x, fill_value, dtype)
+    wanted = as_dtype(x.dtype if dtype is None else dtype)
+    return pg.full_like(x, np.asarray(_item(fill_value)).astype(wanted), wanted)
 
 
 @paddles
@@ -74,28 +167,30 @@ def linspace(
 ) -> Variable:
     """Return `num` evenly spaced numbers from `start` to `stop`.
 
-    >>> paddle.linspace(0.0, 1.0, 5)
-    tensor([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    >>> paddle.linspace(0.0, 1.0, 5).tolist()
+    [0.  , 0.25, 0.5 , 0.75, 1.  ]
     """
-    return as_paddles(pg.linspace(start, stop, num, dtype=dtype_or_default(dtype)))
+    return as_paddles(
+        pg.linspace(_item(start), _item(stop), int(_item(num)), dtype=dtype_or_default(dtype))
+    )
 
 
 @paddles
 def ones(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of ones, of the default dtype unless `dtype` is given.
 
-    >>> paddle.ones([2])
-    tensor([1., 1.], dtype=float32)
+    >>> paddle.ones([2]).tolist()
+    [1., 1.]
     """
-    return as_paddles(pg.ones(shape, dtype_or_default(dtype)))
+    return as_paddles(pg.ones(_shape(shape), dtype_or_default(dtype)))
 
 
 @paddles
 def ones_like(x: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of ones of the shape of `x`, and of its dtype unless `dtype` is given.
 
-    >>> paddle.ones_like(paddle.arange(3))
-    tensor([1, 1, 1], dtype=int64)
+    >>> paddle.ones_like(paddle.arange(3)).tolist()
+    [1, 1, 1]
     """
     return pg.ones_like(x, dtype)
 
@@ -105,9 +200,9 @@ def rand(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return uniform numbers between 0 and 1, new ones at each call and at each run.
 
     >>> paddle.rand([2, 3]).shape
-    (2, 3)
+    paddle.Size([2, 3])
     """
-    return as_paddles(pg.uniform(new_key(), shape, 0.0, 1.0, dtype_or_default(dtype)))
+    return as_paddles(pg.uniform(new_key(), _shape(shape), 0.0, 1.0, dtype_or_default(dtype)))
 
 
 @paddles
@@ -117,7 +212,7 @@ def randn(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     >>> paddle.randn([2, 3]).shape
     (2, 3)
     """
-    return as_paddles(pg.normal(new_key(), shape, dtype_or_default(dtype)))
+    return as_paddles(pg.normal(new_key(), _shape(shape), dtype_or_default(dtype)))
 
 
 @paddles
@@ -137,24 +232,24 @@ def uniform(
     (2, 3)
     """
     key = new_key() if seed == 0 else seed
-    return as_paddles(pg.uniform(key, shape, min, max, dtype_or_default(dtype)))
+    return as_paddles(pg.uniform(key, _shape(shape), min, max, dtype_or_default(dtype)))
 
 
 @paddles
 def zeros(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of zeros, of the default dtype unless `dtype` is given.
 
-    >>> paddle.zeros([2])
-    tensor([0., 0.], dtype=float32)
+    >>> paddle.zeros([2]).tolist()
+    [0., 0.]
     """
-    return as_paddles(pg.zeros(shape, dtype_or_default(dtype)))
+    return as_paddles(pg.zeros(_shape(shape), dtype_or_default(dtype)))
 
 
 @paddles
 def zeros_like(x: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of zeros of the shape of `x`, and of its dtype unless `dtype` is given.
 
-    >>> paddle.zeros_like(paddle.arange(3))
-    tensor([0, 0, 0], dtype=int64)
+    >>> paddle.zeros_like(paddle.arange(3)).tolist()
+    [0, 0, 0]
     """
     return pg.zeros_like(x, dtype)

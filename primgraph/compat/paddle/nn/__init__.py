@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from primgraph import nn as pg
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle.defaults import dtype_or_default
-from primgraph.compat.paddle.framework import Initializer, named_and_initialized
 from primgraph.compat.paddle.nn import functional, initializer
-from primgraph.errors import ArgumentError
+from primgraph.compat.paddle.parameter_attributes import as_attribute
+from primgraph.compat.paddle.parameters import new_parameter
+from primgraph.compat.paddle.utils import unique_name
 from primgraph.nn import LayerDict, LayerList, ParameterList, Sequential
 from primgraph.operators.variable import Variable
 
@@ -50,6 +52,11 @@ class Layer(pg.Layer):
     def __init__(self, name_scope: str | None = None, dtype: Any = "float32") -> None:
         super().__init__()
         self.dtype = None if dtype == "float32" else dtype
+        self._full_name = unique_name.generate(name_scope or snake_case(type(self).__name__))
+
+    def full_name(self) -> str:
+        """The unique name of the layer, with which the names of its parameters begin."""
+        return self._full_name
 
     def create_parameter(  # type: ignore[override]
         self,
@@ -57,20 +64,20 @@ class Layer(pg.Layer):
         attr: Any = None,
         dtype: Any = None,
         is_bias: bool = False,
-        default_initializer: Initializer | None = None,
+        default_initializer: Any = None,
     ) -> Any:
-        """A new parameter, to be assigned to an attribute; None with `attr` False.
-
-        Raises `ArgumentError` for a name, since the attribute names it.
-        """
-        if attr is False:
+        """A new parameter, to be assigned to an attribute; None with `attr` False."""
+        given = as_attribute(attr)
+        if given is None:
             return None
-        name, rule = named_and_initialized(attr, default_initializer)
-        if name is not None:
-            raise ArgumentError(f"parameter {name!r} of a layer is named by its attribute")
-        return super().create_parameter(
-            shape, dtype_or_default(self.dtype if dtype is None else dtype), rule, is_bias
-        )
+        chosen = dtype_or_default(self.dtype if dtype is None else dtype)
+        return new_parameter(shape, chosen, given, is_bias, default_initializer, self._full_name)
+
+
+def snake_case(name: str) -> str:
+    """Return the name of a class as Paddle names its instances: `conv2d` for Conv2D."""
+    parts = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", parts).lower()
 
 
 class Linear(Layer):

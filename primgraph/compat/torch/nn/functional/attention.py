@@ -176,7 +176,7 @@ def _bags(
     sums = pg.scatter_add(pg.zeros((len(lengths), weight.shape[1]), rows.dtype), bag[taken], kept)
     if mode == "sum":
         return sums
-    return pg.divide(sums, np.maximum(counts, 1)[:, None].astype(str(rows.dtype)))
+    return pg.divide(sums, np.maximum(counts, 1)[:, None].astype(rows.type.dtype))
 
 
 def scaled_dot_product_attention(

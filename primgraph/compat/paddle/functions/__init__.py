@@ -1,0 +1,42 @@
+"""Functions of tensors, with Paddle's names for them and for their arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from primgraph.compat.paddle.functions import elementwise, indexing, others, products, reductions
+from primgraph.compat.paddle.functions import shapes as shapes
+from primgraph.compat.paddle.functions.elementwise import *  # noqa: F403
+from primgraph.compat.paddle.functions.indexing import *  # noqa: F403
+from primgraph.compat.paddle.functions.others import *  # noqa: F403
+from primgraph.compat.paddle.functions.products import *  # noqa: F403
+from primgraph.compat.paddle.functions.reductions import *  # noqa: F403
+from primgraph.compat.paddle.functions.shapes import *  # noqa: F403
+from primgraph.compat.paddle.methods import Methods, Variable
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+
+__all__ = [
+    *elementwise.__all__,
+    *indexing.__all__,
+    *others.__all__,
+    *products.__all__,
+    *reductions.__all__,
+    *shapes.__all__,
+]
+
+# Functions whose first argument is no tensor that they are about; all others are methods, too.
+_NO_METHODS = (
+    "add_n", "block_diag", "broadcast_shape", "broadcast_tensors", "cartesian_prod", "cat", "clone",
+    "column_stack", "complex", "concatenate", "dstack", "einsum", "finfo", "hstack", "iinfo",
+    "is_tensor", "meshgrid", "polar", "row_stack", "searchsorted", "shape", "softmax", "tolist", "vstack",
+)  # fmt: skip
+
+for _name in __all__:
+    if _name not in _NO_METHODS:
+        setattr(Methods, _name, globals()[_name])
+Methods.astype = globals()["cast"]
+Variable.clone = globals()["clone"]
