@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from primgraph import nn as pg
 from primgraph.compat.absent import absent
+from primgraph.compat.paddle.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.nn import functional, initializer
 from primgraph.compat.paddle.parameter_attributes import as_attribute
@@ -17,6 +18,9 @@ from primgraph.operators.variable import Variable
 
 __all__ = [
     "GELU",
+    "ClipGradByGlobalNorm",
+    "ClipGradByNorm",
+    "ClipGradByValue",
     "Layer",
     "LayerDict",
     "LayerList",
