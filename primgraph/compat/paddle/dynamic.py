@@ -21,7 +21,7 @@ from primgraph.compat.paddle.framework import (
 from primgraph.compat.paddle.methods import DTYPES, Methods, Variable
 from primgraph.compat.paddle.printing import describe
 from primgraph.compat.torch.indices import in_two_steps
-from primgraph.eager.derivatives.differentiable import Hook
+from primgraph.eager.derivatives.differentiable import Differentiable, Hook
 from primgraph.eager.derivatives.recording import no_grad as nothing_recorded
 from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
@@ -35,6 +35,7 @@ from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
 
 T = TypeVar("T")
+_gradient_of: Any = vars(Differentiable)["grad"]
 _numbers = {"generated_tensor": count(), "eager_tmp": count()}
 
 
@@ -130,24 +131,32 @@ class Tensor(Methods, _Tensor):
         with SpentGraphError.instead():
             super().backward(seed, retain_graph)
 
+    @property
+    def grad(self) -> Any:
+        """The gradient that `backward` accumulated, zeros that `clear_grad` left, or None."""
+        known = self._backward
+        if known is not None and known.gradient is not None:
+            return known.gradient
+        return self.__dict__.get("_cleared")
+
+    @grad.setter
+    def grad(self, gradient: Any) -> None:
+        self.__dict__.pop("_cleared", None)
+        _gradient_of.__set__(self, gradient)
+
     def clear_gradient(self, set_to_zero: bool = True) -> None:
-        """Let `.grad` be zeros, or None."""
-        if set_to_zero and self._gradient is not None:
+        """Let `.grad` be zeros until it gets another gradient, or None."""
+        before = self.grad
+        self.grad = None
+        if set_to_zero and before is not None:
             with nothing_recorded():
-                self._gradient.zero_()
-        else:
-            self.grad = None
+                self.__dict__["_cleared"] = before.zero_()
 
     clear_grad = clear_gradient
 
-    @property
-    def _gradient(self) -> Any:
-        known = self._backward
-        return None if known is None else known.gradient
-
     def gradient(self) -> np.ndarray[Any, Any] | None:
         """`.grad` as an array, or None."""
-        return None if self._gradient is None else self._gradient.numpy()
+        return None if self.grad is None else self.grad.numpy()
 
     def retain_grads(self) -> None:
         """Let `backward` fill `.grad` although this is not a leaf."""
@@ -280,6 +289,10 @@ class Tensor(Methods, _Tensor):
     def contiguous(self) -> Self:
         """Return itself, or a copy of a view whose elements lie in another order."""
         return self if self.is_contiguous() else self.clone()
+
+    def value(self) -> Self:
+        """Return the tensor itself."""
+        return self
 
     def detach_(self) -> Self:
         """Make this tensor a constant for derivatives."""

@@ -115,10 +115,6 @@ class Methods(Handle):
         """Return the tensor itself, as there is no other place."""
         return self
 
-    def value(self) -> Any:
-        """Return the tensor itself."""
-        return self
-
 
 def _require_promotable(name: str, x: Handle, y: Handle) -> None:
     """Raise for dtypes that Paddle does not promote."""
