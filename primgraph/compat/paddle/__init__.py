@@ -22,9 +22,11 @@ from primgraph.compat.absent import absent
 from primgraph.compat.paddle import (
     autograd,
     device,
+    fft,
     functions,
     incubate,
     inplace,
+    linalg,
     nn,
     optimizer,
     static,
@@ -72,6 +74,7 @@ from primgraph.compat.paddle.framework import (
 )
 from primgraph.compat.paddle.functions import *  # noqa: F403
 from primgraph.compat.paddle.inplace import *  # noqa: F403
+from primgraph.compat.paddle.linalg import inverse
 from primgraph.compat.paddle.methods import DTYPES
 from primgraph.compat.paddle.methods import Size as Size
 from primgraph.compat.paddle.printing import set_printoptions
@@ -115,6 +118,7 @@ __all__ = [
     "enable_grad",
     "enable_static",
     "eye",
+    "fft",
     "full",
     "full_like",
     "get_default_dtype",
@@ -127,6 +131,8 @@ __all__ = [
     "is_compiled_with_rocm",
     "is_compiled_with_xpu",
     "is_grad_enabled",
+    "inverse",
+    "linalg",
     "linspace",
     "logspace",
     "nan",

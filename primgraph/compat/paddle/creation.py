@@ -44,9 +44,8 @@ def eye(
 ) -> Variable:
     """Return a matrix with ones on the diagonal, and zeros elsewhere.
 
-    >>> paddle.eye(2)
-    tensor([[1., 0.],
-            [0., 1.]], dtype=float32)
+    >>> paddle.eye(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
     return as_paddles(pg.eye(num_rows, num_columns, dtype=dtype_or_default(dtype)))
 
@@ -168,7 +167,7 @@ def linspace(
     """Return `num` evenly spaced numbers from `start` to `stop`.
 
     >>> paddle.linspace(0.0, 1.0, 5).tolist()
-    [0.  , 0.25, 0.5 , 0.75, 1.  ]
+    [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     return as_paddles(pg.linspace(_item(start), _item(stop), int(_item(num)), dtype=dtype_or_default(dtype)))
 
@@ -178,7 +177,7 @@ def ones(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of ones, of the default dtype unless `dtype` is given.
 
     >>> paddle.ones([2]).tolist()
-    [1., 1.]
+    [1.0, 1.0]
     """
     return as_paddles(pg.ones(_shape(shape), dtype_or_default(dtype)))
 
@@ -208,7 +207,7 @@ def randn(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return normal numbers of mean 0 and variance 1, new ones at each call and at each run.
 
     >>> paddle.randn([2, 3]).shape
-    (2, 3)
+    paddle.Size([2, 3])
     """
     return as_paddles(pg.normal(new_key(), _shape(shape), dtype_or_default(dtype)))
 
@@ -227,7 +226,7 @@ def uniform(
     With a `seed` other than 0 they depend on the seed only, and are the same at each run.
 
     >>> paddle.uniform([2, 3], min=0.0).shape
-    (2, 3)
+    paddle.Size([2, 3])
     """
     key = new_key() if seed == 0 else seed
     return as_paddles(pg.uniform(key, _shape(shape), min, max, dtype_or_default(dtype)))
@@ -238,7 +237,7 @@ def zeros(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of zeros, of the default dtype unless `dtype` is given.
 
     >>> paddle.zeros([2]).tolist()
-    [0., 0.]
+    [0.0, 0.0]
     """
     return as_paddles(pg.zeros(_shape(shape), dtype_or_default(dtype)))
 

@@ -160,13 +160,13 @@ def combined(x: Any, places: Any, updates: Any, reduce: str, include_self: bool)
         return found if x.dtype.kind in "fc" else pg.astype(pg.trunc(found), x.dtype)
     neutral = _NEUTRAL[reduce]
     if x.dtype.kind in "iu" and neutral != 1:
-        limits = np.iinfo(str(x.dtype))
+        limits = np.iinfo(x.type.dtype)
         neutral = limits.max if neutral > 0 else limits.min
     # Each element meets all updates: no primitive combines updates except by adding them.
     is_there = pg.equal(pg.expand_dims(places, 1), np.arange(x.shape[0]))
-    spread = pg.where(is_there, pg.expand_dims(updates, 1), np.asarray(neutral, str(x.dtype)))
+    spread = pg.where(is_there, pg.expand_dims(updates, 1), np.asarray(neutral, x.type.dtype))
     if not include_self:
-        x = pg.where(pg.any(is_there, 0), np.asarray(neutral, str(x.dtype)), x)
+        x = pg.where(pg.any(is_there, 0), np.asarray(neutral, x.type.dtype), x)
     if neutral == 1:
         return pg.multiply(x, pg.prod(spread, 0))
     reduced, pair = (pg.min, pg.minimum) if reduce == "amin" else (pg.max, pg.maximum)
