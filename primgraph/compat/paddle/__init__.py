@@ -34,10 +34,12 @@ from primgraph.compat.paddle import (
 )
 from primgraph.compat.paddle.creation import (
     arange,
+    as_tensor,
     assign,
     empty,
     empty_like,
     eye,
+    from_numpy,
     full,
     full_like,
     linspace,
@@ -107,6 +109,7 @@ __all__ = [
     "Size",
     "Tensor",
     "arange",
+    "as_tensor",
     "assign",
     "autograd",
     "create_parameter",
@@ -119,6 +122,7 @@ __all__ = [
     "enable_static",
     "eye",
     "fft",
+    "from_numpy",
     "full",
     "full_like",
     "get_default_dtype",

@@ -8,8 +8,8 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.paddle.defaults import dtype_or_default
-from primgraph.compat.paddle.dynamic import as_paddles
-from primgraph.compat.paddle.framework import new_key, paddles
+from primgraph.compat.paddle.dynamic import as_paddles, to_tensor
+from primgraph.compat.paddle.framework import checked_place, new_key, paddles
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.ir.types import as_dtype
 from primgraph.operators.handle import ArrayLike, Handle
@@ -114,7 +114,30 @@ def logspace(
 
 
 @paddles
-def tril_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any = "int64") -> Any:
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    """Return a tensor of the elements of `data`; a tensor of that dtype itself.
+
+    >>> paddle.as_tensor([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    """
+    checked_place("as_tensor", device)
+    if isinstance(data, Handle) and (dtype is None or data.type.dtype == as_dtype(dtype)):
+        return data
+    return to_tensor(data, dtype)
+
+
+@paddles
+def from_numpy(ndarray: Any) -> Any:
+    """Return a tensor with copies of the elements of an array.
+
+    >>> paddle.from_numpy(np.array([1.0, 2.0])).tolist()
+    [1.0, 2.0]
+    """
+    return to_tensor(ndarray)
+
+
+@paddles
+def tril_indices(row: int, col: int, offset: int = 0, dtype: Any = "int64") -> Any:
     """Return the indices of the lower triangle of a matrix, in two rows.
 
     >>> paddle.tril_indices(2, 2).tolist()
@@ -169,7 +192,9 @@ def linspace(
     >>> paddle.linspace(0.0, 1.0, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    return as_paddles(pg.linspace(_item(start), _item(stop), int(_item(num)), dtype=dtype_or_default(dtype)))
+    return as_paddles(
+        pg.linspace(_item(start), _item(stop), int(_item(num)), dtype=dtype_or_default(dtype))
+    )
 
 
 @paddles
@@ -216,7 +241,7 @@ def randn(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
 def uniform(
     shape: Any,
     dtype: Any = None,
-    min: float = -1.0,
+    min: float = 0.0,
     max: float = 1.0,
     seed: int = 0,
     name: Name = None,

@@ -49,7 +49,13 @@ def grad(
     if _are_tensors(outputs):
         with SpentGraphError.instead():
             return _of_tensors(
-                outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, no_grad_vars
+                outputs,
+                inputs,
+                grad_outputs,
+                retain_graph,
+                create_graph,
+                allow_unused,
+                no_grad_vars,
             )
     listed = [inputs] if isinstance(inputs, Variable) else inputs
     if allow_unused:

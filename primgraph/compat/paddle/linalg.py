@@ -22,6 +22,7 @@ from primgraph.compat.paddle.functions.reductions import matrix_norm as norm_of_
 from primgraph.compat.paddle.functions.reductions import vector_or_matrix_norm
 from primgraph.compat.paddle.functions.rows import define_functions
 from primgraph.compat.paddle.methods import Methods
+from primgraph.eager.node import array_node
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import complex_dtype as complex_dtype
 from primgraph.operators.handle import Handle
@@ -65,7 +66,7 @@ lstsq(x, y, rcond=None, driver=None) = least_squares(x, y, rcond, driver)
 Solve least squares problems; return solutions, residuals, ranks and singular values. \
 | [[1.0], [1.0]], [[1.0], [3.0]] => [[[1.9999998807907104]], [], 1, []]
 lu_solve(b, lu, pivots, trans="N") = \
-ours.lu_solve((lu, pg.subtract(pivots, 1)), b, "NTC".index(trans))
+ours.lu_solve((lu, rows_in_order(pivots, lu.shape[-2])), b, "NTC".index(trans))
 Solve systems by the factors of `lu`. | [[2.0], [4.0]], [[2.0, 0.0], [0.0, 4.0]], [1, 2] -> [[1.0], [1.0]]
 matrix_exp(x): linalg.expm
 Compute the exponentials of matrices. | [[0.0, 1.0], [0.0, 0.0]] -> [[1.0, 1.0], [0.0, 1.0]]
@@ -184,8 +185,8 @@ def lu(x: Any, pivot: bool = True, get_infos: bool = False, name: str | None = N
     """
     if not pivot:
         raise ArgumentError("lu takes pivot=True on the CPU")
-    factors, pivots = ours.lu_factor(x)
-    found = factors, pg.cast(pg.add(pivots, 1), "int32")
+    factors, order = ours.lu_factor(x)
+    found = factors, exchanges(order, min(x.shape[-2:]))
     infos = pg.zeros(tuple(x.shape)[:-2], "int32")
     return (*found, infos) if get_infos else found
 
@@ -203,13 +204,32 @@ def lu_unpack(
     size = min(rows, columns)
     lower = pg.add(pg.tril(x[..., :, :size], -1), np.eye(rows, size, dtype=x.type.dtype))
     upper = pg.triu(x[..., :size, :])
-    pivots = np.asarray(y.numpy() if isinstance(y, Handle) else y) - 1
-    permutations = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
-    for place in np.ndindex(pivots.shape[:-1]):
-        for i, j in enumerate(pivots[place]):
-            permutations[place][[i, j]] = permutations[place][[j, i]]
+    permutations = rows_in_order(y, rows)
     matrix = np.swapaxes(np.eye(rows, dtype=x.type.dtype)[permutations], -1, -2)
     return pg.add(pg.multiply(x[..., :1, :1], 0), matrix), lower, upper
+
+
+def rows_in_order(pivots: Any, count: int) -> Any:
+    """Return the order of rows after their exchanges."""
+    known = np.asarray(pivots.numpy() if isinstance(pivots, Handle) else pivots) - 1
+    found = np.broadcast_to(np.arange(count), (*known.shape[:-1], count)).copy()
+    for place in np.ndindex(known.shape[:-1]):
+        for i, j in enumerate(known[place]):
+            found[place][[i, j]] = found[place][[j, i]]
+    return found
+
+
+def exchanges(order: Any, count: int) -> Any:
+    """Return the exchanges of rows that give their order, counted from one."""
+    wanted = order.numpy()
+    found = np.zeros((*wanted.shape[:-1], count), np.int32)
+    for place in np.ndindex(wanted.shape[:-1]):
+        rows = list(range(wanted.shape[-1]))
+        for i in range(count):
+            j = rows.index(wanted[place][i])
+            rows[i], rows[j] = rows[j], rows[i]
+            found[place][i] = j + 1
+    return type(order)(array_node(found))
 
 
 def svd_lowrank(

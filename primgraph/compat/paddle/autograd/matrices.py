@@ -160,9 +160,7 @@ def hessian(ys: Any, xs: Any, batch_axis: int | None = None) -> Any:
     inputs = list(xs) if several else [xs]
     seed = pg.sum(ys) if is_batched else pg.reshape(ys, ())
     gradients = grad(seed, inputs, create_graph=True, allow_unused=True)
-    kinds = [
-        pg.zeros_like(x) if g is None else g for g, x in zip(gradients, inputs, strict=True)
-    ]
+    kinds = [pg.zeros_like(x) if g is None else g for g, x in zip(gradients, inputs, strict=True)]
     rows = tuple(tuple(Hessian(g, x, is_batched) for x in inputs) for g in kinds)
     return rows if several else rows[0][0]
 

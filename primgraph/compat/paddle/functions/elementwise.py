@@ -56,6 +56,8 @@ expm1(x): expm1
 Compute `exp(x) - 1`. | [0.0, 1.0] ~ [0.    1.718]
 floor(x): floor
 Round down. | [1.5, -1.5] -> [1.0, -2.0]
+frexp(x) = tuple(pg.cast(part, x.type.dtype) for part in pg.frexp(x))
+Return mantissas between 0.5 and 1, and exponents of 2. | [3.0, 0.5] => [[0.75, 0.5], [2.0, 0.0]]
 frac(x) = pg.subtract(x, pg.trunc(x))
 Return the parts after the decimal point. | [1.5, -1.5] -> [0.5, -0.5]
 gammaln|lgamma(x): special.gammaln
@@ -144,6 +146,10 @@ clip|clamp(x, min=None, max=None) = limited(x, min, max)
 Limit elements to an interval. | [-2.0, 3.0], 0.0, 1.0 -> [0.0, 1.0]
 cast(x, dtype): cast
 Convert to another dtype. | [1.5, 2.5], "int64" -> [1, 2]
+view_as_real(input) = pg.stack([pg.real(input), pg.imag(input)], -1)
+Return real and imaginary parts along a new last axis. | [1j, 2.0] -> [[0.0, 1.0], [2.0, 0.0]]
+view_as_complex(input) = pg.complex(input[..., 0], input[..., 1])
+Return complex numbers from the parts along the last axis. | [[1.0, 2.0]] -> [(1+2j)]
 as_real(x) = pg.stack([pg.real(x), pg.imag(x)], -1)
 Return real and imaginary parts along a new last axis. | [1j, 2.0] -> [[0.0, 1.0], [2.0, 0.0]]
 as_complex(x) = pg.complex(x[..., 0], x[..., 1])
@@ -159,6 +165,8 @@ multiply|mul(x, y): multiply
 Compute products. | [1.0, 2.0], [3.0, 4.0] -> [3.0, 8.0]
 divide|div(x, y, *, rounding_mode=None) = divided(x, y, rounding_mode)
 Compute quotients; `rounding_mode` is "floor" or "trunc". | [1.0, 6.0], [4.0, 3.0] -> [0.25, 2.0]
+true_divide(input, other) = divided(input, other, None)
+Compute quotients. | [1.0, 6.0], [4.0, 3.0] -> [0.25, 2.0]
 floor_divide(x, y): floor_divide
 Compute quotients, rounded down. | [7, -7], [2, 2] -> [3, -4]
 mod|remainder|floor_mod(x, y): remainder

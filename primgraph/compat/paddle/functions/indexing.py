@@ -29,7 +29,8 @@ index_sample(x, index) = pg.take_along_axis(x, index, 1)
 Take elements of each row. | [[1, 2], [3, 4]], [[0], [1]] -> [[1], [4]]
 take(x, index, mode="raise") = taken(x, index, mode)
 Take elements of the flattened tensor. | [[1, 2], [3, 4]], [0, -1] -> [1, 4]
-take_along_axis(arr, indices, axis, broadcast=True) = along(arr, indices, axis, broadcast)
+take_along_axis|take_along_dim(arr, indices, axis, broadcast=True) = \
+along(arr, indices, axis, broadcast)
 Take one element along `axis` for each index. | [[1, 2], [3, 4]], [[1], [0]], 1 -> [[2], [3]]
 put_along_axis(arr, indices, values, axis, reduce="assign", include_self=True, broadcast=True) = \
 put(arr, indices, values, axis, reduce, include_self, broadcast)
@@ -37,6 +38,9 @@ Replace one element along `axis` for each index, or add to it. \
 | [[1, 2], [3, 4]], [[1], [0]], 9, 1 -> [[1, 9], [9, 4]]
 scatter_add(input, dim, index, src) = put(input, index, src, dim, "add", True, False)
 Add elements at indices along an axis. | [1.0, 2.0], 0, [1, 1], [5.0, 6.0] -> [1.0, 13.0]
+scatter_reduce(input, dim, index, src, reduce, *, include_self=True) = \
+put(input, index, src, dim, {"sum": "add", "prod": "mul"}.get(reduce, reduce), include_self, False)
+Combine elements at indices along an axis. | [1.0, 2.0], 0, [1, 1], [5.0, 6.0], "sum" -> [1.0, 13.0]
 scatter(x, index, updates, overwrite=True) = scattered(x, index, updates, overwrite)
 Replace slices along the first axis; without `overwrite` by the sum of updates. \
 | [1.0, 1.0, 1.0], [1, 0], [2.0, 3.0] -> [3.0, 2.0, 1.0]

@@ -37,6 +37,7 @@ _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 
 __all__ = [
     "broadcast_shape",
+    "broadcast_shapes",
     "einsum",
     "finfo",
     "histogramdd",
@@ -91,7 +92,7 @@ def einsum(equation: str, *operands: Any) -> Any:
 
 
 @paddles
-def softmax(input: Any, dim: int | None = None, dtype: Any = None, name: Name = None) -> Any:
+def softmax(input: Any, dim: int | None = None, dtype: Any = None) -> Any:
     """Compute `exp(x) / sum(exp(x))` along an axis.
 
     >>> paddle.softmax(paddle.zeros([2]), 0).tolist()
@@ -127,6 +128,15 @@ def broadcast_shape(x_shape: Any, y_shape: Any) -> list[int]:
     [2, 3]
     """
     return list(np.broadcast_shapes(tuple(x_shape), tuple(y_shape)))
+
+
+def broadcast_shapes(*shapes: Any) -> list[int]:
+    """Return the shape of arrays of these shapes that are broadcast.
+
+    >>> paddle.broadcast_shapes([2, 1], [3])
+    [2, 3]
+    """
+    return list(np.broadcast_shapes(*map(tuple, shapes)))
 
 
 def is_tensor(x: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -16,6 +17,17 @@ from primgraph.operators.names import define
 
 _WORLD = "compat.paddle"
 
+# Torch's names of parameters.
+_ALIASES = {"dim": "axis", "dims": "axis", "input": "x", "other": "y", "tensors": "x"}
+
+# Functions without the parameter `name`, which others have after those by position.
+_UNNAMED = (
+    "cast", "diag_embed", "index_sample", "msort", "nanquantile", "narrow", "nonzero", "permute",
+    "put_along_axis", "rank", "ravel", "renorm", "scatter_add", "shape", "slice", "softmax",
+    "take_along_axis|take_along_dim", "unbind", "unstack", "argwhere", "view_as_complex",
+    "view_as_real", "true_divide", "scatter_reduce",
+)  # fmt: skip
+
 
 def define_functions(own: dict[str, Any], text: str, module: str = "paddle") -> list[str]:
     """Define the functions of rows, which are two lines each, in `own`; return their names.
@@ -27,18 +39,31 @@ def define_functions(own: dict[str, Any], text: str, module: str = "paddle") -> 
     lines = [line for line in text.strip().split("\n") if line]
     blocks = [_block(*pair, module) for pair in zip(lines[::2], lines[1::2], strict=True)]
     world = module.replace("paddle", _WORLD, 1)
-    return define(world, own, "\n\n".join(blocks), takes_tensors, "name=None")
+    return define(world, own, "\n\n".join(blocks), takes_tensors, ("name",))
 
 
 def _block(head: str, more: str, module: str) -> str:
     doc, _, example = more.partition(" | ")
-    name = head.partition("(")[0].partition("|")[0]
+    names = head.partition("(")[0]
+    name = names.partition("|")[0]
+    if names not in _UNNAMED:
+        head = _with_name(head)
     for sign, form in _FORMS.items():
         given, found, result = example.rpartition(sign)
         if found:
             call = f"{module}.{name}({with_tensors(given)})"
             return f"{head}\n{doc}\n>>> {form.format(call)}\n{result}"
     raise AssertionError(f"the row of {name} has no example")
+
+
+def _with_name(head: str) -> str:
+    """Return the head of a row with `name=None` after the parameters by position."""
+    for end in (") = ", "): "):
+        call, found, rest = head.partition(end)
+        if found:
+            first, star, last = call.partition(", *, ")
+            return f"{first}, name=None{star}{last}{found}{rest}"
+    raise AssertionError(f"{head} does not say what is computed")
 
 
 _FORMS = {
@@ -66,11 +91,18 @@ def _argument(value: ast.expr) -> str:
 
 
 def takes_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let `function` refuse arrays of NumPy, lists of numbers and numbers as first argument."""
+    """Let `function` refuse arrays of NumPy, lists of numbers and numbers as first argument.
+
+    It takes torch's names of parameters as well, as Paddle's functions do.
+    """
     checked = paddles(function)
+    known = inspect.signature(function).parameters
+    aliases = {a: name for a, name in _ALIASES.items() if name in known and a not in known}
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs and not aliases.keys().isdisjoint(kwargs):
+            kwargs = {aliases.get(name, name): value for name, value in kwargs.items()}
         if args and not isinstance(args[0], Handle):
             _require_tensors(function.__name__, args[0])
         return checked(*args, **kwargs)
