@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -16,6 +18,20 @@ from primgraph.operators.handle import ArrayLike, Handle
 from primgraph.operators.variable import Variable
 
 Name: TypeAlias = str | None
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def sizes_one_by_one(function: Callable[P, R]) -> Callable[P, R]:
+    """Let `function` take the integers of a shape one by one, as well as in a list."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if len(args) > 1 and all(isinstance(a, int) for a in args):
+            return function(args, **kwargs)  # type: ignore[arg-type, call-arg]
+        return function(*args, **kwargs)
+
+    return call
 
 
 @paddles
@@ -79,6 +95,7 @@ def assign(x: Any, output: Any = None) -> Any:
         return output.copy_(found)
 
 
+@sizes_one_by_one
 @paddles
 def empty(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of that shape, of zeros.
@@ -197,6 +214,7 @@ def linspace(
     )
 
 
+@sizes_one_by_one
 @paddles
 def ones(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of ones, of the default dtype unless `dtype` is given.
@@ -217,6 +235,7 @@ def ones_like(x: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
     return pg.ones_like(x, dtype)
 
 
+@sizes_one_by_one
 @paddles
 def rand(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return uniform numbers between 0 and 1, new ones at each call and at each run.
@@ -227,6 +246,7 @@ def rand(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     return as_paddles(pg.uniform(new_key(), _shape(shape), 0.0, 1.0, dtype_or_default(dtype)))
 
 
+@sizes_one_by_one
 @paddles
 def randn(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return normal numbers of mean 0 and variance 1, new ones at each call and at each run.
@@ -257,6 +277,7 @@ def uniform(
     return as_paddles(pg.uniform(key, _shape(shape), min, max, dtype_or_default(dtype)))
 
 
+@sizes_one_by_one
 @paddles
 def zeros(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of zeros, of the default dtype unless `dtype` is given.

@@ -59,13 +59,16 @@ class Tensor(Methods, _Tensor):
     @property
     def stop_gradient(self) -> bool:
         """Whether derivatives treat it as a constant."""
-        return not self.requires_grad
+        return not (self.requires_grad or self.__dict__.get("_is_followed", False))
 
     @stop_gradient.setter
     def stop_gradient(self, stop: bool) -> None:
         if not isinstance(stop, bool):
             raise ArgumentError(f"stop_gradient is True or False, not {stop!r:.60}")
-        if stop:
+        if not self.type.is_inexact:
+            # Integers have no derivatives, and keep what is set.
+            self.__dict__["_is_followed"] = not stop
+        elif stop:
             super().detach_()
         else:
             self.requires_grad_()
@@ -74,7 +77,8 @@ class Tensor(Methods, _Tensor):
     def name(self) -> str:
         """A unique name, which may be set."""
         if "name" not in self.__dict__:
-            kind = "generated_tensor" if self.is_leaf else "eager_tmp"
+            is_given = self.is_leaf and self.node.step is None
+            kind = "generated_tensor" if is_given else "eager_tmp"
             self.__dict__["name"] = f"{kind}_{next(_numbers[kind])}"
         return str(self.__dict__["name"])
 
@@ -321,6 +325,15 @@ class Tensor(Methods, _Tensor):
     def _require_one(self, rule: str) -> None:
         if self.type.size != 1:
             raise RequirementError(f"{rule}, and this is {self.type}")
+
+    def __eq__(self, other: Any) -> Any:
+        return False if other is None else super().__eq__(other)
+
+    def __ne__(self, other: Any) -> Any:
+        return True if other is None else super().__ne__(other)
+
+    def __hash__(self) -> int:
+        return id(self)
 
     def __repr__(self) -> str:
         return describe(self._array(), self.stop_gradient)

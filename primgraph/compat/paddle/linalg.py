@@ -16,10 +16,9 @@ from primgraph.compat.paddle.functions import (
     matmul,
     matrix_transpose,
     norm,
+    reductions,
     vecdot,
 )
-from primgraph.compat.paddle.functions.reductions import matrix_norm as norm_of_matrices
-from primgraph.compat.paddle.functions.reductions import vector_or_matrix_norm
 from primgraph.compat.paddle.functions.rows import define_functions
 from primgraph.compat.paddle.methods import Methods
 from primgraph.eager.node import array_node
@@ -67,10 +66,11 @@ Solve least squares problems; return solutions, residuals, ranks and singular va
 | [[1.0], [1.0]], [[1.0], [3.0]] => [[[1.9999998807907104]], [], 1, []]
 lu_solve(b, lu, pivots, trans="N") = \
 ours.lu_solve((lu, rows_in_order(pivots, lu.shape[-2])), b, "NTC".index(trans))
-Solve systems by the factors of `lu`. | [[2.0], [4.0]], [[2.0, 0.0], [0.0, 4.0]], [1, 2] -> [[1.0], [1.0]]
+Solve systems by the factors of `lu`. \
+| [[2.0], [4.0]], [[2.0, 0.0], [0.0, 4.0]], [1, 2] -> [[1.0], [1.0]]
 matrix_exp(x): linalg.expm
 Compute the exponentials of matrices. | [[0.0, 1.0], [0.0, 0.0]] -> [[1.0, 1.0], [0.0, 1.0]]
-matrix_norm(x, p="fro", axis=(-2, -1), keepdim=False) = norm_of_matrices(x, p, axis, keepdim)
+matrix_norm(x, p="fro", axis=(-2, -1), keepdim=False) = reductions.matrix_norm(x, p, axis, keepdim)
 Compute norms of matrices. | [[3.0, 0.0], [0.0, 4.0]] -> 5.0
 matrix_power(x, n): linalg.matrix_power
 Compute powers of matrices. | [[1.0, 1.0], [0.0, 1.0]], 3 -> [[1.0, 3.0], [0.0, 1.0]]
@@ -118,7 +118,7 @@ def vector_norms(x: Any, p: float, axis: Any, keepdim: bool) -> Any:
     """Return norms over one or several axes."""
     axes = tuple(axis) if isinstance(axis, list | tuple) else axis
     if axes is None:
-        return vector_or_matrix_norm(x, p, None, keepdim)
+        return reductions.vector_or_matrix_norm(x, p, None, keepdim)
     return ours.vector_norm(x, axis=axes, ord=p, keepdims=keepdim)
 
 

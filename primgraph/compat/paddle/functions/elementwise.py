@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from primgraph import linalg as linalg
+import numpy as np
+
 from primgraph import operators as pg
 from primgraph import special as special
+from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.functions.rows import define_functions
 from primgraph.errors import ArgumentError
-from primgraph.ir.types import complex_dtype as complex_dtype
 from primgraph.operators.handle import Handle
 
 if TYPE_CHECKING:
@@ -257,7 +258,9 @@ Return which elements of `x` are in `test_x`. | [1, 2], [2, 3] -> [False, True]
 
 
 def limited(x: Any, low: Any, high: Any) -> Any:
-    """Limit elements to an interval, in the dtype of `x`."""
+    """Limit elements to an interval; integers become floats only by limits that are."""
+    if x.dtype.kind in "iu" and (isinstance(low, float) or isinstance(high, float)):
+        return pg.clip(pg.multiply(x, 1.0), low, high)
     return pg.astype(pg.clip(x, low, high), x.dtype)
 
 
@@ -283,6 +286,8 @@ def chosen(condition: Any, x: Any, y: Any) -> Any:
         raise ArgumentError("where takes both x and y, or neither of them")
     if x is None:
         return tuple(pg.nonzero(condition))
+    if not (isinstance(x, Handle) or isinstance(y, Handle)) and float in (type(x), type(y)):
+        x, y = (np.asarray(v, dtype_or_default(None)) for v in (x, y))
     return pg.where(condition, x, y)
 
 

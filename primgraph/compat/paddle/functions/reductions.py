@@ -55,11 +55,11 @@ median(x, axis=None, keepdim=False, mode="avg") = middle(x, axis, keepdim, mode,
 Return medians; with `mode` "min" the lower of two, and its index. | [1.0, 2.0, 4.0, 8.0] -> 3.0
 nanmedian(x, axis=None, keepdim=False, mode="avg") = middle(x, axis, keepdim, mode, pg.nanmedian)
 Return medians of the elements that are no NaN. | [1.0, float("nan")] -> 1.0
-quantile(x, q, axis=None, keepdim=False, interpolation="linear"): quantile(x, numbers(q), \
-axis_of(axis), method=interpolation, keepdims=keepdim)
+quantile(x, q, axis=None, keepdim=False, interpolation="linear") = \
+of_floats(pg.quantile, x, q, axis, keepdim, interpolation)
 Return quantiles; a list `q` gives one more leading axis. | [1.0, 2.0, 3.0], 0.25 -> 1.5
-nanquantile(x, q, axis=None, keepdim=False, interpolation="linear"): nanquantile(x, numbers(q), \
-axis_of(axis), method=interpolation, keepdims=keepdim)
+nanquantile(x, q, axis=None, keepdim=False, interpolation="linear") = \
+of_floats(pg.nanquantile, x, q, axis, keepdim, interpolation)
 Return quantiles of the elements that are no NaN. | [1.0, 2.0, float("nan")], 0.5 -> 1.5
 cumsum(x, axis=None, dtype=None): cumsum(x, axis, dtype=dtype)
 Compute running sums, of all elements without an `axis`. | [1.0, 2.0, 3.0] -> [1.0, 3.0, 6.0]
@@ -103,7 +103,7 @@ Return where to insert values so that the sequence stays sorted. | [1.0, 3.0], [
 bucketize(x, sorted_sequence, out_int32=False, right=False) = \
 searched(sorted_sequence, x, out_int32, right)
 Return the index of the interval of each element. | [2.0, 3.0], [1.0, 3.0] -> [1, 1]
-bincount(x, weights=None, minlength=0): bincount
+bincount(x, weights=None, minlength=0) = weighed(x, weights, minlength)
 Count how often each integer occurs. | [0, 2, 2] -> [1, 0, 2]
 histogram(input, bins=100, min=0.0, max=0.0, weight=None, density=False) = \
 counted(input, bins, min, max, weight, density)[0]
@@ -135,9 +135,12 @@ def axis_of(axis: Any) -> Any:
     return tuple(axis) if axis else None
 
 
-def numbers(q: Any) -> Any:
-    """Return a list of numbers as an array."""
-    return np.asarray(q) if isinstance(q, list | tuple) else q
+def of_floats(function: Any, x: Any, q: Any, axis: Any, keepdim: bool, method: str) -> Any:
+    """Compute quantiles, in the dtype of floats."""
+    places = np.asarray(q) if isinstance(q, list | tuple) else q
+    known = x if x.dtype.kind == "f" else pg.multiply(x, 1.0)
+    found = function(known, places, axis_of(axis), method=method, keepdims=keepdim)
+    return pg.astype(found, known.dtype)
 
 
 def average(x: Any, axis: Any, keepdim: bool, dtype: Any) -> Any:
@@ -299,6 +302,12 @@ def counted(
     counts, edges = pg.histogram(plain, bins, given, density, weights)
     is_float = density or weight is not None
     return pg.cast(counts, "float32" if is_float else "int64"), pg.cast(edges, "float32")
+
+
+def weighed(x: Any, weights: Any, minlength: int) -> Any:
+    """Count integers, or add up weights in their dtype."""
+    found = pg.bincount(x, weights, minlength)
+    return found if weights is None else pg.astype(found, weights.dtype)
 
 
 def runs(x: Any, return_inverse: bool, return_counts: bool, axis: Any) -> Any:

@@ -17,6 +17,14 @@ from primgraph.operators.names import define
 
 _WORLD = "compat.paddle"
 
+# Functions whose second argument is a tensor, too; operators take numbers.
+_OF_TWO = frozenset((
+    "add", "subtract", "multiply", "divide", "maximum", "minimum", "fmax", "fmin", "less_than",
+    "less_equal", "greater_than", "greater_equal", "logical_and", "logical_or", "logical_xor",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "matmul", "atan2", "logaddexp", "hypot",
+    "copysign", "heaviside", "kron", "inner", "outer", "dot",
+))  # fmt: skip
+
 # Torch's names of parameters.
 _ALIASES = {"dim": "axis", "dims": "axis", "input": "x", "other": "y", "tensors": "x"}
 
@@ -96,6 +104,7 @@ def takes_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     It takes torch's names of parameters as well, as Paddle's functions do.
     """
     checked = paddles(function)
+    is_of_two = function.__name__ in _OF_TWO
     known = inspect.signature(function).parameters
     aliases = {a: name for a, name in _ALIASES.items() if name in known and a not in known}
 
@@ -105,16 +114,18 @@ def takes_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
             kwargs = {aliases.get(name, name): value for name, value in kwargs.items()}
         if args and not isinstance(args[0], Handle):
             _require_tensors(function.__name__, args[0])
+        if is_of_two and len(args) > 1 and not isinstance(args[1], Handle):
+            _require_tensors(function.__name__, args[1], "y")
         return checked(*args, **kwargs)
 
     return call
 
 
-def _require_tensors(name: str, given: Any) -> None:
+def _require_tensors(name: str, given: Any, parameter: str = "x") -> None:
     first = given[0] if isinstance(given, Sequence) and given else given
     if isinstance(first, np.ndarray | np.generic | float | int | None):
         raise ArgumentError(
-            f"(InvalidArgument) {name}(): argument 'x' (position 0) must be Tensor, but got "
+            f"(InvalidArgument) {name}(): argument {parameter!r} must be Tensor, but got "
             f"{type(given).__name__}",
             hint="paddle.to_tensor makes a tensor of it",
         )

@@ -176,7 +176,7 @@ def counts(values: Any) -> Any:
 def alike(x: Any) -> Any:
     """Return tensors in a list, which have one dtype."""
     kinds = {str(t.dtype) for t in x if isinstance(t, Handle)}
-    if len({t[:3] for t in kinds}) > 1:
+    if len(kinds) > 1:
         raise ArgumentError(f"tensors of different dtypes are not joined: {', '.join(kinds)}")
     return list(x)
 
