@@ -35,9 +35,8 @@ def grad(
 ) -> list[Any]:
     """Return the gradients of `pg.grad` as a list; an unused input needs `allow_unused`.
 
-    Seeds are ones by default, for any shape. What tensors were computed from is dropped unless
-    `retain_graph`, which is `create_graph` by default, and `create_graph` lets their gradients be
-    differentiated; for variables of programs the two make no difference. Raises
+    Seeds are ones by default, for any shape. `create_graph` lets the gradients of tensors be
+    differentiated; `retain_graph` makes no difference, as nothing is dropped. Raises
     `RequirementError`, an AssertionError, for `only_inputs` False, as Paddle does.
 
     >>> x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
@@ -85,7 +84,6 @@ def _of_tensors(
     outputs: Any,
     inputs: Any,
     grad_outputs: Any,
-    retain_graph: bool | None,
     create_graph: bool,
     allow_unused: bool,
     no_grad_vars: Any,
@@ -108,7 +106,7 @@ def _of_tensors(
             [y for y, _ in pairs],
             used,
             [s for _, s in pairs],
-            retain_graph,
+            True,
             create_graph,
             allow_unused,
             no_grad_vars=no_grad_vars,

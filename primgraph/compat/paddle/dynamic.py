@@ -199,6 +199,8 @@ class Tensor(Methods, _Tensor):
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, list | tuple):
             raise ArgumentError(f"a {type(value).__name__} cannot be assigned to elements")
+        if self.type.dtype.kind in "biu":
+            value = value.astype(self.type.dtype) if hasattr(value, "dtype") else int(value)
         steps = in_two_steps(index)
         if steps is None:
             super().__setitem__(index, value)

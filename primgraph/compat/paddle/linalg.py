@@ -38,11 +38,11 @@ Solve systems by the Cholesky factor `y` of their matrix. \
 | [[4.0], [2.0]], [[2.0, 0.0], [0.0, 1.0]] -> [[1.0], [2.0]]
 cond(x, p=None) = pg.cast(ours.cond(x, p), x.dtype)
 Compute condition numbers. | [[2.0, 0.0], [0.0, 4.0]] -> 2.0
-corrcoef(x, rowvar=True): corrcoef(x, rowvar=rowvar)
+corrcoef(x, rowvar=True) = pg.astype(pg.corrcoef(x, rowvar=rowvar), x.dtype)
 Compute the coefficients of correlation of rows. \
 | [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]] -> [[1.0, -1.0], [-1.0, 1.0]]
-cov(x, rowvar=True, ddof=True, fweights=None, aweights=None): cov(x, rowvar=rowvar, \
-bias=not ddof, fweights=fweights, aweights=aweights)
+cov(x, rowvar=True, ddof=True, fweights=None, aweights=None) = pg.astype(pg.cov(x, \
+rowvar=rowvar, bias=not ddof, fweights=fweights, aweights=aweights), x.dtype)
 Compute the covariances of rows. | [[1.0, 3.0], [2.0, 0.0]] -> [[2.0, -2.0], [-2.0, 2.0]]
 det(x): linalg.det
 Compute determinants. | [[2.0, 0.0], [0.0, 4.0]] -> 8.0

@@ -250,7 +250,7 @@ where(condition, x=None, y=None) = chosen(condition, x, y)
 Choose elements by a condition. | [True, False], [1.0, 2.0], [3.0, 4.0] -> [1.0, 4.0]
 masked_fill(x, mask, value) = pg.where(mask, pg.astype(value, x.dtype), x)
 Replace elements where the mask is true. | [1.0, 2.0], [True, False], 0.0 -> [0.0, 2.0]
-increment(x, value=1.0) = x.add_(value)
+increment(x, value=1.0) = replaced(x, pg.astype(pg.add(x, value), x.dtype))
 Add to a tensor of one element, in place. | [1.0] -> [2.0]
 isin(x, test_x, assume_unique=False, invert=False): isin(x, test_x, invert=invert)
 Return which elements of `x` are in `test_x`. | [1, 2], [2, 3] -> [False, True]
@@ -262,6 +262,11 @@ def limited(x: Any, low: Any, high: Any) -> Any:
     if x.dtype.kind in "iu" and (isinstance(low, float) or isinstance(high, float)):
         return pg.clip(pg.multiply(x, 1.0), low, high)
     return pg.astype(pg.clip(x, low, high), x.dtype)
+
+
+def replaced(x: Any, value: Any) -> Any:
+    """Show `value` in place of a tensor; return it for a variable."""
+    return x.replace_by(value) if hasattr(x, "replace_by") else value
 
 
 def divided(x: Any, y: Any, mode: str | None) -> Any:

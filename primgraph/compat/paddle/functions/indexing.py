@@ -207,10 +207,11 @@ def filled(x: Any, index: Any, axis: int, value: Any) -> Any:
 
 def indexed(x: Any, indices: Any, value: Any, accumulate: bool) -> Any:
     """Replace elements, or add to them."""
-    if not accumulate:
-        return pg.set_slice(x, tuple(indices), value)
     known = [pg.nonzero(i) if i.dtype.kind == "b" else (i,) for i in indices]
-    index = pg.broadcast_arrays(*(i for several in known for i in several))
+    index = [i for several in known for i in several]
+    if not accumulate:
+        return pg.set_slice(x, tuple(index), value)
+    index = list(pg.broadcast_arrays(*index))
     shape = (*index[0].shape, *tuple(x.shape)[len(index) :])
     return added_at(x, tuple(index), pg.broadcast_to(value, shape))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -206,7 +207,8 @@ def iinfo(dtype: Any) -> Any:
     >>> paddle.iinfo("int32").max
     2147483647
     """
-    return np.iinfo(str(as_dtype(dtype)))
+    found = np.iinfo(as_dtype(dtype))
+    return SimpleNamespace(min=found.min, max=found.max, bits=found.bits, dtype=str(found.dtype))
 
 
 def finfo(dtype: Any) -> Any:
@@ -215,4 +217,7 @@ def finfo(dtype: Any) -> Any:
     >>> paddle.finfo("float32").bits
     32
     """
-    return np.finfo(str(as_dtype(dtype)))
+    found = np.finfo(as_dtype(dtype))
+    names = ("min", "max", "eps", "tiny", "smallest_normal", "resolution")
+    floats = {name: float(getattr(found, name)) for name in names}
+    return SimpleNamespace(**floats, bits=found.bits, dtype=str(found.dtype))
