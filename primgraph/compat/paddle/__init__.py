@@ -22,10 +22,12 @@ from primgraph.compat.absent import absent
 from primgraph.compat.paddle import (
     autograd,
     device,
+    fft,
     functions,
     incubate,
     inplace,
     io,
+    linalg,
     nn,
     optimizer,
     regularizer,
@@ -35,10 +37,12 @@ from primgraph.compat.paddle import (
 )
 from primgraph.compat.paddle.creation import (
     arange,
+    as_tensor,
     assign,
     empty,
     empty_like,
     eye,
+    from_numpy,
     full,
     full_like,
     linspace,
@@ -74,6 +78,7 @@ from primgraph.compat.paddle.framework import (
 )
 from primgraph.compat.paddle.functions import *  # noqa: F403
 from primgraph.compat.paddle.inplace import *  # noqa: F403
+from primgraph.compat.paddle.linalg import inverse
 from primgraph.compat.paddle.methods import DTYPES
 from primgraph.compat.paddle.methods import Size as Size
 from primgraph.compat.paddle.parameter_attributes import ParamAttr
@@ -108,6 +113,7 @@ __all__ = [
     "Size",
     "Tensor",
     "arange",
+    "as_tensor",
     "assign",
     "autograd",
     "create_parameter",
@@ -119,6 +125,8 @@ __all__ = [
     "enable_grad",
     "enable_static",
     "eye",
+    "fft",
+    "from_numpy",
     "full",
     "full_like",
     "get_default_dtype",
@@ -132,6 +140,8 @@ __all__ = [
     "is_compiled_with_rocm",
     "is_compiled_with_xpu",
     "is_grad_enabled",
+    "inverse",
+    "linalg",
     "linspace",
     "load",
     "logspace",
