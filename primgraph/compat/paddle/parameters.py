@@ -166,7 +166,7 @@ def _in_program(type: TensorType, rule: Any, attr: ParamAttr, name: str) -> Any:
     found = program.variable(name)
     if found is None:
         share_started_scope(name, type)
-        made = program.state(name, type, Declaration(rule, attr), trainable=True)
+        made = program.state(name, type, Declaration(rule, attr), attr.trainable)
         if not attr.trainable:
             made.stop_gradient = True
         return cast("Variable", in_manner(Variable, made))

@@ -11,6 +11,7 @@ from primgraph.compat.paddle.methods import Variable
 from primgraph.compat.paddle.parameter_attributes import Declaration
 from primgraph.errors import OptionError
 from primgraph.ir.primitive import innermost
+from primgraph.operators.variable import Variable as _Variable
 from primgraph.operators.variable import in_manner
 from primgraph.program.block import Block as _Block
 from primgraph.program.block import Operation
@@ -52,7 +53,15 @@ class Program(_Program):
         found: list[Variable] = in_manner(Variable, super().parameters())
         return found
 
-    all_parameters = parameters  # type: ignore[assignment]
+    def all_parameters(self) -> list[Variable]:  # type: ignore[override]
+        """Return the parameters, those that are not trainable among them."""
+        found = [
+            _Variable(self.builder, value)
+            for value, state in self.states.items()
+            if state.trainable or isinstance(state.initializer, Declaration)
+        ]
+        listed: list[Variable] = in_manner(Variable, found)
+        return listed
 
     def list_vars(self) -> Iterator[Variable]:  # type: ignore[override]
         """Iterate over all variables, in the order of their definition."""
@@ -129,11 +138,11 @@ class Block(_Block[Program]):
 
     def all_parameters(self) -> list[Variable]:  # type: ignore[override]
         """Return the trainable parameters, in the order of creation."""
-        return self.program.parameters()
+        return self.program.all_parameters()
 
     def iter_parameters(self) -> Iterator[Variable]:
         """Iterate over the trainable parameters."""
-        return iter(self.program.parameters())
+        return iter(self.program.all_parameters())
 
 
 def _operation(initializer: Any) -> str:

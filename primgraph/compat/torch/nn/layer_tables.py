@@ -99,11 +99,11 @@ def _layer(
     call = ", ".join([*given[:1], *named])
     text = (
         f"def __init__(self, {parameters}):\n"
-        f"    Module.__init__(self)\n{body}    self._complete()\n"
+        f"    base.__init__(self)\n{body}    self._complete()\n"
         f"def forward(self, {arguments}):\n"
         f"    return function({call})\n"
     )
-    found: dict[str, Any] = {"Module": Module, "function": function, "__name__": __name__}
+    found: dict[str, Any] = {"base": base, "function": function, "__name__": __name__}
     exec(compile(text, f"<row {name}>", "exec"), found)
     methods = {n: found[n] for n in ("__init__", "forward")}
     methods["forward"].__doc__ = f"Return `{function.__name__}` of the arguments."
