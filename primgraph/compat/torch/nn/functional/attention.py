@@ -31,7 +31,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     if weight.ndim == 1:
         found = pg.matmul(input, weight)
         return found if bias is None else found + bias
-    return pg.linear(input, pg.transpose(weight), bias)
+    return pg.linear(input, weight, bias, transposed=True)
 
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
