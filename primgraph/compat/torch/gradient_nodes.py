@@ -34,7 +34,7 @@ _NAMES = {
     "inv": "LinalgInvEx",
     "logsumexp": "Logsumexp",
     "log_softmax": "LogSoftmax",
-    "matrix_transpose": "Transpose",
+    "matrix_transpose": "T",
     "moveaxis": "Permute",
     "multiply": "Mul",
     "negative": "Neg",
@@ -148,8 +148,6 @@ def _name_of(node: EagerNode) -> str:
     if name == "matmul":
         ranks = tuple(len(v.type.shape) for v in step.graph.inputs)
         return f"{_PRODUCTS.get(ranks, 'UnsafeView')}Backward0"
-    if name == "transpose" and len(step.type.shape) <= 2:
-        return "TBackward0"
     if name == "getitem":
         return f"{_index_name(body)}Backward0"
     number = 0

@@ -267,7 +267,7 @@ def qr(A: Any, mode: str = "reduced") -> Any:
     torch.Size([3, 2])
     """
     if mode == "r":
-        return named_result("linalg_qr", A[..., :0], linalg.qr(A, "r"))
+        return named_result("linalg_qr", pg.flatten(A)[:0], linalg.qr(A, "r"))
     return named_result("linalg_qr", *linalg.qr(A, mode))
 
 

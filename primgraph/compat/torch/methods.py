@@ -307,6 +307,16 @@ class Manners(Handle):
             return 0, tuple(prod(n or 1 for n in shape[i + 1 :]) for i in range(len(shape)))
         return found
 
+    def where(self, condition: Any, other: Any) -> Self:
+        """Return the elements where the condition is true, and those of `other` elsewhere."""
+        found: Self = functions.where(condition, self, other)
+        return found
+
+    def polygamma(self, n: builtins.int) -> Self:
+        """Return the derivative of order `n` of the digamma function."""
+        found: Self = functions.polygamma(n, self)
+        return found
+
     def sum_to_size(self, *size: Any) -> Self:
         """Return sums over the axes along which `size` is broadcast to the shape."""
         wanted = tuple(functions.shapes.collect_varargs(size))

@@ -14,7 +14,7 @@ from primgraph.compat.torch.anomaly import leaves_of, require_no_nan
 from primgraph.compat.torch.conjugates import conjugate_values, turned_node
 from primgraph.compat.torch.gradient_nodes import Node as GradientNode
 from primgraph.compat.torch.gradient_nodes import gradient_node
-from primgraph.compat.torch.in_place import in_place_methods
+from primgraph.compat.torch.in_place import in_place_methods, refused_methods
 from primgraph.compat.torch.indices import as_masks, checked_index, in_two_steps
 from primgraph.compat.torch.methods import Manners, Variable
 from primgraph.compat.torch.printing import format_tensor
@@ -275,6 +275,8 @@ class Tensor(Manners, RandomMethods, _Tensor):
 
 for _name, _method in in_place_methods().items():
     setattr(Tensor, _name, _method)
+for _name, _method in refused_methods().items():
+    setattr(Variable, _name, _method)
 
 stand_ins[Tensor] = Variable
 
@@ -304,7 +306,10 @@ def make_leaf(data: Any, dtype: Any, requires_grad: builtins.bool) -> Node:
             f"only floats have derivatives, and this tensor is of {array.dtype}",
             hint="give a float dtype, or leave out requires_grad",
         )
-    if dtype is None and not isinstance(data, np.ndarray | np.generic):
+    first = data
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    if dtype is None and not isinstance(first, np.ndarray | np.generic | _Tensor):
         if array.dtype.kind == "f":
             array = array.astype(framework.dtype_or_default(None))
         elif array.dtype.kind == "c":

@@ -149,8 +149,6 @@ def can_cast(from_: Any, to: Any) -> builtins.bool:
     """
     order = "bifc"
     kinds = [order.index(as_dtype(d).kind.replace("u", "i")) for d in (from_, to)]
-    if as_dtype(to).kind == "u" and as_dtype(from_).kind == "i":
-        return False
     return kinds[0] <= kinds[1]
 
 
@@ -210,4 +208,4 @@ class iinfo:
         return int(getattr(found, name))
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

@@ -280,7 +280,7 @@ def norm(
     if several and order is not None and not isinstance(order, str):
         # A number is the order of the norm of all elements as one vector, unlike NumPy's.
         return vector_norm(input, axis=dim, keepdims=keepdim, ord=order)
-    if dim is not None or order is None:
+    if dim is not None or order is None or isinstance(order, str):
         return pg.norm(input, order, dim, keepdim)
     found = pg.norm(pg.flatten(input), order)
     return pg.reshape(found, (1,) * input.ndim) if keepdim else found

@@ -195,7 +195,7 @@ def t(input: Any) -> Any:
     """
     if input.ndim > 2:
         raise ShapeError(f"t takes a matrix, not an array of {input.ndim} axes")
-    return pg.transpose(input)
+    return pg.matrix_transpose(input) if input.ndim == 2 else pg.assign(input)
 
 
 def permute(input: Any, *order: Any, dims: Any = None) -> Any:
