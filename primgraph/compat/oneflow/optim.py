@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from primgraph import optimizer as pg
 from primgraph.compat import adam as compat
-from primgraph.compat.absent import absent
-from primgraph.compat.torch.optim import SGD
+from primgraph.compat.mirror import mirror
 
-__all__ = ["SGD", "Adam", "AdamW"]
+if not TYPE_CHECKING:
+    mirror(globals())
 
 
 def Adam(
@@ -35,11 +35,3 @@ def AdamW(
     """Adam with decay of the weights themselves, which is 0 by default as in OneFlow."""
     options: dict[str, Any] = {"parameters": params, "weight_decay": weight_decay}
     return compat.AdamW(lr, *betas, eps, counts_apart=False, **options)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = absent(__name__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
