@@ -34,6 +34,7 @@ import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, final
@@ -114,41 +115,79 @@ def _arguments(text: str) -> tuple[dict[str, Any], dict[str, str]]:
     return {n: ast.literal_eval(v) for n, v in given.items() if n not in renamed}, renamed
 
 
-def define(world: str, own: dict[str, Any], text: str) -> list[str]:
+def define(
+    world: str,
+    own: dict[str, Any],
+    text: str,
+    decorate: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
+    unused: str = "",
+) -> list[str]:
     """Define the functions of rows with parameters and docstrings in `own`; return their names.
 
     A row begins `name(parameters): ours`, with the path of our function, unless it has that name,
-    and the arguments that differ. Lines of the docstring follow, and an empty one ends the row.
-    Our functions take positional-only parameters by position, and all others by name.
+    and the arguments that differ: expressions of the parameters. `name|alias(...)` defines both.
+    Lines of the docstring follow, and an empty one ends the row. Functions of `own` count as ours.
+
+    Our functions take parameters without default by position, unless they are keyword-only, and
+    all others by name; positional arguments of a row take the place of all of these. `unused` is a
+    parameter that each function has last, and that is not passed on: `name=None`. `decorate`
+    wraps each function.
     """
     names = []
     for block in text.strip().split("\n\n"):
         head, _, doc = block.partition("\n")
         call, _, target = head.partition("): ")
-        name, _, parameters = call.removesuffix(")").partition("(")
-        path, arguments = _CALL.findall(target or name)[0]
-        room, _, short = path.rpartition(".")
-        ours = rows(room or "operators")[short]
-        row = Row(ours.module, ours.function, *_arguments(arguments), parameters)
-        _worlds.setdefault(world, {})[name] = row
-        own[name] = _function(name, row, own["__name__"])
-        own[name].__doc__ = doc.replace("\n>>>", "\n\n>>>", 1)
-        names.append(name)
+        aliases, _, parameters = call.removesuffix(")").partition("(")
+        given = ", ".join(filter(None, [parameters, unused]))
+        for name in aliases.split("|"):
+            row, load, arguments = _target(own, target or name, given)
+            _worlds.setdefault(world, {})[name] = row
+            passed = _passed(parameters, arguments)
+            made = _function(name, given, passed, load, own["__name__"])
+            made.__doc__ = doc.replace("\n>>>", "\n\n>>>", 1)
+            own[name] = made if decorate is None else decorate(made)
+            names.append(name)
     return names
 
 
-def _function(name: str, row: Row, module: str) -> Callable[..., Any]:
-    """Return a function with the parameters of a row, which calls ours."""
-    (definition,) = ast.parse(f"def f({row.parameters}): pass").body
+def _target(own: dict[str, Any], target: str, given: str) -> tuple[Row, Any, ast.Call]:
+    """Return the row of a function of `own` or of the registry, how to load it, and arguments."""
+    path, _, arguments = target.partition("(")
+    call = ast.parse(f"f({arguments or ')'}", mode="eval").body
+    assert isinstance(call, ast.Call)
+    room, _, short = path.rpartition(".")
+    if not room and short in own:
+        return Row(own["__name__"], short, parameters=given), lambda: own[short], call
+    ours = rows(room or "operators")[short]
+    renamed = {str(k.arg): k.value.id for k in call.keywords if isinstance(k.value, ast.Name)}
+    row = Row(ours.module, ours.function, renamed=renamed, parameters=given)
+    return row, cache(row.load), call
+
+
+def _passed(parameters: str, arguments: ast.Call) -> str:
+    """Return the arguments that a function with these parameters passes to ours, as text."""
+    (definition,) = ast.parse(f"def f({parameters}): pass").body
     assert isinstance(definition, ast.FunctionDef)
     given = definition.args
-    passed = {a.arg: a.arg for a in (*given.args, *given.kwonlyargs)}
-    passed |= {theirs: ours for ours, theirs in row.renamed.items()}
-    arguments = [a.arg for a in given.posonlyargs if a.arg not in passed]
-    arguments += [f"{ours}={theirs}" for theirs, ours in passed.items()]
-    arguments += [f"{ours}={value!r}" for ours, value in row.fixed.items()]
-    text = f"def {name}({row.parameters}):\n    return load()({', '.join(arguments)})"
-    found: dict[str, Any] = {"__name__": module, "load": row.load}
+    used = {n.id for n in ast.walk(arguments) if isinstance(n, ast.Name)}
+    positional = [*given.posonlyargs, *given.args]
+    required = len(positional) - len(given.defaults)
+    first = [a.arg for a in positional[:required] if a.arg not in used]
+    named = [a.arg for a in (*positional[required:], *given.kwonlyargs) if a.arg not in used]
+    return ", ".join([
+        *map(ast.unparse, arguments.args),
+        *([] if arguments.args else first),
+        *(f"{name}={name}" for name in named),
+        *(f"{k.arg}={ast.unparse(k.value)}" for k in arguments.keywords),
+    ])  # fmt: skip
+
+
+def _function(
+    name: str, parameters: str, passed: str, load: Callable[[], Any], module: str
+) -> Callable[..., Any]:
+    """Return a function with these parameters, which calls what is loaded."""
+    text = f"def {name}({parameters}):\n    return load()({passed})"
+    found: dict[str, Any] = {"__name__": module, "load": load}
     exec(compile(text, f"<row {name}>", "exec"), found)
     function: Callable[..., Any] = found[name]
     return function
