@@ -39,6 +39,8 @@ COUNTERPARTS = [
     "primgraph.compat.megengine",
     "primgraph.compat.megengine.autodiff",
     "primgraph.compat.megengine.functional",
+    "primgraph.compat.megengine.functional.metric",
+    "primgraph.compat.megengine.functional.vision",
     "primgraph.compat.torch",
     "primgraph.compat.torch.autograd",
     "primgraph.compat.torch.autograd.functional",
