@@ -355,8 +355,11 @@ class Parameter(Tensor):
     __slots__ = ()
     family = Tensor
 
-    def __init__(self, data: Any, requires_grad: builtins.bool = True) -> None:
+    def __init__(self, data: Any = (), requires_grad: builtins.bool = True) -> None:
         super().__init__(make_leaf(data, None, requires_grad))
+
+    def __repr__(self) -> str:
+        return f"Parameter containing:\n{super().__repr__()}"
 
 
 def make_leaf(data: Any, dtype: Any, requires_grad: builtins.bool) -> Node:
