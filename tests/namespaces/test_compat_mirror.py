@@ -58,7 +58,7 @@ def test_default_dtypes_are_independent():
 def test_modules_are_like_those_that_have_files():
     assert nn.functional is F
     assert nn.__name__ == f"{ONEFLOW}.nn"
-    assert "relu" in inspect.getsource(F)
+    assert inspect.getsource(F) == inspect.getsource(torch.nn.functional)
     assert inspect.getsource(Linear).startswith("class Linear")
     assert pickle.loads(pickle.dumps(Linear)) is Linear
     with pytest.raises(ModuleNotFoundError, match=r"oneflow\.nothing"):

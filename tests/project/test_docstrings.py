@@ -40,6 +40,8 @@ COUNTERPARTS = [
     "primgraph.compat.megengine.autodiff",
     "primgraph.compat.megengine.functional",
     "primgraph.compat.megengine.functional.metric",
+    "primgraph.compat.megengine.module",
+    "primgraph.compat.megengine.module.init",
     "primgraph.compat.megengine.functional.vision",
     "primgraph.compat.torch",
     "primgraph.compat.torch.autograd",
