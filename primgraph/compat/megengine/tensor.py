@@ -13,6 +13,7 @@ import numpy as np
 
 from primgraph.compat.promotion import promote_arguments
 from primgraph.eager.derivatives.recording import no_grad
+from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.tensor import Tensor as _Tensor
@@ -21,6 +22,7 @@ from primgraph.ir.types import FLOAT32, FLOAT64, DType, as_axis, as_dtype
 from primgraph.operators import astype
 from primgraph.operators.handle import Axes, Handle
 from primgraph.operators.promotion import array_of
+from primgraph.operators.variable import Variable as _Variable
 
 INT32 = np.dtype("int32")
 # Data without a dtype has these dtypes: MegEngine has no others of these kinds and sizes.
@@ -34,34 +36,10 @@ def check_device(device: Any) -> None:
         raise OptionError(f"there is no device {device!r:.60}: tensors are on 'xpux' or 'cpux'")
 
 
-class Tensor(_Tensor):
-    """`pg.Tensor` with MegEngine's methods, made from an array or numbers.
+class Manners(Handle):
+    """MegEngine's methods and their arguments, for whatever has elements, here or in a program."""
 
-    Floats are of float32 and integers of int32, NumPy's too, unless a dtype is given. All other
-    arguments have no effect: there is one device and one format. Changes in place replace the
-    tensor's elements, also those of a parameter, and also by another shape or dtype.
-
-    >>> megengine.Tensor([1.0, 2.0]) + 1
-    Tensor([2. 3.], device=xpux:0)
-    """
-
-    __slots__ = ("_name",)
-    _name: str
-    writes_through: ClassVar[bool] = False
-
-    def __init__(
-        self,
-        data: Any,
-        dtype: Any = None,
-        device: Any = None,
-        is_const: bool = False,
-        no_cache: bool = False,
-        name: str | None = None,
-        format: str = "default",
-    ) -> None:
-        check_device(device)
-        super().__init__(data if isinstance(data, Node) else _build_leaf(data, dtype))
-        self._name = name or ""
+    __slots__ = ()
 
     @classmethod
     def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
@@ -76,15 +54,6 @@ class Tensor(_Tensor):
                 pairs = zip(known, tensors, strict=True)
                 return [astype(x, FLOAT32) if is_integer else x for x, is_integer in pairs]
         return known if found is None and known is not args else found
-
-    @property
-    def name(self) -> str:
-        """Name that the tensor was given."""
-        return getattr(self, "_name", "")
-
-    @name.setter
-    def name(self, name: str | None) -> None:
-        self._name = name or ""
 
     @property
     def device(self) -> str:
@@ -124,10 +93,6 @@ class Tensor(_Tensor):
         kept: Any = self._dispatch("transpose", self, [int(i) for i in pattern if i != "x"])
         return kept[tuple(None if i == "x" else slice(None) for i in pattern)]  # type: ignore[no-any-return]
 
-    def item(self, *index: Any) -> Any:
-        """The only element, or that at an index, as a Python number."""
-        return self[index].item() if index else super().item()
-
     def to(self, device: Any) -> Self:
         """Itself, as there is no other place than the processor."""
         check_device(device)
@@ -137,6 +102,55 @@ class Tensor(_Tensor):
         if self.dtype.kind != "b":
             raise DTypeError(f"~x is for bool tensors, and this is {self.type}")
         return super().__invert__()
+
+
+class Variable(Manners, _Variable):
+    """`pg.Variable` with MegEngine's methods: what stands for tensors in traced functions."""
+
+    __slots__ = ()
+
+
+class Tensor(Manners, _Tensor):
+    """`pg.Tensor` with MegEngine's methods, made from an array or numbers.
+
+    Floats are of float32 and integers of int32, NumPy's too, unless a dtype is given. All other
+    arguments have no effect: there is one device and one format. Changes in place replace the
+    tensor's elements, also those of a parameter, and also by another shape or dtype.
+
+    >>> megengine.Tensor([1.0, 2.0]) + 1
+    Tensor([2. 3.], device=xpux:0)
+    """
+
+    __slots__ = ("_name",)
+    _name: str
+    writes_through: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        data: Any,
+        dtype: Any = None,
+        device: Any = None,
+        is_const: bool = False,
+        no_cache: bool = False,
+        name: str | None = None,
+        format: str = "default",
+    ) -> None:
+        check_device(device)
+        super().__init__(data if isinstance(data, Node) else _build_leaf(data, dtype))
+        self._name = name or ""
+
+    @property
+    def name(self) -> str:
+        """Name that the tensor was given."""
+        return getattr(self, "_name", "")
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        self._name = name or ""
+
+    def item(self, *index: Any) -> Any:
+        """The only element, or that at an index, as a Python number."""
+        return self[index].item() if index else super().item()
 
     # In place.
 
@@ -174,6 +188,9 @@ class Tensor(_Tensor):
             text = str(self._array())
         dtype = "" if self.dtype == FLOAT32 else f", dtype={self.dtype}"
         return f"{type(self).__name__}({text}{dtype}, device={self.device})"
+
+
+stand_ins[Tensor] = Variable
 
 
 def _in_place(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
