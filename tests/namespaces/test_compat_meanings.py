@@ -175,7 +175,7 @@ def test_softmax_of_megengine_takes_an_axis_by_the_number_of_axes(
 ) -> None:
     array = np.random.default_rng(3).normal(size=shape)
     expected = np.exp(array) / np.exp(array).sum(axis, keepdims=True)
-    x = mge.tensor(array)
+    x = mge.tensor(array, "float64")
     for found in (F.softmax(x), M.Softmax()(x), F.softmax(inp=x, axis=axis)):
         assert_allclose(found.numpy(), expected, rtol=1e-12)
 

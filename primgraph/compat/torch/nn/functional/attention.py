@@ -319,4 +319,4 @@ def _as_float_mask(mask: Any, dtype: Any) -> Any:
     """Return 0 where a mask is False, minus infinity where it is True; floats stay."""
     if mask.dtype.kind != "b":
         return mask
-    return pg.where(mask, np.array(-np.inf, str(dtype)), np.array(0, str(dtype)))
+    return pg.where(mask, np.array(-np.inf, dtype), np.array(0, dtype))
