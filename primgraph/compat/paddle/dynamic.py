@@ -230,22 +230,22 @@ class Tensor(Methods, _Tensor):
 
     # Augmented assignments give the name to a new tensor.
 
-    def __iadd__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
         return self + other
 
-    def __isub__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __isub__(self, other: Any) -> Any:  # type: ignore[misc]
         return self - other
 
-    def __imul__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __imul__(self, other: Any) -> Any:  # type: ignore[misc]
         return self * other
 
-    def __itruediv__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __itruediv__(self, other: Any) -> Any:  # type: ignore[misc]
         return self / other
 
-    def __ipow__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __ipow__(self, other: Any) -> Any:  # type: ignore[misc]
         return self**other
 
-    def __imatmul__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __imatmul__(self, other: Any) -> Any:  # type: ignore[misc]
         return self @ other
 
     # Conversions.
