@@ -27,6 +27,7 @@ from primgraph.compat.paddle import (
     incubate,
     inplace,
     linalg,
+    metric,
     nn,
     optimizer,
     static,
@@ -55,7 +56,7 @@ from primgraph.compat.paddle.creation import (
     zeros_like,
 )
 from primgraph.compat.paddle.defaults import get_default_dtype, set_default_dtype
-from primgraph.compat.paddle.derivatives import grad
+from primgraph.compat.paddle.autograd.gradient import grad
 from primgraph.compat.paddle.device import (
     get_device,
     is_compiled_with_cuda,
@@ -79,7 +80,7 @@ from primgraph.compat.paddle.inplace import *  # noqa: F403
 from primgraph.compat.paddle.linalg import inverse
 from primgraph.compat.paddle.methods import DTYPES
 from primgraph.compat.paddle.methods import Size as Size
-from primgraph.compat.paddle.printing import set_printoptions
+from primgraph.compat.paddle.functions.printing import set_printoptions
 from primgraph.eager.derivatives.recording import (
     enable_grad,
     is_grad_enabled,
@@ -138,6 +139,7 @@ __all__ = [
     "inverse",
     "linalg",
     "linspace",
+    "metric",
     "logspace",
     "nan",
     "newaxis",

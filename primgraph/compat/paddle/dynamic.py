@@ -19,7 +19,7 @@ from primgraph.compat.paddle.framework import (
     paddles,
 )
 from primgraph.compat.paddle.methods import DTYPES, Methods, Variable
-from primgraph.compat.paddle.printing import describe
+from primgraph.compat.paddle.functions.printing import describe
 from primgraph.compat.torch.indices import in_two_steps
 from primgraph.eager.derivatives.differentiable import Differentiable, Hook
 from primgraph.eager.derivatives.recording import no_grad as nothing_recorded
@@ -193,7 +193,7 @@ class Tensor(Methods, _Tensor):
     @as_paddle_raises
     def fill_(self, value: Any) -> Self:
         """Set all elements to `value`."""
-        return super().fill_(value.item() if isinstance(value, Handle) else value)
+        return super().fill_(value.item() if isinstance(value, _Tensor) else value)
 
     @as_paddle_raises
     def __setitem__(self, index: Any, value: Any) -> None:
