@@ -28,6 +28,7 @@ from primgraph.compat.paddle import (
     inplace,
     io,
     linalg,
+    metric,
     nn,
     optimizer,
     regularizer,
@@ -35,6 +36,7 @@ from primgraph.compat.paddle import (
     tensor,
     utils,
 )
+from primgraph.compat.paddle.autograd.gradient import grad
 from primgraph.compat.paddle.creation import (
     arange,
     as_tensor,
@@ -58,7 +60,6 @@ from primgraph.compat.paddle.creation import (
     zeros_like,
 )
 from primgraph.compat.paddle.defaults import get_default_dtype, set_default_dtype
-from primgraph.compat.paddle.derivatives import grad
 from primgraph.compat.paddle.device import (
     get_device,
     is_compiled_with_cuda,
@@ -77,13 +78,13 @@ from primgraph.compat.paddle.framework import (
     seed,
 )
 from primgraph.compat.paddle.functions import *  # noqa: F403
+from primgraph.compat.paddle.functions.printing import set_printoptions
 from primgraph.compat.paddle.inplace import *  # noqa: F403
 from primgraph.compat.paddle.linalg import inverse
 from primgraph.compat.paddle.methods import DTYPES
 from primgraph.compat.paddle.methods import Size as Size
 from primgraph.compat.paddle.parameter_attributes import ParamAttr
 from primgraph.compat.paddle.parameters import create_parameter
-from primgraph.compat.paddle.printing import set_printoptions
 from primgraph.eager.derivatives.recording import (
     enable_grad,
     is_grad_enabled,
@@ -144,6 +145,7 @@ __all__ = [
     "linalg",
     "linspace",
     "load",
+    "metric",
     "logspace",
     "nan",
     "newaxis",

@@ -12,6 +12,7 @@ from primgraph import operators as pg
 from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.dynamic import as_paddles, to_tensor
 from primgraph.compat.paddle.framework import checked_place, new_key, paddles
+from primgraph.compat.paddle.methods import is_array
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.ir.types import as_dtype
 from primgraph.operators.handle import ArrayLike, Handle
@@ -28,7 +29,7 @@ def sizes_one_by_one(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if len(args) > 1 and all(isinstance(a, int) for a in args):
-            return function(args, **kwargs)  # type: ignore[arg-type, call-arg]
+            return function(args, **kwargs)
         return function(*args, **kwargs)
 
     return call
@@ -175,12 +176,12 @@ def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any =
 
 def _item(value: Any) -> Any:
     """Return a number that may be a tensor."""
-    return value.item() if isinstance(value, Handle) and not isinstance(value, Variable) else value
+    return value.item() if is_array(value) and not isinstance(value, Variable) else value
 
 
 def _shape(shape: Any) -> Any:
     """Return a shape that may be a number, a tensor, or a list with tensors."""
-    if isinstance(shape, Handle):
+    if is_array(shape):
         shape = shape.tolist() if shape.ndim else [int(shape)]
     if isinstance(shape, int):
         return (shape,)
@@ -188,9 +189,7 @@ def _shape(shape: Any) -> Any:
 
 
 @paddles
-def full_like(
-    x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, name: Name = None
-) -> Variable:
+def full_like(x: Any, fill_value: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of the shape of `x` with all elements equal to `fill_value`.
 
     >>> paddle.full_like(paddle.ones([2]), 0.5).tolist()

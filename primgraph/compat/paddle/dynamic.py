@@ -18,8 +18,8 @@ from primgraph.compat.paddle.framework import (
     checked_place,
     paddles,
 )
+from primgraph.compat.paddle.functions.printing import describe
 from primgraph.compat.paddle.methods import DTYPES, Methods, Variable
-from primgraph.compat.paddle.printing import describe
 from primgraph.compat.torch.indices import in_two_steps
 from primgraph.eager.derivatives.differentiable import Differentiable, Hook
 from primgraph.eager.derivatives.recording import no_grad as nothing_recorded
@@ -193,7 +193,7 @@ class Tensor(Methods, _Tensor):
     @as_paddle_raises
     def fill_(self, value: Any) -> Self:
         """Set all elements to `value`."""
-        return super().fill_(value.item() if isinstance(value, Handle) else value)
+        return super().fill_(value.item() if isinstance(value, _Tensor) else value)
 
     @as_paddle_raises
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -230,22 +230,22 @@ class Tensor(Methods, _Tensor):
 
     # Augmented assignments give the name to a new tensor.
 
-    def __iadd__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
         return self + other
 
-    def __isub__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __isub__(self, other: Any) -> Any:  # type: ignore[misc]
         return self - other
 
-    def __imul__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __imul__(self, other: Any) -> Any:  # type: ignore[misc]
         return self * other
 
-    def __itruediv__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __itruediv__(self, other: Any) -> Any:  # type: ignore[misc]
         return self / other
 
-    def __ipow__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __ipow__(self, other: Any) -> Any:  # type: ignore[misc]
         return self**other
 
-    def __imatmul__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __imatmul__(self, other: Any) -> Any:  # type: ignore[misc]
         return self @ other
 
     # Conversions.

@@ -20,11 +20,13 @@ from primgraph.compat.paddle.functions import (
     vecdot,
 )
 from primgraph.compat.paddle.functions.rows import define_functions
-from primgraph.compat.paddle.methods import Methods
+from primgraph.compat.paddle.methods import Methods, is_array
 from primgraph.eager.node import array_node
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import complex_dtype as complex_dtype
-from primgraph.operators.handle import Handle
+
+if TYPE_CHECKING:
+    inverse: Any
 
 _ROWS = """
 cholesky(x, upper=False): linalg.cholesky
@@ -211,7 +213,7 @@ def lu_unpack(
 
 def rows_in_order(pivots: Any, count: int) -> Any:
     """Return the order of rows after their exchanges."""
-    known = np.asarray(pivots.numpy() if isinstance(pivots, Handle) else pivots) - 1
+    known = np.asarray(pivots.numpy() if is_array(pivots) else pivots) - 1
     found = np.broadcast_to(np.arange(count), (*known.shape[:-1], count)).copy()
     for place in np.ndindex(known.shape[:-1]):
         for i, j in enumerate(known[place]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from primgraph import operators as pg
-from primgraph.compat.paddle.derivatives import grad
+from primgraph.compat.paddle.autograd.gradient import grad
 from primgraph.compat.paddle.framework import paddles
 from primgraph.derivatives.matrices.jacobian import Jacobian as _Matrix
 from primgraph.eager.tensor import Tensor

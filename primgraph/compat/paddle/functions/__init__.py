@@ -65,6 +65,6 @@ def _transposed(x: Any, *perm: Any, **kwargs: Any) -> Any:
 
 for _name in ("expand", "permute", "reshape", "tile", "view"):
     setattr(Methods, _name, _takes_several(globals()[_name]))
-Methods.transpose = _transposed
-Methods.astype = globals()["cast"]
-Variable.clone = globals()["clone"]
+setattr(Methods, "transpose", _transposed)  # noqa: B010
+setattr(Methods, "astype", globals()["cast"])  # noqa: B010
+setattr(Variable, "clone", globals()["clone"])  # noqa: B010

@@ -251,7 +251,7 @@ def with_slices(x: Any, value: Any, axes: Any, starts: Any, ends: Any, strides: 
 def with_diagonal(x: Any, y: Any, offset: int, first: int, second: int) -> Any:
     """Replace a diagonal."""
     turned = pg.moveaxis(x, (first, second), (-2, -1))
-    rows, columns = np.nonzero(np.eye(*tuple(turned.shape)[-2:], k=offset))
+    rows, columns = np.nonzero(np.eye(turned.shape[-2], turned.shape[-1], offset))
     found = pg.set_slice(turned, (..., rows, columns), y)
     return pg.moveaxis(found, (-2, -1), (first, second))
 

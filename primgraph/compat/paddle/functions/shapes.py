@@ -11,6 +11,7 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.paddle.functions.rows import define_functions
+from primgraph.compat.paddle.methods import is_array
 from primgraph.eager.derivatives.differentiable import Differentiable as Differentiable
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis
@@ -160,10 +161,10 @@ Return a copy, through which derivatives go. | [1, 2] -> [1, 2]
 
 def whole(values: Any) -> Any:
     """Return integers of tensors, lists and numbers as Python's."""
-    if isinstance(values, Handle):
+    if is_array(values):
         return values.tolist() if values.shape else int(values)
     if isinstance(values, list | tuple):
-        return tuple(int(v) if isinstance(v, Handle) else v for v in values)
+        return tuple(int(v) if is_array(v) else v for v in values)
     return values
 
 
@@ -280,7 +281,9 @@ def diagonal_matrix(x: Any, offset: int, padding: float) -> Any:
     found = pg.diag(x, offset)
     if padding == 0 or len(x.shape) == 2:
         return found
-    return pg.where(np.eye(*found.shape, k=offset, dtype=bool), found, pg.full_like(found, padding))
+    rows, columns = found.shape
+    is_diagonal = np.eye(rows, columns, offset, dtype=bool)
+    return pg.where(is_diagonal, found, pg.full_like(found, padding))
 
 
 def embedded(x: Any, offset: int, first: int, second: int) -> Any:

@@ -51,7 +51,6 @@ def grad(
                 outputs,
                 inputs,
                 grad_outputs,
-                retain_graph,
                 create_graph,
                 allow_unused,
                 no_grad_vars,
