@@ -18,7 +18,6 @@ _INSTEAD = {
     "onnx": "kernel.save writes a file of NumPy or C code",
     "profiler": "pg.profile measures the lines of a program",
     "distributed": "pg.distributed trains on the workers of a dask client",
-    "lr_scheduler": "optimizers of pg.optimizer take schedule=, such as pg.optimizer.step_decay",
     "tensorboard": "it shows logs of other packages: write numbers to a file",
     "cpp_extension": "kernels of other languages are not loaded: pg.custom_vjp takes functions",
     "bottleneck": "pg.profile measures each equation",

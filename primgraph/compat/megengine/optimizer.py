@@ -267,11 +267,11 @@ def clip_grad_norm(tensors: Any, max_norm: float, ord: float = 2.0) -> Any:
     if not found:
         return np.zeros(())
     with no_grad():
-        norms: list[Any] = [linalg.vector_norm(t.grad, ord=ord) for t in found]
+        gradients: list[Any] = [t.grad for t in found]
+        norms: list[Any] = [linalg.vector_norm(g, ord=ord) for g in gradients]
         total: Any = linalg.vector_norm(stack(norms), ord=ord)
         factor: Any = minimum(max_norm / (total + 1e-6), 1.0)
-        for tensor in found:
-            gradient: Any = tensor.grad
+        for gradient in gradients:
             gradient.copy_(gradient * astype(factor, gradient.dtype))
     return total
 

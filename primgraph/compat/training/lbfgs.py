@@ -170,7 +170,7 @@ def _direction(memory: dict[str, Any], gradient: Array, size: int) -> Array:
         factors.append(1.0 / product)
         memory["H_diag"] = product / float(change.dot(change))
     kind = gradient.dtype.type
-    direction = -gradient
+    direction: Array = -gradient
     weights = [0.0] * len(changes)
     for i in reversed(range(len(changes))):
         weights[i] = float(moves[i].dot(direction)) * factors[i]

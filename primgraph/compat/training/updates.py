@@ -92,7 +92,7 @@ class Change:
         signature = []
         steps: dict[float, int] = {}
         for parameter, gradient, state in pairs:
-            slots = []
+            slots: list[tuple[str, TensorType | int]] = []
             inputs += (parameter.node, gradient.node)
             for name, tensor in state.items():
                 if name == "step":

@@ -6,19 +6,14 @@ from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle.optimizer import lr
+from primgraph.compat.paddle.optimizer.adam import Adam, Adamax, AdamW, Lamb, NAdam, RAdam
 from primgraph.compat.paddle.optimizer.base import Optimizer
 from primgraph.compat.paddle.optimizer.lbfgs import LBFGS
 from primgraph.compat.paddle.optimizer.rules import (
     SGD,
     Adadelta,
     Adagrad,
-    Adam,
-    Adamax,
-    AdamW,
-    Lamb,
     Momentum,
-    NAdam,
-    RAdam,
     RMSProp,
     Rprop,
 )

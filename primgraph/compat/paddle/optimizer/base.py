@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from primgraph.compat.paddle.clip import ClipGradBase
-from primgraph.compat.paddle.framework import in_dynamic_mode, reject_options
+from primgraph.compat.paddle.framework import builds_program, reject_options
 from primgraph.compat.paddle.optimizer.lr import LambdaDecay, LRScheduler
 from primgraph.compat.paddle.optimizer.recorded import RecordedUpdate
 from primgraph.compat.paddle.regularizer import L2Decay, WeightDecayRegularizer
@@ -21,7 +21,7 @@ from primgraph.eager.node import array_node
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, BuildError, CheckError, MissingMethodError
 from primgraph.operators.variable import Variable
-from primgraph.program.program import Program
+from primgraph.program.program import Program, current_program
 
 Pair: TypeAlias = tuple[Any, Any]
 Group: TypeAlias = dict[str, Any]
@@ -311,7 +311,8 @@ class Optimizer:
 def _listed(parameters: Any) -> list[Any] | None:
     """Return the parameters as a list."""
     if parameters is None:
-        if in_dynamic_mode():
+        # Programs may be built in dynamic mode, too.
+        if not (builds_program() or current_program().parameters()):
             raise MissingParameters(
                 "parameters argument given to the Optimizer should not be None in dygraph mode.",
                 hint="give parameters=layer.parameters()",

@@ -1,4 +1,4 @@
-"""Optimizers of one formula."""
+"""Optimizers of one formula: gradient descent and its variants with adapted rates."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from primgraph.compat.paddle.regularizer import L2Decay
 from primgraph.compat.training import formulas
 from primgraph.compat.training.updates import Formula
 from primgraph.errors import ArgumentError, OptionError
-from primgraph.ir.types import FLOAT32
-
-_MOMENTS = {"exp_avg": "moment1", "exp_avg_sq": "moment2", "max_exp_avg_sq": "moment2_max"}
-_PRODUCTS = {"beta1_pow": "beta1_pow_acc", "beta2_pow": "beta2_pow_acc"}
+from primgraph.ir.types import FLOAT16, FLOAT32
 
 
 class UnsetOptionError(OptionError, AssertionError):
@@ -35,7 +32,7 @@ class RuleOptimizer(Optimizer):
 
     def _set_up(
         self, learning_rate: Any, parameters: Any, weight_decay: Any, grad_clip: Any, name: Any,
-        **options: Any,
+        multi_precision: bool = False, **options: Any,
     ) -> None:  # fmt: skip
         for option, value in options.items():
             if value is None:
@@ -45,6 +42,9 @@ class RuleOptimizer(Optimizer):
                 raise ArgumentError(f"Invalid value of {option}: {value!r:.60}")
         self._options = options
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
+        # Parameters of float32 and float64 have their full precision in any case.
+        halves = [p for g in self._groups for p in g["params"] if p.type.dtype == FLOAT16]
+        reject_options(type(self).__name__, multi_precision=multi_precision and bool(halves))
 
     def options(self, group: Group, parameter: Any) -> dict[str, Any]:
         """Return the options of the formula for a parameter of a group, without the rate."""
@@ -73,7 +73,6 @@ _RANGES: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("beta1", "beta2"), lambda x: 0 <= x < 1),
     **dict.fromkeys(("epsilon", "momentum", "rho", "momentum_decay"), lambda x: x >= 0),
 }
-_BETAS = {"betas": ("beta1", "beta2"), "eps": "epsilon"}
 
 
 class SGD(RuleOptimizer):
@@ -97,8 +96,7 @@ class SGD(RuleOptimizer):
         multi_precision: bool = False,
         name: str | None = None,
     ) -> None:
-        reject_options("SGD", multi_precision=multi_precision)
-        self._set_up(learning_rate, parameters, weight_decay, grad_clip, name)
+        self._set_up(learning_rate, parameters, weight_decay, grad_clip, name, multi_precision)
 
 
 class Momentum(RuleOptimizer):
@@ -131,10 +129,9 @@ class Momentum(RuleOptimizer):
         use_multi_tensor: bool = False,
         name: str | None = None,
     ) -> None:
-        reject_options("Momentum", multi_precision=multi_precision)
         self._rescale_grad = rescale_grad
         self._set_up(
-            learning_rate, parameters, weight_decay, grad_clip, name,
+            learning_rate, parameters, weight_decay, grad_clip, name, multi_precision,
             momentum=momentum, use_nesterov=bool(use_nesterov),
         )  # fmt: skip
 
@@ -152,155 +149,6 @@ class Momentum(RuleOptimizer):
         found = super().prepared(group, pairs)
         factor = group.get("rescale_grad", self._rescale_grad)
         return found if factor == 1.0 else [(p, g * factor) for p, g in found]
-
-
-class Adam(RuleOptimizer):
-    """Adam (Kingma and Ba, 2015), or AMSGrad; `weight_decay` is added to the gradient.
-
-    All gradients are dense, and all updates are of one kernel: `lazy_mode` and `use_multi_tensor`
-    make no difference.
-
-    >>> w = paddle.create_parameter([1], "float32")
-    >>> adam = paddle.optimizer.Adam(learning_rate=0.1, parameters=[w])
-    """
-
-    formula: ClassVar[Formula] = staticmethod(formulas.adam)
-    layout: ClassVar[Mapping[str, str]] = {**_MOMENTS, **_PRODUCTS}
-    names: ClassVar[Mapping[str, str | tuple[str, ...]]] = {**_BETAS, "amsgrad": "amsgrad"}
-    constants: ClassVar[Mapping[str, Any]] = {
-        "weight_decay": 0.0, "decoupled_weight_decay": False
-    }  # fmt: skip
-
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-        parameters: Any = None,
-        weight_decay: Any = None,
-        grad_clip: Any = None,
-        lazy_mode: bool = False,
-        multi_precision: bool = False,
-        use_multi_tensor: bool = False,
-        amsgrad: bool = False,
-        name: str | None = None,
-    ) -> None:
-        reject_options("Adam", multi_precision=multi_precision)
-        self._set_up(
-            learning_rate, parameters, weight_decay, grad_clip, name,
-            beta1=beta1, beta2=beta2, epsilon=epsilon, amsgrad=amsgrad,
-        )  # fmt: skip
-
-    def first(self, group: Group) -> dict[str, float]:
-        """Return the initial values of the states that exist before the first step."""
-        values = {**self._options, **group}
-        found = {"exp_avg": 0.0, "exp_avg_sq": 0.0}
-        if values.get("amsgrad"):
-            found["max_exp_avg_sq"] = 0.0
-        return {**found, "beta1_pow": values["beta1"], "beta2_pow": values["beta2"]}
-
-
-class AdamW(Adam):
-    """Adam with decay of the parameters themselves (Loshchilov and Hutter, 2019).
-
-    `apply_decay_param_fun(name)` chooses the parameters that decay, and `lr_ratio(parameter)` is a
-    factor of the learning rate.
-
-    >>> w = paddle.create_parameter([1], "float32")
-    >>> adam = paddle.optimizer.AdamW(learning_rate=0.1, parameters=[w], weight_decay=0.01)
-    """
-
-    decays_parameters: ClassVar[bool] = True
-    constants: ClassVar[Mapping[str, Any]] = {"decoupled_weight_decay": True}
-
-    single: ClassVar[Collection[str]] = ("weight_decay", "lr_ratio")
-
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-        parameters: Any = None,
-        weight_decay: float = 0.01,
-        use_lowprecision_moment: bool = False,
-        lr_ratio: Callable[[Any], float] | None = None,
-        apply_decay_param_fun: Callable[[str], bool] | None = None,
-        grad_clip: Any = None,
-        lazy_mode: bool = False,
-        multi_precision: bool = False,
-        amsgrad: bool = False,
-        name: str | None = None,
-    ) -> None:
-        reject_options(
-            "AdamW",
-            multi_precision=multi_precision,
-            use_lowprecision_moment=use_lowprecision_moment,
-        )
-        if isinstance(weight_decay, bool) or not isinstance(weight_decay, int | float):
-            raise ArgumentError(f"weight_decay should be int or float, not {weight_decay!r:.60}")
-        self._lr_ratio, self._chooses = lr_ratio, apply_decay_param_fun
-        self._set_up(
-            learning_rate, parameters, weight_decay, grad_clip, name,
-            beta1=beta1, beta2=beta2, epsilon=epsilon, amsgrad=amsgrad,
-        )  # fmt: skip
-
-    def options(self, group: Group, parameter: Any) -> dict[str, Any]:
-        """Return the options of the formula for a parameter of a group, without the rate."""
-        found = super().options(group, parameter)
-        decays = self._chooses is None or self._chooses(parameter.name)
-        decay = float(group["weight_decay"]) if decays else 0.0
-        return {**found, "weight_decay": self._rounded("weight_decay", decay, parameter)}
-
-    def rate_factor(self, group: Group, parameter: Any) -> float:
-        """Return the factor of the learning rate in a group."""
-        ratio = 1.0 if self._lr_ratio is None else float(self._lr_ratio(parameter))
-        return super().rate_factor(group, parameter) * self._rounded("lr_ratio", ratio, parameter)
-
-
-class Adamax(RuleOptimizer):
-    """Adam with the infinity norm (Kingma and Ba, 2015).
-
-    >>> w = paddle.create_parameter([1], "float32")
-    >>> adamax = paddle.optimizer.Adamax(learning_rate=0.1, parameters=[w])
-    """
-
-    formula: ClassVar[Formula] = staticmethod(formulas.adamax)
-    layout: ClassVar[Mapping[str, str]] = {
-        "exp_avg": "moment", "exp_inf": "inf_norm", "beta1_pow": "beta1_pow_acc",
-    }  # fmt: skip
-    names: ClassVar[Mapping[str, str | tuple[str, ...]]] = _BETAS
-    constants: ClassVar[Mapping[str, Any]] = {"weight_decay": 0.0, "eps_of_average": True}
-
-    single: ClassVar[Collection[str]] = ("beta1", "beta2", "epsilon")
-
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-        parameters: Any = None,
-        weight_decay: Any = None,
-        grad_clip: Any = None,
-        name: str | None = None,
-    ) -> None:
-        self._set_up(
-            learning_rate, parameters, weight_decay, grad_clip, name,
-            beta1=beta1, beta2=beta2, epsilon=epsilon,
-        )  # fmt: skip
-
-    def options(self, group: Group, parameter: Any) -> dict[str, Any]:
-        """Return the options of the formula for a parameter of a group, without the rate."""
-        # The product is a tensor, which has the dtype of the parameter.
-        exact = {**self._options, **group}["beta1"]
-        return {**super().options(group, parameter), "product_beta": exact}
-
-    def first(self, group: Group) -> dict[str, float]:
-        """Return the initial values of the states that exist before the first step."""
-        beta = {**self._options, **group}["beta1"]
-        return {"exp_avg": 0.0, "exp_inf": 0.0, "beta1_pow": beta}
 
 
 class Adagrad(RuleOptimizer):
@@ -412,138 +260,6 @@ class RMSProp(RuleOptimizer):
         return {"momentum_buffer": 0.0, "square_avg": 0.0, "grad_avg": 0.0}
 
 
-class Lamb(RuleOptimizer):
-    """LAMB (You et al., 2020).
-
-    `exclude_from_weight_decay_fn(parameter)` chooses parameters that do not decay.
-
-    >>> w = paddle.create_parameter([1], "float32")
-    >>> lamb = paddle.optimizer.Lamb(learning_rate=0.1, parameters=[w])
-    """
-
-    formula: ClassVar[Formula] = staticmethod(formulas.lamb)
-    layout: ClassVar[Mapping[str, str]] = {**_MOMENTS, **_PRODUCTS}
-    names: ClassVar[Mapping[str, str | tuple[str, ...]]] = {
-        **_BETAS, "weight_decay": "lamb_weight_decay", "always_adapt": "always_adapt",
-    }  # fmt: skip
-
-    single: ClassVar[Collection[str]] = ("lamb_weight_decay", "beta1", "beta2", "epsilon")
-
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        lamb_weight_decay: float = 0.01,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-6,
-        parameters: Any = None,
-        grad_clip: Any = None,
-        exclude_from_weight_decay_fn: Callable[[Any], bool] | None = None,
-        multi_precision: bool = False,
-        always_adapt: bool = False,
-        name: str | None = None,
-    ) -> None:
-        reject_options("Lamb", multi_precision=multi_precision)
-        self._excludes = exclude_from_weight_decay_fn
-        self._set_up(
-            learning_rate, parameters, None, grad_clip, name,
-            lamb_weight_decay=lamb_weight_decay, beta1=beta1, beta2=beta2, epsilon=epsilon,
-            always_adapt=always_adapt,
-        )  # fmt: skip
-
-    def first(self, group: Group) -> dict[str, float]:
-        """Return the initial values of the states that exist before the first step."""
-        values = {**self._options, **group}
-        moments = {"exp_avg": 0.0, "exp_avg_sq": 0.0}
-        return {**moments, "beta1_pow": values["beta1"], "beta2_pow": values["beta2"]}
-
-    def options(self, group: Group, parameter: Any) -> dict[str, Any]:
-        """Return the options of the formula for a parameter of a group, without the rate."""
-        found = super().options(group, parameter)
-        if self._excludes is not None and self._excludes(parameter):
-            found["weight_decay"] = 0.0
-        return found
-
-
-class NAdam(RuleOptimizer):
-    """Adam with Nesterov momentum (Dozat, 2016).
-
-    >>> w = paddle.create_parameter([1], "float32")
-    >>> nadam = paddle.optimizer.NAdam(learning_rate=0.1, parameters=[w])
-    """
-
-    formula: ClassVar[Formula] = staticmethod(formulas.nadam)
-    layout: ClassVar[Mapping[str, str]] = {
-        "step": "step", "mu_product": "mu_product", **_MOMENTS
-    }  # fmt: skip
-    names: ClassVar[Mapping[str, str | tuple[str, ...]]] = {
-        **_BETAS, "momentum_decay": "momentum_decay"
-    }  # fmt: skip
-    constants: ClassVar[Mapping[str, Any]] = {
-        "weight_decay": 0.0, "decoupled_weight_decay": False
-    }  # fmt: skip
-
-    single: ClassVar[Collection[str]] = ("beta1", "beta2", "epsilon", "momentum_decay")
-
-    def __init__(
-        self,
-        learning_rate: Any = 0.002,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-        momentum_decay: float = 0.004,
-        parameters: Any = None,
-        weight_decay: Any = None,
-        grad_clip: Any = None,
-        name: str | None = None,
-    ) -> None:
-        self._set_up(
-            learning_rate, parameters, weight_decay, grad_clip, name,
-            beta1=beta1, beta2=beta2, epsilon=epsilon, momentum_decay=momentum_decay,
-        )  # fmt: skip
-
-    def first(self, group: Group) -> dict[str, float]:
-        """Return the initial values of the states that exist before the first step."""
-        return {"step": 0.0, "mu_product": 1.0, "exp_avg": 0.0, "exp_avg_sq": 0.0}
-
-
-class RAdam(RuleOptimizer):
-    """Rectified Adam (Liu et al., 2020).
-
-    >>> w = paddle.create_parameter([1], "float32")
-    >>> radam = paddle.optimizer.RAdam(learning_rate=0.1, parameters=[w])
-    """
-
-    formula: ClassVar[Formula] = staticmethod(formulas.radam)
-    layout: ClassVar[Mapping[str, str]] = {"step": "step", **_MOMENTS}
-    names: ClassVar[Mapping[str, str | tuple[str, ...]]] = _BETAS
-    constants: ClassVar[Mapping[str, Any]] = {
-        "weight_decay": 0.0, "decoupled_weight_decay": False
-    }  # fmt: skip
-
-    single: ClassVar[Collection[str]] = ("beta1", "beta2", "epsilon")
-
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-        parameters: Any = None,
-        weight_decay: Any = None,
-        grad_clip: Any = None,
-        name: str | None = None,
-    ) -> None:
-        self._set_up(
-            learning_rate, parameters, weight_decay, grad_clip, name,
-            beta1=beta1, beta2=beta2, epsilon=epsilon,
-        )  # fmt: skip
-
-    def first(self, group: Group) -> dict[str, float]:
-        """Return the initial values of the states that exist before the first step."""
-        return {"step": 0.0, "exp_avg": 0.0, "exp_avg_sq": 0.0}
-
-
 class Rprop(RuleOptimizer):
     """Resilient backpropagation (Riedmiller and Braun, 1993).
 
@@ -568,7 +284,6 @@ class Rprop(RuleOptimizer):
         multi_precision: bool = False,
         name: str | None = None,
     ) -> None:
-        reject_options("Rprop", multi_precision=multi_precision)
         low, high = learning_rate_range
         if not 0.0 < low <= learning_rate <= high:
             raise ArgumentError(
@@ -578,7 +293,7 @@ class Rprop(RuleOptimizer):
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ArgumentError("'0.0 < etas[0] < 1.0 < etas[1]' must be true")
         self._set_up(
-            learning_rate, parameters, None, grad_clip, name,
+            learning_rate, parameters, None, grad_clip, name, multi_precision,
             etas=tuple(etas), learning_rate_range=(low, high),
         )  # fmt: skip
 

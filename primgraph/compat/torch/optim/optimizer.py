@@ -229,5 +229,5 @@ class UpdateOptimizer(FormulaOptimizer, Optimizer):
             with enable_grad():
                 loss = closure()
         with nullcontext() if self.defaults.get("differentiable") else no_grad():
-            self.update(self.formula, self.first)
+            self.update(self.formula, self._initial_state)
         return loss

@@ -35,8 +35,15 @@ class LRScheduler(TorchScheduler):
     def step(self, epoch: int | None = None) -> None:
         """Set the rates of the next step, or of `epoch`."""
         self._step_count += 1
+        self._update_lr(epoch)
+
+    def rates(self, step: int) -> list[Any]:
+        """Compute the rates of a step, one for each group."""
+        return [self.get_lr(base, step) for base in self.base_lrs]
+
+    def _update_lr(self, epoch: int | None = None) -> None:
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        self._set([self.get_lr(base, self.last_epoch) for base in self.base_lrs])
+        self._set(self.rates(self.last_epoch))
         if self.verbose:
             for i, rate in enumerate(self._last_lr):
                 print(f"Adjusting learning rate of param_groups[{i}] to {rate}")

@@ -79,12 +79,10 @@ class LambdaLR(LRScheduler):
         self.lr_lambdas: list[Callable[[int], float]] = per_group("lr_lambda", optimizer, lr_lambda)
         super().__init__(optimizer, last_step, verbose)
 
-    def step(self, epoch: int | None = None) -> None:
-        """Set the rates of the next step, or of `epoch`."""
-        self._step_count += 1
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+    def rates(self, step: int) -> list[Any]:
+        """Compute the rates of a step, one for each group."""
         pairs = zip(self.base_lrs, self.lr_lambdas, strict=True)
-        self._set([base * function(self.last_epoch) for base, function in pairs])
+        return [base * function(step) for base, function in pairs]
 
 
 class PolynomialLR(LRScheduler):
@@ -267,15 +265,13 @@ class WarmUpLR(LRScheduler):
             )
         if warmup_method not in ("linear", "constant"):
             raise OptionError(f"warmup_method is linear or constant, not {warmup_method!r:.40}")
-        is_schedule = isinstance(lrsch_or_optimizer, LRScheduler)
-        self.scheduler = lrsch_or_optimizer if is_schedule else None
+        given: Any = lrsch_or_optimizer
+        self.scheduler: Any = given if isinstance(given, LRScheduler) else None
         self.warmup_factor, self.warmup_iters = warmup_factor, warmup_iters
         self.warmup_method, self.warmup_prefix = warmup_method, warmup_prefix
-        optimizer: Any = lrsch_or_optimizer.optimizer if is_schedule else lrsch_or_optimizer
-        if is_schedule:
-            for group, base in zip(
-                optimizer.param_groups, lrsch_or_optimizer.base_lrs, strict=True
-            ):
+        optimizer: Any = given if self.scheduler is None else given.optimizer
+        if self.scheduler is not None:
+            for group, base in zip(optimizer.param_groups, given.base_lrs, strict=True):
                 set_option(group, "lr", base)
         super().__init__(optimizer, last_step, verbose)
 

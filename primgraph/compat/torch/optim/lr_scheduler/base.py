@@ -96,7 +96,7 @@ class LRScheduler:
         """Return the rates that were set last, one for each group."""
         return self._last_lr
 
-    def get_lr(self) -> list[Any]:
+    def get_lr(self) -> Any:
         """Compute the rates of this epoch, one for each group."""
         raise MissingMethodError(f"{type(self).__name__} does not define get_lr")
 
