@@ -20,7 +20,16 @@ The default dtype of this package is float32, whatever primgraph's default is.
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.torch import autograd, func, functions, nn, optim, random, utils
+from primgraph.compat.torch import (
+    autograd,
+    distributions,
+    func,
+    functions,
+    nn,
+    optim,
+    random,
+    utils,
+)
 from primgraph.compat.torch.autograd import (
     enable_grad,
     inference_mode,
@@ -171,6 +180,7 @@ if not TYPE_CHECKING:
         "utils",
         "load",
         "save",
+        "distributions",
         "zeros_like",
     ]
 
