@@ -18,7 +18,7 @@ Differences from Paddle:
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.paddle import autograd, incubate, io, nn, optimizer, static
+from primgraph.compat.paddle import autograd, distribution, incubate, io, nn, optimizer, static
 from primgraph.compat.paddle.creation import (
     arange,
     eye,
@@ -133,6 +133,7 @@ __all__ = [
     "cos",
     "create_parameter",
     "disable_static",
+    "distribution",
     "divide",
     "enable_grad",
     "enable_static",

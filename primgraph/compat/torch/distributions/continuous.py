@@ -182,8 +182,8 @@ class StudentT(_LocationScale):
     def variance(self) -> Any:
         squares = self.scale * self.scale
         large = squares * self.df / pg.where(self.df > 2.0, self.df - 2.0, 1.0)
-        small = pg.where(self.df > 1.0, math.inf, math.nan)
-        return pg.where(self.df > 2.0, large, small * squares)
+        small = pg.where(self.df > 1.0, pg.full_like(self.df, math.inf), math.nan)
+        return pg.where(self.df > 2.0, large, small)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         drawn = random.t(self._key(), self.df, self._extended_shape(sample_shape))
@@ -254,7 +254,7 @@ class Uniform(Distribution):
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)
         is_inside = (value >= self.low) & (value < self.high)
-        return pg.where(is_inside, 0.0, -math.inf) - pg.log(self.high - self.low)
+        return pg.where(is_inside, -pg.log(self.high - self.low), -math.inf)
 
     def cdf(self, value: Any) -> Any:
         self._validate_sample(value)
@@ -462,10 +462,9 @@ class Beta(ExponentialFamily):
 
     @property
     def mode(self) -> Any:
-        a, b = self.concentration1, self.concentration0
-        inner = (a - 1.0) / pg.where((a > 1.0) & (b > 1.0), a + b - 2.0, 1.0)
-        outer = pg.where(a == b, math.nan, pg.where(a > b, 1.0, 0.0))
-        return pg.where((a > 1.0) & (b > 1.0), inner, outer)
+        a, b = (pg.maximum(c - 1.0, 0.0) for c in (self.concentration1, self.concentration0))
+        is_convex = (self.concentration1 < 1.0) & (self.concentration0 < 1.0)
+        return pg.where(is_convex, 1.0, a / (a + b))
 
     @property
     def variance(self) -> Any:

@@ -42,6 +42,7 @@ class Distribution:
     has_enumerate_support = False
     arg_constraints: ClassVar[Constraints] = {}
     support: Any = dependent
+    _is_checked: ClassVar[bool] = True
     _validate_args: bool
 
     def __init__(
@@ -51,7 +52,8 @@ class Distribution:
         validate_args: bool | None = None,
     ) -> None:
         self._batch_shape, self._event_shape = tuple(batch_shape), tuple(event_shape)
-        self._validate_args = _validates[0] if validate_args is None else validate_args
+        is_checked = self._is_checked and _validates[0]
+        self._validate_args = is_checked if validate_args is None else validate_args
         if self._validate_args:
             self._validate_parameters()
 

@@ -46,7 +46,10 @@ class Dirichlet(ExponentialFamily):
     @property
     def mode(self) -> Any:
         less = pg.maximum(self.concentration - 1.0, 0.0)
-        return less / pg.sum(less, -1, True)
+        corner = np.arange(self._event_shape[0]) == 0
+        is_convex = pg.all(self.concentration < 1.0, -1, True)
+        edge = pg.where(corner, 1.0, pg.zeros_like(less))
+        return pg.where(is_convex, edge, less / pg.sum(less, -1, True))
 
     @property
     def variance(self) -> Any:

@@ -360,6 +360,12 @@ class Kumaraswamy(TransformedDistribution):
         return self._moment(1.0)
 
     @property
+    def mode(self) -> Any:
+        a, b = self.concentration1, self.concentration0
+        found = ((a - 1.0) / (a * b - 1.0)) ** (1.0 / a)
+        return pg.where((a < 1.0) | (b < 1.0), math.nan, found)
+
+    @property
     def variance(self) -> Any:
         return self._moment(2.0) - self._moment(1.0) ** 2
 
