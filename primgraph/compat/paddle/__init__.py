@@ -22,6 +22,7 @@ from primgraph.compat.absent import absent
 from primgraph.compat.paddle import (
     autograd,
     device,
+    distribution,
     fft,
     functions,
     incubate,
@@ -120,6 +121,7 @@ __all__ = [
     "create_parameter",
     "device",
     "disable_static",
+    "distribution",
     "e",
     "empty",
     "empty_like",

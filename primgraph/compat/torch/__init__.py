@@ -27,6 +27,7 @@ from primgraph.compat.torch import (
     backends,
     configuration,
     cuda,
+    distributions,
     fft,
     func,
     functions,
@@ -244,6 +245,7 @@ if not TYPE_CHECKING:
         "utils",
         "load",
         "save",
+        "distributions",
         "zeros_like",
     ]
 
