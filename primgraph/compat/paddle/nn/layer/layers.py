@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from primgraph.compat.modules.module import Module
 from primgraph.compat.modules.walks import join_path, walk_modules
 from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.dynamic import Tensor
-from primgraph.compat.paddle.framework import builds_program, checked_place
+from primgraph.compat.paddle.framework import checked_place
 from primgraph.compat.paddle.methods import Variable
 from primgraph.compat.paddle.parameter_attributes import as_attribute
 from primgraph.compat.paddle.parameters import EagerParamBase, new_parameter
@@ -62,7 +63,10 @@ class Layer(Module):
         super().__init__()
         own = self.__dict__
         own["_dtype"] = None if dtype == "float32" else dtype
-        own["_full_name"] = unique_name.generate(name_scope or snake_case(type(self).__name__))
+        given = _given_names.pop() if _given_names else None
+        own["_full_name"] = given or unique_name.generate(
+            name_scope or snake_case(type(self).__name__)
+        )
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Compute the layer; subclasses define it."""
@@ -320,6 +324,20 @@ class Layer(Module):
         return f"{type(self).__name__}({text}{parts})"
 
 
+# Full names for layers that are made next.
+_given_names: list[str] = []
+
+
+@contextmanager
+def named_layer(name: str | None) -> Iterator[None]:
+    """Let the layer that is made in this context have that full name, if one is given."""
+    _given_names[:] = [] if name is None else [name]
+    try:
+        yield
+    finally:
+        _given_names.clear()
+
+
 def snake_case(name: str) -> str:
     """Return the name of a class as Paddle names its instances: `conv2d` for Conv2D."""
     parts = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
@@ -338,7 +356,7 @@ def _table_of(value: Any) -> str:
 
 
 def _set_known(layer: Layer, name: str, value: Any) -> bool:
-    """Set an entry that is there to None, or a buffer to a variable; return whether there is one."""
+    """Set an entry to None, or a buffer to a variable; return whether there is an entry."""
     own = layer.__dict__
     for table, wanted in zip(_TABLES, ("Parameter", "Tensor", "Layer"), strict=True):
         if name in own.get(table, ()):
@@ -386,8 +404,3 @@ def shown_dtype(layer: Layer) -> str:
     """Return the dtype of a layer's parameters as its text has it."""
     chosen = layer.__dict__["_dtype"]
     return str(dtype_or_default(None) if chosen is None else LibraryDType("paddle", chosen).dtype)
-
-
-def is_static() -> bool:
-    """Whether parameters are created in a program."""
-    return builds_program()

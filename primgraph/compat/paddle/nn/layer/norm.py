@@ -353,6 +353,8 @@ class SpectralNorm(Layer):
     paddle.Size([2, 3])
     """
 
+    initial: ClassVar[Any] = Normal(0.0, 1.0)
+
     def __init__(
         self,
         weight_shape: Any,
@@ -369,7 +371,7 @@ class SpectralNorm(Layer):
         for size in sizes:
             width *= size
         for name, size in (("weight_u", height), ("weight_v", width // height)):
-            attr = as_attribute(Normal(0.0, 1.0))
+            attr = as_attribute(self.initial)
             made = self.create_parameter([size], attr)
             made.stop_gradient = True
             setattr(self, name, made)

@@ -407,7 +407,7 @@ class _Stacked(LayerList):
         for number in range(self.num_layers):
             if number and self.dropout:
                 value = functional.dropout(value, self.dropout, training=self.training)
-            cells = [m for m in self[number]._modules.values()]
+            cells = list(self[number]._modules.values())
             rows = []
             for cell, is_reverse in zip(cells, (False, True), strict=False):
                 shown, last = run_cell(
