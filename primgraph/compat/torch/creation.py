@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import index
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, final
 
@@ -117,6 +118,8 @@ class Creators(_Maker[T]):
         >>> torch.from_numpy(np.array([1.0, 2.0]))
         tensor([1., 2.], dtype=torch.float64)
         """
+        if not isinstance(array, np.ndarray):
+            raise ArgumentError(f"expected np.ndarray (got {type(array).__name__})")
         return self._create(array, None, None, False)
 
     def full(
@@ -195,6 +198,11 @@ class Creators(_Maker[T]):
         tensor([1, 3, 5])
         """
         first, last = (0, start) if end is None else (start, end)
+        if step == 0 or (last - first) * step < 0:
+            raise ArgumentError(
+                f"upper bound and lower bound inconsistent with step sign: arange from {first} to "
+                f"{last} by {step}"
+            )
         array = np.arange(first, last, step)
         wanted = dtype_or_default(dtype) if dtype or array.dtype.kind == "f" else np.int64
         return self._create(array, wanted, device, requires_grad, options)
@@ -215,7 +223,9 @@ class Creators(_Maker[T]):
         >>> torch.linspace(0.0, 1.0, 5)
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
         """
-        array = np.linspace(start, end, steps)
+        if steps < 0:
+            raise ArgumentError(f"number of steps must be non-negative, not {steps}")
+        array = np.linspace(float(start), float(end), steps)
         return self._create(array, dtype_or_default(dtype), device, requires_grad, options)
 
     def logspace(
@@ -290,6 +300,8 @@ class Creators(_Maker[T]):
         tensor([[1., 0.],
                 [0., 1.]])
         """
+        if n < 0 or (m or 0) < 0:
+            raise ArgumentError(f"eye takes sizes from 0 on, not {n} and {m}")
         return self._create(np.eye(n, m), dtype_or_default(dtype), device, requires_grad, options)
 
     def zeros_like(
@@ -353,7 +365,7 @@ def _shape(sizes: Sequence[Any], size: Any = None) -> tuple[int, ...]:
         sizes = [size]
     if len(sizes) == 1 and isinstance(sizes[0], list | tuple):
         sizes = sizes[0]
-    return as_shape([int(n) for n in sizes])
+    return as_shape([index(n) for n in sizes])
 
 
 create = Creators(Tensor)

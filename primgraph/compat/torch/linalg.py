@@ -342,10 +342,12 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None) -> An
     """
     known = linalg.lstsq(A, B, rcond)
     rows, columns = A.shape[-2:]
+    nothing = pg.flatten(A)[:0]
     rest = pg.subtract(pg.matmul(A, known[0]), B)
-    residuals = pg.sum(pg.square(pg.abs(rest)), -2) if rows > columns else A[..., 0, :0]
-    singular = known[3] if driver in ("gelsd", "gelss") else A[..., 0, :0]
-    rank = known[2] if driver != "gels" else pg.astype(A[..., 0, :0], np.int64)
+    is_given = rows > columns and driver not in (None, "gelsy")
+    residuals = pg.sum(pg.square(pg.abs(rest)), -2) if is_given else nothing
+    singular = known[3] if driver in ("gelsd", "gelss") else nothing
+    rank = pg.astype(nothing, np.int64) if driver == "gels" else known[2]
     return named_result("linalg_lstsq", known[0], residuals, rank, singular)
 
 

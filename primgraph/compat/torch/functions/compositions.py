@@ -227,6 +227,8 @@ def polar(abs: Any, angle: Any) -> Any:
     >>> torch.polar(torch.tensor([2.0]), torch.tensor([0.0]))
     tensor([2.+0.j])
     """
+    if abs.dtype != angle.dtype:
+        raise DTypeError(f"polar takes two tensors of one dtype, not {abs.type} and {angle.type}")
     return pg.complex(pg.multiply(abs, pg.cos(angle)), pg.multiply(abs, pg.sin(angle)))
 
 
@@ -266,6 +268,11 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """
     if input is None and other is None:
         return in_family(condition, pg.nonzero(condition))
+    if isinstance(condition, Handle) and condition.type.dtype.kind not in "bu":
+        raise DTypeError(
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{condition.type.dtype}"
+        )
     kinds = {type(input), type(other)}
     if builtins.float in kinds and kinds <= {builtins.float, builtins.int, builtins.bool}:
         input = np.asarray(input, framework.get_default_dtype())

@@ -9,7 +9,7 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.torch.functions.results import in_family
-from primgraph.errors import ArgumentError, BoundsError, ShapeError
+from primgraph.errors import ArgumentError, BoundsError, DTypeError, ShapeError
 from primgraph.ir.types import as_axis
 
 __all__ = [
@@ -115,6 +115,8 @@ def masked_select(input: Any, mask: Any) -> Any:
     >>> torch.masked_select(torch.tensor([1.0, 2.0]), torch.tensor([False, True]))
     tensor([2.])
     """
+    if mask.dtype.kind != "b":
+        raise DTypeError(f"masked_select: expected BoolTensor for mask, not {mask.type}")
     x, chosen = pg.broadcast_arrays(input, mask)
     return x[chosen]
 

@@ -191,7 +191,10 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
     """
     if indexing not in ("ij", "xy"):
         raise ArgumentError(f"meshgrid: indexing must be one of 'xy' or 'ij', not {indexing!r:.60}")
-    given = map(pg.atleast_1d, collect_varargs(tensors))
+    listed = collect_varargs(tensors)
+    if any(x.ndim > 1 for x in listed):
+        raise ShapeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list")
+    given = map(pg.atleast_1d, listed)
     return tuple(pg.meshgrid(*given, indexing="ij" if indexing == "ij" else "xy"))
 
 
@@ -217,6 +220,8 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
             [1, 3],
             [2, 3]])
     """
+    if input.ndim != 1:
+        raise ShapeError(f"Expect a 1D vector, but got shape {[*input.shape]}")
     choose = combinations_with_replacement if with_replacement else itertools_combinations
     rows = [*choose(range(input.shape[0]), r)]
     return pg.take(input, np.asarray(rows, np.int64).reshape(-1, r))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from primgraph.eager.derivatives.reverse import unshared_node
 from primgraph.eager.node import array_node
 from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor
-from primgraph.errors import DTypeError, NotDifferentiable
+from primgraph.errors import ArgumentError, DTypeError, NotDifferentiable
 from primgraph.operators.names import define
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -78,4 +78,12 @@ def define_functions(own: dict[str, Any], text: str, world: str = "torch") -> li
     They take `out`, and NumPy's names of `dim` and `keepdim` as torch does.
     """
     also = {"axis": "dim", "keepdims": "keepdim"}
-    return define(world, own, text, also=also, store=store_result)
+    return define(world, own, text, also=also, store=store_result, refuse=refuse_plain)
+
+
+def refuse_plain(name: str, given: Any) -> NoReturn:
+    """Raise `ArgumentError` for a number or a list in place of a tensor."""
+    raise ArgumentError(
+        f"{name}(): argument 'input' (position 1) must be Tensor, not {type(given).__name__}",
+        hint="torch.tensor(x) makes a tensor",
+    )
