@@ -7,43 +7,8 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
-from primgraph.compat.torch.nn.modules.module import Module
-
 # Arguments that `reduction` replaced.
-_OLD = ("size_average", "reduce")
-# What old programs give for `reduction`: size_average, reduce.
-_REDUCTIONS = {
-    (None, None): "mean", (None, True): "mean", (None, False): "none",
-    (True, None): "mean", (True, True): "mean", (True, False): "none",
-    (False, None): "sum", (False, True): "sum", (False, False): "none",
-}  # fmt: skip
-
-
-class FunctionLayer(Module):
-    """Layer that calls a function with its attributes as arguments."""
-
-    _shown = ""
-
-    def _complete(self) -> None:
-        """Change attributes after they are set."""
-
-    def extra_repr(self) -> str:
-        """Return the attributes that torch shows."""
-        return show(self, self._shown)
-
-
-class ReducedLoss(FunctionLayer):
-    """Loss with a `reduction`, and weights as buffers."""
-
-    reduction: str
-
-    def _complete(self) -> None:
-        old = (self.__dict__.pop("size_average", None), self.__dict__.pop("reduce", None))
-        if old != (None, None):
-            self.reduction = _REDUCTIONS[old]
-        for name in ("weight", "pos_weight"):
-            if name in self.__dict__:
-                self.register_buffer(name, self.__dict__.pop(name))
+OLD_REDUCTION = ("size_average", "reduce")
 
 
 def show(module: Any, shown: str) -> str:
@@ -58,13 +23,14 @@ def show(module: Any, shown: str) -> str:
 
 
 def define_layers(
-    own: dict[str, Any], base: type[FunctionLayer], functions: Mapping[str, Any], text: str
+    own: dict[str, Any], base: type[Any], functions: Mapping[str, Any], text: str
 ) -> list[str]:
-    """Define classes of layers in `own`; return their names.
+    """Define subclasses of `base` in `own`; return their names.
 
     A row is `Name(parameters): function(arguments of forward) | attributes shown`, with the
     docstring in the lines that follow. Parameters become attributes. Those that the function has
-    are passed to it, and so is `training` if it is among them.
+    are passed to it, and so is `training` if it is among them. `base` has an attribute `_shown` and
+    a method `_complete` that changes attributes after they are set.
     """
     names = []
     for block in text.strip().split("\n\n"):
@@ -84,16 +50,18 @@ def define_layers(
 
 def _layer(
     name: str,
-    base: type[FunctionLayer],
+    base: type[Any],
     function: Callable[..., Any],
     parameters: str,
     arguments: str,
     shown: str,
-) -> type[FunctionLayer]:
+) -> type[Any]:
     """Return the class of a row."""
     attributes, given = _names(parameters), _names(arguments)
     taken = signature(function).parameters
-    passed = [n for n in (*attributes, "training") if n in taken and n not in (*given, *_OLD)]
+    passed = [
+        n for n in (*attributes, "training") if n in taken and n not in (*given, *OLD_REDUCTION)
+    ]
     body = "".join(f"    self.{n} = {n}\n" for n in attributes)
     named = [*(f"{n}={n}" for n in given[1:]), *(f"{n}=self.{n}" for n in passed)]
     call = ", ".join([*given[:1], *named])
