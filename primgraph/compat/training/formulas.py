@@ -10,7 +10,18 @@ from typing import Any
 
 from primgraph.compat.training.updates import Formula, State
 from primgraph.ir.types import FLOAT64
-from primgraph.operators import abs, clip, maximum, reshape, sign, sqrt, square, sum, where
+from primgraph.operators import (
+    abs,
+    clip,
+    maximum,
+    reshape,
+    sign,
+    sqrt,
+    square,
+    stop_gradient,
+    sum,
+    where,
+)
 from primgraph.optimizer.kinds import times
 
 
@@ -85,7 +96,8 @@ def sgd(
     if not is_zero(momentum):
         buffer = state.get("momentum_buffer")
         if buffer is None:
-            buffer = g + 0.0
+            # As in torch, derivatives do not go through the first value.
+            buffer = stop_gradient(g)
         else:
             buffer = scale(momentum, buffer) + (
                 g if is_zero(dampening) else scale(1.0 - dampening, g)
@@ -131,8 +143,9 @@ def nadam(
         g = decayed(g, w, weight_decay)
     rate = betas[0] * (1.0 - 0.5 * 0.96 ** (step * momentum_decay))
     following = betas[0] * (1.0 - 0.5 * 0.96 ** ((step + 1.0) * momentum_decay))
-    state["mu_product"] = scale(rate, state["mu_product"])
-    product = state["mu_product"].astype(FLOAT64)
+    name = "mu_product" if "mu_product" in state else "mu_power"
+    state[name] = scale(rate, state[name])
+    product = reshape(state[name], ()).astype(FLOAT64)
     mean, second = moments(state, g, betas)
     root = add(eps, sqrt(scale(1.0 / (1.0 - betas[1] ** step), second)))
     part = scale(lr * (1.0 - rate) / (1.0 - product), g)

@@ -25,7 +25,7 @@ required = object()
 # States that are one number for each parameter, of float32.
 _NUMBERS = ("step", "eta", "mu", "mu_product")
 # States that are one element in the dtype of the parameter.
-_PRODUCTS = ("beta1_pow", "beta2_pow")
+_PRODUCTS = ("beta1_pow", "beta2_pow", "mu_power")
 
 
 class ParameterGroups:
@@ -104,7 +104,7 @@ class ParameterGroups:
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
+            lines += [""] * (i > 0) + [f"Parameter Group {i}"]
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
 

@@ -227,7 +227,7 @@ class NAdam(RuleOptimizer):
 
     formula: ClassVar[Formula] = staticmethod(formulas.nadam)
     layout: ClassVar[Mapping[str, str]] = {
-        "step": "step", "mu_product": "mu_product", **_MOMENTS
+        "step": "step", "mu_power": "mu_product", **_MOMENTS
     }  # fmt: skip
     names: ClassVar[Mapping[str, str | tuple[str, ...]]] = {
         **_BETAS, "momentum_decay": "momentum_decay"
@@ -257,7 +257,7 @@ class NAdam(RuleOptimizer):
 
     def first(self, group: Group) -> dict[str, float]:
         """Return the initial values of the states that exist before the first step."""
-        return {"step": 0.0, "mu_product": 1.0, "exp_avg": 0.0, "exp_avg_sq": 0.0}
+        return {"step": 0.0, "mu_power": 1.0, "exp_avg": 0.0, "exp_avg_sq": 0.0}
 
 
 class RAdam(RuleOptimizer):
