@@ -8,7 +8,7 @@ from primgraph import operators as pg
 from primgraph.compat.paddle.functions.rows import define_functions
 from primgraph.compat.paddle.nn.functional.windows import in_layout, pads_of, sizes_of
 from primgraph.compat.torch.nn.functional import sampling as torch
-from primgraph.errors import ArgumentError, OptionError
+from primgraph.errors import ArgumentError, CheckError, OptionError
 
 _NAMES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 _LINEAR = {"linear", "bilinear", "trilinear", "bicubic"}
@@ -29,7 +29,7 @@ def pad_axes(
     """Return `x` with elements around axes: see Paddle's rules for the order of pads."""
     listed = numbers_of(pad)
     if mode not in _NAMES:
-        raise ArgumentError(f"mode should be one of {list(_NAMES)}, but got mode {mode!r:.60}")
+        raise CheckError(f"mode should be one of {list(_NAMES)}, but got mode {mode!r:.60}")
     if isinstance(listed, int):
         listed = [listed] * (2 * (x.ndim - 2))
     pairs = list(zip(listed[::2], listed[1::2], strict=True))

@@ -71,6 +71,7 @@ def entropy(
         count = input.type.shape[-1]
         if has_no_axis:
             target = pg.one_hot(label, count, input.dtype)
+            has_no_axis = False
         target = target * (1.0 - label_smoothing) + label_smoothing / target.type.shape[-1]
         soft_label = True
     if not soft_label:
