@@ -12,8 +12,7 @@ from primgraph.errors import UnknownNameError, near_matches
 _PACKAGE = "primgraph.compat."
 _CPU = "all arrays are in the memory of the CPU: leave it out"
 _INSTEAD = {
-    **dict.fromkeys(("cuda", "set_device", "set_default_device", "get_device"), _CPU),
-    **dict.fromkeys(("CUDAPlace", "placement", "cpu", "is_compiled_with_cuda"), _CPU),
+    **dict.fromkeys(("cuda", "placement", "cpu"), _CPU),
     **dict.fromkeys(("jit", "compile", "to_static", "trace"), "pg.jit compiles a function"),
     "onnx": "kernel.save writes a file of NumPy or C code",
     "linalg": "pg.linalg has these functions, and takes tensors",

@@ -16,7 +16,7 @@ from primgraph.compat.absent import absent
 from primgraph.compat.oneflow import autograd, optim, utils
 from primgraph.compat.oneflow.serialization import load, save
 from primgraph.compat.oneflow.tensor import Generator, Tensor, create, draw
-from primgraph.compat.torch import nn, random
+from primgraph.compat.torch import amp, backends, cuda, distributions, nn, random
 from primgraph.compat.torch.autograd import (
     enable_grad,
     inference_mode,

@@ -18,7 +18,17 @@ Differences from Paddle:
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.paddle import autograd, distribution, incubate, io, nn, optimizer, static
+from primgraph.compat.paddle import (
+    autograd,
+    device,
+    distributed,
+    distribution,
+    incubate,
+    io,
+    nn,
+    optimizer,
+    static,
+)
 from primgraph.compat.paddle.creation import (
     arange,
     eye,
@@ -35,6 +45,19 @@ from primgraph.compat.paddle.creation import (
 )
 from primgraph.compat.paddle.defaults import get_default_dtype, set_default_dtype
 from primgraph.compat.paddle.derivatives import grad
+from primgraph.compat.paddle.device import (
+    CUDAPinnedPlace,
+    CUDAPlace,
+    get_cudnn_version,
+    get_device,
+    is_compiled_with_cinn,
+    is_compiled_with_cuda,
+    is_compiled_with_distribute,
+    is_compiled_with_ipu,
+    is_compiled_with_rocm,
+    is_compiled_with_xpu,
+    set_device,
+)
 from primgraph.compat.paddle.dynamic import Tensor, to_tensor
 from primgraph.compat.paddle.files import load, save
 from primgraph.compat.paddle.framework import (
@@ -118,6 +141,8 @@ if not TYPE_CHECKING:
 
 __all__ = [
     "CPUPlace",
+    "CUDAPinnedPlace",
+    "CUDAPlace",
     "GradientError",
     "ParamAttr",
     "Tensor",
@@ -132,7 +157,9 @@ __all__ = [
     "concat",
     "cos",
     "create_parameter",
+    "device",
     "disable_static",
+    "distributed",
     "distribution",
     "divide",
     "enable_grad",
@@ -147,7 +174,9 @@ __all__ = [
     "full",
     "full_like",
     "gather",
+    "get_cudnn_version",
     "get_default_dtype",
+    "get_device",
     "grad",
     "greater_equal",
     "greater_than",
@@ -159,6 +188,12 @@ __all__ = [
     "int32",
     "int64",
     "io",
+    "is_compiled_with_cinn",
+    "is_compiled_with_cuda",
+    "is_compiled_with_distribute",
+    "is_compiled_with_ipu",
+    "is_compiled_with_rocm",
+    "is_compiled_with_xpu",
     "is_grad_enabled",
     "less_equal",
     "less_than",
@@ -188,6 +223,7 @@ __all__ = [
     "scale",
     "seed",
     "set_default_dtype",
+    "set_device",
     "set_grad_enabled",
     "sigmoid",
     "sin",

@@ -21,7 +21,10 @@ from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
 from primgraph.compat.torch import (
+    amp,
     autograd,
+    backends,
+    cuda,
     distributions,
     func,
     functions,
@@ -29,13 +32,29 @@ from primgraph.compat.torch import (
     optim,
     random,
     utils,
+    version,
 )
+from primgraph.compat.torch.amp import autocast
 from primgraph.compat.torch.autograd import (
     enable_grad,
     inference_mode,
     is_grad_enabled,
     no_grad,
     set_grad_enabled,
+)
+from primgraph.compat.torch.backends import mps
+from primgraph.compat.torch.backends.settings import (
+    are_deterministic_algorithms_enabled,
+    get_default_device,
+    get_float32_matmul_precision,
+    get_num_interop_threads,
+    get_num_threads,
+    is_autocast_enabled,
+    set_default_device,
+    set_float32_matmul_precision,
+    set_num_interop_threads,
+    set_num_threads,
+    use_deterministic_algorithms,
 )
 from primgraph.compat.torch.creation import create
 from primgraph.compat.torch.framework import (
@@ -78,6 +97,8 @@ from primgraph.compat.torch.serialization import load, save
 from primgraph.compat.torch.tensor import Sizes as Size
 from primgraph.compat.torch.tensor import Tensor
 
+__version__ = version.__version__
+accelerator = xpu = mps
 arange = create.arange
 as_tensor = create.as_tensor
 empty = create.empty
@@ -181,6 +202,25 @@ if not TYPE_CHECKING:
         "load",
         "save",
         "distributions",
+        "are_deterministic_algorithms_enabled",
+        "get_default_device",
+        "get_float32_matmul_precision",
+        "get_num_interop_threads",
+        "get_num_threads",
+        "is_autocast_enabled",
+        "set_default_device",
+        "set_float32_matmul_precision",
+        "set_num_interop_threads",
+        "set_num_threads",
+        "use_deterministic_algorithms",
+        "accelerator",
+        "amp",
+        "autocast",
+        "backends",
+        "cuda",
+        "mps",
+        "version",
+        "xpu",
         "zeros_like",
     ]
 

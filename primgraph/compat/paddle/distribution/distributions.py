@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from primgraph import operators as pg
 from primgraph import random
 from primgraph.compat.paddle.distribution.base import Distribution, ExponentialFamily
-from primgraph.compat.torch.distributions import composite, continuous, discrete, transformed
+from primgraph.compat.paddle.dynamic import as_tensor
+from primgraph.compat.torch.distributions import (
+    categorical,
+    composite,
+    continuous,
+    discrete,
+    transformed,
+)
 from primgraph.compat.torch.distributions import multivariate as many
 from primgraph.compat.torch.distributions.kl import register_kl
 from primgraph.eager.derivatives.recording import no_grad
@@ -166,6 +175,10 @@ class Geometric(Distribution, discrete.Geometric):
     def __init__(self, probs: Any) -> None:
         super().__init__(probs)
 
+    def rsample(self, shape: Any = ()) -> Any:
+        """Return samples; integers have no derivatives."""
+        return self.sample(shape)
+
     def pmf(self, k: Any) -> Any:
         """Return the probability of `k` failures."""
         return self.prob(k)
@@ -192,8 +205,15 @@ class Poisson(ExponentialFamily, discrete.Poisson):
     def __init__(self, rate: Any) -> None:
         super().__init__(rate)
 
+    def entropy(self) -> Any:
+        """Return the entropy, summed over the values up to 30 deviations above the mean."""
+        largest = float(pg.max(self.rate + 30.0 * pg.sqrt(self.rate)))
+        counts = np.arange(int(largest) + 2, dtype=self.rate.type.dtype)
+        parts = self.log_prob(as_tensor(counts.reshape(-1, *[1] * self.rate.ndim)))
+        return -pg.sum(pg.exp(parts) * parts, 0)
 
-class Multinomial(Distribution, discrete.Multinomial):
+
+class Multinomial(Distribution, categorical.Multinomial):
     """Numbers of events of each category among a total number."""
 
     def __init__(self, total_count: int, probs: Any) -> None:
@@ -214,7 +234,7 @@ class Categorical(Distribution):
     def __init__(self, logits: Any, name: str | None = None) -> None:
         (self.logits,) = self._broadcast(logits)
         self.name = name or "Categorical"
-        self._softmax = discrete.Categorical(logits=self.logits, validate_args=False)
+        self._softmax = categorical.Categorical(logits=self.logits, validate_args=False)
         super().__init__(self.logits.type.shape[:-1])
 
     def sample(self, shape: Any = ()) -> Any:

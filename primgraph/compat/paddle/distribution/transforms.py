@@ -52,7 +52,11 @@ class Transform(core.Transform):
 
 
 class AbsTransform(core.AbsTransform, Transform):
-    """Absolute value."""
+    """Absolute value, whose inverse is both numbers."""
+
+    def inverse(self, y: Any) -> Any:
+        """Return the two numbers of an absolute value."""
+        return -y, y
 
 
 class AffineTransform(core.AffineTransform, Transform):
