@@ -17,24 +17,33 @@ are results. Differences from torch:
 The default dtype of this package is float32, whatever primgraph's default is.
 """
 
+import math
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
+from primgraph.compat.dtypes import LibraryDType as dtype
 from primgraph.compat.torch import (
     amp,
     autograd,
     backends,
+    configuration,
     cuda,
     distributions,
+    fft,
     func,
     functions,
+    linalg,
     nn,
     optim,
     random,
+    return_types,
+    signals,
+    special,
     utils,
     version,
 )
-from primgraph.compat.torch.amp import autocast
+from primgraph.compat.torch.amp import autocast, is_autocast_enabled
+from primgraph.compat.torch.anomaly import is_anomaly_enabled
 from primgraph.compat.torch.autograd import (
     enable_grad,
     inference_mode,
@@ -42,20 +51,7 @@ from primgraph.compat.torch.autograd import (
     no_grad,
     set_grad_enabled,
 )
-from primgraph.compat.torch.backends import mps
-from primgraph.compat.torch.backends.settings import (
-    are_deterministic_algorithms_enabled,
-    get_default_device,
-    get_float32_matmul_precision,
-    get_num_interop_threads,
-    get_num_threads,
-    is_autocast_enabled,
-    set_default_device,
-    set_float32_matmul_precision,
-    set_num_interop_threads,
-    set_num_threads,
-    use_deterministic_algorithms,
-)
+from primgraph.compat.torch.configuration import *  # noqa: F403
 from primgraph.compat.torch.creation import create
 from primgraph.compat.torch.framework import (
     bool,
@@ -69,6 +65,7 @@ from primgraph.compat.torch.framework import (
     float16,
     float32,
     float64,
+    get_default_device,
     get_default_dtype,
     half,
     int,
@@ -77,12 +74,19 @@ from primgraph.compat.torch.framework import (
     int32,
     int64,
     long,
+    set_default_device,
     set_default_dtype,
     short,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from primgraph.compat.torch.func import vmap
 from primgraph.compat.torch.functions import *  # noqa: F403
+from primgraph.compat.torch.functions.properties import finfo, iinfo
+from primgraph.compat.torch.methods import Sizes as Size
+from primgraph.compat.torch.printing import get_printoptions, printoptions, set_printoptions
 from primgraph.compat.torch.randomness import (
     Generator,
     default_generator,
@@ -94,20 +98,26 @@ from primgraph.compat.torch.randomness import (
     set_rng_state,
 )
 from primgraph.compat.torch.serialization import load, save
-from primgraph.compat.torch.tensor import Sizes as Size
+from primgraph.compat.torch.signals import *  # noqa: F403
 from primgraph.compat.torch.tensor import Tensor
 
 __version__ = version.__version__
-accelerator = xpu = mps
+accelerator = mps = xpu = backends.mps
+e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
+newaxis = None
+
 arange = create.arange
+asarray = create.asarray
 as_tensor = create.as_tensor
 empty = create.empty
 empty_like = create.empty_like
+empty_strided = create.empty_strided
 eye = create.eye
 from_numpy = create.from_numpy
 full = create.full
 full_like = create.full_like
 linspace = create.linspace
+logspace = create.logspace
 ones = create.ones
 ones_like = create.ones_like
 bernoulli = draw.bernoulli
@@ -122,15 +132,59 @@ randint_like = draw.randint_like
 randn = draw.randn
 randn_like = draw.randn_like
 randperm = draw.randperm
+range = create.range
+scalar_tensor = create.scalar_tensor
 tensor = create.tensor
+tril_indices = create.tril_indices
+triu_indices = create.triu_indices
 zeros = create.zeros
 zeros_like = create.zeros_like
 
 if not TYPE_CHECKING:
     __getattr__ = absent(__name__)
+    globals().update(configuration.TYPES)
 
     __all__ = [
+        *configuration.TYPES,
+        *configuration.__all__,
         *functions.__all__,
+        *signals.__all__,
+        "asarray",
+        "accelerator",
+        "amp",
+        "autocast",
+        "backends",
+        "is_autocast_enabled",
+        "mps",
+        "version",
+        "xpu",
+        "cuda",
+        "dtype",
+        "e",
+        "empty_strided",
+        "inf",
+        "is_anomaly_enabled",
+        "logspace",
+        "nan",
+        "newaxis",
+        "pi",
+        "range",
+        "scalar_tensor",
+        "tril_indices",
+        "triu_indices",
+        "fft",
+        "finfo",
+        "get_default_device",
+        "get_printoptions",
+        "iinfo",
+        "printoptions",
+        "set_default_device",
+        "return_types",
+        "set_printoptions",
+        "special",
+        "uint16",
+        "uint32",
+        "uint64",
         "Size",
         "Tensor",
         "arange",
@@ -164,6 +218,7 @@ if not TYPE_CHECKING:
         "int64",
         "int8",
         "is_grad_enabled",
+        "linalg",
         "linspace",
         "long",
         "manual_seed",
@@ -202,25 +257,6 @@ if not TYPE_CHECKING:
         "load",
         "save",
         "distributions",
-        "are_deterministic_algorithms_enabled",
-        "get_default_device",
-        "get_float32_matmul_precision",
-        "get_num_interop_threads",
-        "get_num_threads",
-        "is_autocast_enabled",
-        "set_default_device",
-        "set_float32_matmul_precision",
-        "set_num_interop_threads",
-        "set_num_threads",
-        "use_deterministic_algorithms",
-        "accelerator",
-        "amp",
-        "autocast",
-        "backends",
-        "cuda",
-        "mps",
-        "version",
-        "xpu",
         "zeros_like",
     ]
 

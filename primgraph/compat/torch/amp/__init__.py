@@ -13,7 +13,7 @@ from primgraph.compat.torch import framework
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.errors import OptionError
 
-__all__ = ["GradScaler", "autocast"]
+__all__ = ["GradScaler", "autocast", "is_autocast_enabled"]
 
 
 class autocast:
@@ -54,6 +54,15 @@ class autocast:
             return function(*args, **kwargs)
 
         return call
+
+
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """Return False.
+
+    >>> torch.is_autocast_enabled()
+    False
+    """
+    return False
 
 
 class GradScaler:

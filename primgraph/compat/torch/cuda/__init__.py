@@ -21,7 +21,9 @@ __all__ = [
     "max_memory_reserved",
     "memory_allocated",
     "memory_reserved",
+    "reset_peak_memory_stats",
     "seed_all",
+    "synchronize",
 ]
 
 
@@ -75,7 +77,14 @@ def empty_cache() -> None:
     """
 
 
-seed_all = empty_cache
+reset_peak_memory_stats = seed_all = empty_cache
+
+
+def synchronize(device: Any = None) -> None:
+    """Do nothing: no device computes.
+
+    >>> torch.cuda.synchronize()
+    """
 
 
 def current_device() -> NoReturn:

@@ -18,7 +18,7 @@ from primgraph.compat.torch.distributions.constraints import (
     dependent,
     is_dependent,
 )
-from primgraph.compat.torch.tensor import Sizes
+from primgraph.compat.torch.methods import Sizes
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.eager.node import array_node
 from primgraph.eager.seeds import seeded
