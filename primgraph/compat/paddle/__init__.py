@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle import (
+    amp,
     autograd,
     device,
     distributed,
@@ -33,6 +34,7 @@ from primgraph.compat.paddle import (
     metric,
     nn,
     optimizer,
+    randomness,
     regularizer,
     static,
     tensor,
@@ -93,6 +95,7 @@ from primgraph.compat.paddle.methods import DTYPES
 from primgraph.compat.paddle.methods import Size as Size
 from primgraph.compat.paddle.parameter_attributes import ParamAttr
 from primgraph.compat.paddle.parameters import create_parameter
+from primgraph.compat.paddle.randomness import *  # noqa: F403
 from primgraph.eager.derivatives.recording import (
     enable_grad,
     is_grad_enabled,
@@ -116,6 +119,7 @@ __all__ = [
     *DTYPES,
     *functions.__all__,
     *inplace.__all__,
+    *randomness.__all__,
     "CPUPlace",
     "CUDAPinnedPlace",
     "CUDAPlace",
@@ -123,6 +127,7 @@ __all__ = [
     "ParamAttr",
     "Size",
     "Tensor",
+    "amp",
     "arange",
     "as_tensor",
     "assign",
