@@ -50,7 +50,11 @@ def set_device(device: Any) -> CPUPlace:
 
 
 class CUDAPlace:
-    """Place of CUDA, which there is none of: making one raises `OptionError`."""
+    """Place of CUDA, which there is none of: making one raises `OptionError`.
+
+    >>> paddle.is_compiled_with_cuda() and paddle.CUDAPlace(0)
+    False
+    """
 
     def __init__(self, id: int = 0) -> None:
         raise OptionError(
@@ -60,7 +64,11 @@ class CUDAPlace:
 
 
 class CUDAPinnedPlace(CUDAPlace):
-    """Place of pinned memory, which there is none of: making one raises `OptionError`."""
+    """Place of pinned memory, which there is none of: making one raises `OptionError`.
+
+    >>> paddle.is_compiled_with_cuda() and paddle.CUDAPinnedPlace()
+    False
+    """
 
 
 def is_compiled_with_cuda() -> bool:
@@ -90,7 +98,11 @@ get_available_device = get_all_device_type
 
 
 def get_cudnn_version() -> None:
-    """Return None: there is no cuDNN."""
+    """Return None: there is no cuDNN.
+
+    >>> paddle.get_cudnn_version() is None
+    True
+    """
 
 
 def synchronize(device: Any = None) -> None:

@@ -29,7 +29,10 @@ def get_world_size(group: Any = None) -> int:
 
 
 def init_parallel_env() -> None:
-    """Do nothing: there is one process."""
+    """Do nothing: there is one process.
+
+    >>> paddle.distributed.init_parallel_env()
+    """
 
 
 class ParallelEnv:

@@ -44,7 +44,11 @@ class Normal(Distribution, continuous.Normal):
 
 
 class Uniform(Distribution, continuous.Uniform):
-    """Uniform distribution on an interval."""
+    """Uniform distribution on an interval.
+
+    >>> float(paddle.distribution.Uniform(0.0, 2.0).mean)
+    1.0
+    """
 
     def __init__(self, low: Any, high: Any, name: str | None = None) -> None:
         super().__init__(low, high)
@@ -60,14 +64,22 @@ class Uniform(Distribution, continuous.Uniform):
 
 
 class Laplace(Distribution, continuous.Laplace):
-    """Laplace distribution."""
+    """Laplace distribution.
+
+    >>> float(paddle.distribution.Laplace(1.0, 2.0).mean)
+    1.0
+    """
 
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc, scale)
 
 
 class Cauchy(Distribution, continuous.Cauchy):
-    """Cauchy distribution."""
+    """Cauchy distribution.
+
+    >>> float(paddle.distribution.Cauchy(0.0, 1.0).cdf(paddle.to_tensor(0.0)))
+    0.5
+    """
 
     def __init__(self, loc: Any, scale: Any, name: str | None = None) -> None:
         super().__init__(loc, scale)
@@ -75,7 +87,11 @@ class Cauchy(Distribution, continuous.Cauchy):
 
 
 class StudentT(Distribution, continuous.StudentT):
-    """Student's t distribution."""
+    """Student's t distribution.
+
+    >>> float(paddle.distribution.StudentT(3.0, 1.0, 1.0).mean)
+    1.0
+    """
 
     def __init__(self, df: Any, loc: Any, scale: Any, name: str | None = None) -> None:
         super().__init__(df, loc, scale)
@@ -83,21 +99,33 @@ class StudentT(Distribution, continuous.StudentT):
 
 
 class Exponential(ExponentialFamily, continuous.Exponential):
-    """Exponential distribution of a rate."""
+    """Exponential distribution of a rate.
+
+    >>> float(paddle.distribution.Exponential(2.0).mean)
+    0.5
+    """
 
     def __init__(self, rate: Any) -> None:
         super().__init__(rate)
 
 
 class Gamma(ExponentialFamily, continuous.Gamma):
-    """Gamma distribution of a shape and a rate."""
+    """Gamma distribution of a shape and a rate.
+
+    >>> float(paddle.distribution.Gamma(2.0, 4.0).mean)
+    0.5
+    """
 
     def __init__(self, concentration: Any, rate: Any) -> None:
         super().__init__(concentration, rate)
 
 
 class Chi2(Gamma):
-    """Chi-square distribution."""
+    """Chi-square distribution.
+
+    >>> float(paddle.distribution.Chi2(3.0).mean)
+    3.0
+    """
 
     def __init__(self, df: Any) -> None:
         (self.df,) = self._broadcast(df)
@@ -105,7 +133,11 @@ class Chi2(Gamma):
 
 
 class Beta(ExponentialFamily, continuous.Beta):
-    """Beta distribution."""
+    """Beta distribution.
+
+    >>> float(paddle.distribution.Beta(1.0, 3.0).mean)
+    0.25
+    """
 
     def __init__(self, alpha: Any, beta: Any) -> None:
         super().__init__(alpha, beta)
@@ -113,14 +145,22 @@ class Beta(ExponentialFamily, continuous.Beta):
 
 
 class Dirichlet(ExponentialFamily, many.Dirichlet):
-    """Dirichlet distribution."""
+    """Dirichlet distribution.
+
+    >>> paddle.distribution.Dirichlet(paddle.to_tensor([1.0, 3.0])).mean.tolist()
+    [0.25, 0.75]
+    """
 
     def __init__(self, concentration: Any) -> None:
         super().__init__(concentration)
 
 
 class MultivariateNormal(Distribution, many.MultivariateNormal):
-    """Normal distribution of vectors, by covariance, precision or lower Cholesky factor."""
+    """Normal distribution of vectors, by covariance, precision or lower Cholesky factor.
+
+    >>> paddle.distribution.MultivariateNormal(paddle.zeros([2]), paddle.eye(2)).sample().shape
+    paddle.Size([2])
+    """
 
     def __init__(
         self,
@@ -133,7 +173,11 @@ class MultivariateNormal(Distribution, many.MultivariateNormal):
 
 
 class LogNormal(Distribution, transformed.LogNormal):
-    """Exponentials of normal numbers."""
+    """Exponentials of normal numbers.
+
+    >>> float(paddle.distribution.LogNormal(0.0, 1.0).entropy()) > 1.0
+    True
+    """
 
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc, scale)
@@ -144,14 +188,22 @@ class LogNormal(Distribution, transformed.LogNormal):
 
 
 class Gumbel(Distribution, transformed.Gumbel):
-    """Gumbel distribution of maxima."""
+    """Gumbel distribution of maxima.
+
+    >>> float(paddle.distribution.Gumbel(0.0, 1.0).log_prob(paddle.to_tensor(0.0)))
+    -1.0
+    """
 
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc, scale)
 
 
 class Bernoulli(ExponentialFamily, discrete.Bernoulli):
-    """Distribution of 1, with a probability, and 0."""
+    """Distribution of 1, with a probability, and 0.
+
+    >>> float(paddle.distribution.Bernoulli(0.5).variance)
+    0.25
+    """
 
     def __init__(self, probs: Any, name: str | None = None) -> None:
         super().__init__(probs)
@@ -170,7 +222,11 @@ class Bernoulli(ExponentialFamily, discrete.Bernoulli):
 
 
 class Geometric(Distribution, discrete.Geometric):
-    """Number of failures before the first success."""
+    """Number of failures before the first success.
+
+    >>> float(paddle.distribution.Geometric(0.5).pmf(paddle.to_tensor(1.0)))
+    0.25
+    """
 
     def __init__(self, probs: Any) -> None:
         super().__init__(probs)
@@ -193,14 +249,22 @@ class Geometric(Distribution, discrete.Geometric):
 
 
 class Binomial(Distribution, discrete.Binomial):
-    """Number of successes in a number of trials."""
+    """Number of successes in a number of trials.
+
+    >>> float(paddle.distribution.Binomial(4, 0.5).mean)
+    2.0
+    """
 
     def __init__(self, total_count: Any, probs: Any) -> None:
         super().__init__(total_count, probs)
 
 
 class Poisson(ExponentialFamily, discrete.Poisson):
-    """Poisson distribution of a rate."""
+    """Poisson distribution of a rate.
+
+    >>> float(paddle.distribution.Poisson(2.0).log_prob(paddle.to_tensor(0.0)))
+    -2.0
+    """
 
     def __init__(self, rate: Any) -> None:
         super().__init__(rate)
@@ -214,7 +278,11 @@ class Poisson(ExponentialFamily, discrete.Poisson):
 
 
 class Multinomial(Distribution, categorical.Multinomial):
-    """Numbers of events of each category among a total number."""
+    """Numbers of events of each category among a total number.
+
+    >>> paddle.distribution.Multinomial(4, paddle.to_tensor([0.25, 0.75])).mean.tolist()
+    [1.0, 3.0]
+    """
 
     def __init__(self, total_count: int, probs: Any) -> None:
         super().__init__(total_count, probs)
@@ -271,14 +339,24 @@ def _kl_categorical(p: Any, q: Any) -> Any:
 
 
 class Independent(Distribution, composite.Independent):
-    """Distribution whose last batch axes count as axes of events."""
+    """Distribution whose last batch axes count as axes of events.
+
+    >>> D = paddle.distribution
+    >>> D.Independent(D.Normal(paddle.zeros([3]), paddle.ones([3])), 1).event_shape
+    (3,)
+    """
 
     def __init__(self, base: Any, reinterpreted_batch_rank: int) -> None:
         super().__init__(base, reinterpreted_batch_rank)
 
 
 class TransformedDistribution(Distribution, composite.TransformedDistribution):
-    """Distribution of `transforms` applied to the values of a base distribution."""
+    """Distribution of `transforms` applied to the values of a base distribution.
+
+    >>> D = paddle.distribution
+    >>> D.TransformedDistribution(D.Normal(0.0, 1.0), [D.ExpTransform()]).sample([2]).shape
+    paddle.Size([2])
+    """
 
     def __init__(self, base: Any, transforms: Sequence[Any]) -> None:
         super().__init__(base, transforms)

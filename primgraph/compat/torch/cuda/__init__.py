@@ -88,7 +88,11 @@ def synchronize(device: Any = None) -> None:
 
 
 def current_device() -> NoReturn:
-    """Raise `OptionError`: there is no CUDA."""
+    """Raise `OptionError`: there is no CUDA.
+
+    >>> torch.cuda.is_available() and torch.cuda.current_device()
+    False
+    """
     raise _no_cuda("current_device")
 
 

@@ -18,7 +18,12 @@ from primgraph.ir.types import as_dtype
 
 
 class IndependentTransform(Transform):
-    """Transform whose last batch axes count as axes of events."""
+    """Transform whose last batch axes count as axes of events.
+
+    >>> T = torch.distributions.transforms
+    >>> T.IndependentTransform(T.ExpTransform(), 1).event_dim
+    1
+    """
 
     def __init__(
         self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
@@ -213,7 +218,12 @@ class _SequenceTransform(Transform):
 
 
 class CatTransform(_SequenceTransform):
-    """Transforms of consecutive slices of some lengths along an axis."""
+    """Transforms of consecutive slices of some lengths along an axis.
+
+    >>> T = torch.distributions.transforms
+    >>> T.CatTransform([T.ExpTransform(), T.AbsTransform()])(torch.tensor([0.0, -2.0]))
+    tensor([1., 2.])
+    """
 
     def __init__(
         self,
@@ -253,7 +263,12 @@ class StackTransform(_SequenceTransform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """Cumulative distribution function of a distribution of numbers."""
+    """Cumulative distribution function of a distribution of numbers.
+
+    >>> D = torch.distributions
+    >>> D.CumulativeDistributionTransform(D.Uniform(0.0, 2.0))(torch.tensor(1.0))
+    tensor(0.5000)
+    """
 
     bijective = True
     codomain = constraints.unit_interval

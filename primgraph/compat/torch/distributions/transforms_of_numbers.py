@@ -20,6 +20,9 @@ class Transform:
     """Transform `x -> y`, and its inverse `inv`.
 
     A subclass defines `_call`, `_inverse` and `log_abs_det_jacobian`.
+
+    >>> torch.distributions.ExpTransform().inv(torch.tensor(1.0))
+    tensor(0.)
     """
 
     bijective = False
