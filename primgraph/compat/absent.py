@@ -15,7 +15,7 @@ _ONE = "there is one process: pg.distributed trains on the workers of a dask cli
 _NO_OPERATOR = "there is no such operator: compose it of others, or use pg.custom_vjp"
 _INSTEAD = {
     **dict.fromkeys(("set_device", "get_device", "current_device"), _CPU),
-    **dict.fromkeys(("CUDAPlace", "placement", "cpu", "is_compiled_with_cuda"), _CPU),
+    **dict.fromkeys(("placement", "cpu"), _CPU),
     **dict.fromkeys(("jit", "to_static", "trace"), "pg.jit compiles a function"),
     "onnx": "kernel.save writes a file of NumPy or C code",
     "profiler": "pg.profile measures the lines of a program",

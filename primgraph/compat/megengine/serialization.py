@@ -38,7 +38,7 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None) -> Any:
 
     >>> megengine.save([megengine.tensor([1.0, 2.0])], "list.pkl")
     >>> megengine.load("list.pkl")
-    [tensor([1., 2.], dtype=float32)]
+    [Tensor([1. 2.], device=xpux:0)]
     """
     places = map_location.values() if isinstance(map_location, dict) else [map_location]
     for place in places:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from primgraph.compat.random_methods import RandomMethods
 from primgraph.compat.torch import framework, functions
 from primgraph.compat.torch.anomaly import leaves_of, require_no_nan
 from primgraph.compat.torch.conjugates import conjugate_values, turned_node
@@ -18,7 +19,6 @@ from primgraph.compat.torch.in_place import in_place_methods, refused_methods
 from primgraph.compat.torch.indices import as_masks, checked_index, in_two_steps
 from primgraph.compat.torch.methods import Manners, Variable
 from primgraph.compat.torch.printing import format_tensor
-from primgraph.compat.torch.random_in_place import RandomMethods
 from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
 from primgraph.eager.inplace.views import Storage, View, part_from_storage, show_elements, show_view
