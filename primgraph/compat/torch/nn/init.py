@@ -23,7 +23,7 @@ __all__ = [
 def _set(tensor: Any, array: Any) -> Any:
     """Let `tensor` have the elements of an array."""
     with no_grad():
-        return tensor.copy_(np.asarray(array).astype(str(tensor.dtype)))
+        return tensor.copy_(np.asarray(array).astype(tensor.dtype))
 
 
 def _draws(generator: Any) -> np.random.Generator:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Mapping
-from inspect import signature
-from typing import Any
-
+from primgraph.compat.modules.layer_tables import OLD_REDUCTION, define_layers, show
 from primgraph.compat.torch.nn.modules.module import Module
 
-# Arguments that `reduction` replaced.
-_OLD = ("size_average", "reduce")
+__all__ = ["FunctionLayer", "ReducedLoss", "define_layers", "show"]
+
 # What old programs give for `reduction`: size_average, reduce.
 _REDUCTIONS = {
     (None, None): "mean", (None, True): "mean", (None, False): "none",
@@ -38,81 +34,10 @@ class ReducedLoss(FunctionLayer):
     reduction: str
 
     def _complete(self) -> None:
-        old = (self.__dict__.pop("size_average", None), self.__dict__.pop("reduce", None))
+        size_average, reduce = (self.__dict__.pop(name, None) for name in OLD_REDUCTION)
+        old = size_average, reduce
         if old != (None, None):
             self.reduction = _REDUCTIONS[old]
         for name in ("weight", "pos_weight"):
             if name in self.__dict__:
                 self.register_buffer(name, self.__dict__.pop(name))
-
-
-def show(module: Any, shown: str) -> str:
-    """Return the text of attributes: `name`, `name?` only if true, `=name` without the name."""
-    parts = []
-    for token in shown.split():
-        name = token.strip("=?")
-        value = getattr(module, name)
-        if not (token.endswith("?") and not value):
-            parts.append(f"{value}" if token.startswith("=") else f"{name}={value!r}")
-    return ", ".join(parts)
-
-
-def define_layers(
-    own: dict[str, Any], base: type[FunctionLayer], functions: Mapping[str, Any], text: str
-) -> list[str]:
-    """Define classes of layers in `own`; return their names.
-
-    A row is `Name(parameters): function(arguments of forward) | attributes shown`, with the
-    docstring in the lines that follow. Parameters become attributes. Those that the function has
-    are passed to it, and so is `training` if it is among them.
-    """
-    names = []
-    for block in text.strip().split("\n\n"):
-        head, _, doc = block.partition("\n")
-        head, _, shown = head.partition(" | ")
-        start, _, target = head.partition("): ")
-        name, _, parameters = start.partition("(")
-        short, _, arguments = target.strip().removesuffix(")").partition("(")
-        own[name] = _layer(name, base, functions[short], parameters, arguments, shown)
-        own[name].__doc__, own[name].__module__ = (
-            doc.replace("\n>>>", "\n\n>>>", 1),
-            own["__name__"],
-        )
-        names.append(name)
-    return names
-
-
-def _layer(
-    name: str,
-    base: type[FunctionLayer],
-    function: Callable[..., Any],
-    parameters: str,
-    arguments: str,
-    shown: str,
-) -> type[FunctionLayer]:
-    """Return the class of a row."""
-    attributes, given = _names(parameters), _names(arguments)
-    taken = signature(function).parameters
-    passed = [n for n in (*attributes, "training") if n in taken and n not in (*given, *_OLD)]
-    body = "".join(f"    self.{n} = {n}\n" for n in attributes)
-    named = [*(f"{n}={n}" for n in given[1:]), *(f"{n}=self.{n}" for n in passed)]
-    call = ", ".join([*given[:1], *named])
-    text = (
-        f"def __init__(self, {parameters}):\n"
-        f"    Module.__init__(self)\n{body}    self._complete()\n"
-        f"def forward(self, {arguments}):\n"
-        f"    return function({call})\n"
-    )
-    found: dict[str, Any] = {"Module": Module, "function": function, "__name__": __name__}
-    exec(compile(text, f"<row {name}>", "exec"), found)
-    methods = {n: found[n] for n in ("__init__", "forward")}
-    methods["forward"].__doc__ = f"Return `{function.__name__}` of the arguments."
-    return type(name, (base,), {**methods, "_shown": shown})
-
-
-def _names(parameters: str) -> list[str]:
-    """Return the names of parameters."""
-    (definition,) = ast.parse(f"def f({parameters}): pass").body
-    assert isinstance(definition, ast.FunctionDef)
-    given = definition.args
-    return [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]

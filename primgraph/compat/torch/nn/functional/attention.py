@@ -187,7 +187,7 @@ def _bags(
     sums = pg.scatter_add(pg.zeros((len(lengths), weight.shape[1]), rows.dtype), bag[taken], kept)
     if mode == "sum":
         return sums
-    return pg.divide(sums, np.maximum(counts, 1)[:, None].astype(str(rows.dtype)))
+    return pg.divide(sums, np.maximum(counts, 1)[:, None].astype(rows.type.dtype))
 
 
 def scaled_dot_product_attention(
@@ -341,4 +341,4 @@ def _as_float_mask(mask: Any, dtype: Any) -> Any:
     """Return 0 where a mask is False, minus infinity where it is True; floats stay."""
     if mask.dtype.kind != "b":
         return mask
-    return pg.where(mask, np.array(-np.inf, str(dtype)), np.array(0, str(dtype)))
+    return pg.where(mask, np.array(-np.inf, dtype), np.array(0, dtype))

@@ -123,7 +123,7 @@ def _apply_along(input: Any, matrix: Any, axis: int) -> Any:
     if matrix.ndim == 1:
         return pg.take(input, matrix, axis)
     moved = pg.moveaxis(input, axis, -1)
-    found = pg.matmul(moved, np.ascontiguousarray(matrix.T).astype(str(input.dtype)))
+    found = pg.matmul(moved, np.ascontiguousarray(matrix.T).astype(input.type.dtype))
     return pg.moveaxis(found, -1, axis)
 
 
@@ -182,7 +182,7 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
         lines.append(line if align_corners else line * ((n - 1) / n))
     axes = np.meshgrid(*lines, indexing="ij")[::-1]
     base = np.stack([*axes, np.ones(extents)], -1).reshape(1, -1, len(extents) + 1)
-    found = pg.matmul(base.astype(str(theta.dtype)), pg.swapaxes(theta, 1, 2))
+    found = pg.matmul(base.astype(theta.type.dtype), pg.swapaxes(theta, 1, 2))
     return pg.reshape(found, (theta.shape[0], *extents, len(extents)))
 
 

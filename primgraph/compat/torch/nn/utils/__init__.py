@@ -5,6 +5,13 @@ from typing import TYPE_CHECKING, Any
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.nn import stateless
 from primgraph.compat.torch.nn.utils import parametrizations, parametrize, rnn
+from primgraph.compat.torch.nn.utils.clip_grad import (
+    clip_grad_norm,
+    clip_grad_norm_,
+    clip_grad_value_,
+    clip_grads_with_norm_,
+    get_total_norm,
+)
 from primgraph.compat.torch.nn.utils.convert_parameters import (
     parameters_to_vector,
     vector_to_parameters,
@@ -33,10 +40,15 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 __all__ = [
+    "clip_grad_norm",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
     "fuse_conv_bn_eval",
     "fuse_conv_bn_weights",
     "fuse_linear_bn_eval",
     "fuse_linear_bn_weights",
+    "get_total_norm",
     "parameters_to_vector",
     "parametrizations",
     "parametrize",

@@ -136,7 +136,7 @@ class _Orthogonal(Module):
         n, k = x.shape[-2:]
         skew = self._skew(x, n, k)
         if self.orthogonal_map == "cayley":
-            eye = np.eye(n, dtype=str(x.dtype))
+            eye = np.eye(n, dtype=x.dtype)
             found = linalg.solve(eye - skew * 0.5, eye + skew * 0.5)
         else:
             # Products of reflections, "householder", give the same matrices.
@@ -168,7 +168,7 @@ class _Orthogonal(Module):
         signs = np.sign(np.diagonal(array[1], axis1=-2, axis2=-1))[..., None, :]
         nearest = array[0] * np.where(signs == 0, 1, signs)
         nearest = nearest if q.shape[-2] >= q.shape[-1] else np.swapaxes(nearest, -1, -2)
-        self.base.copy_(nearest.astype(str(q.dtype)))
+        self.base.copy_(nearest.astype(q.dtype))
         return q * 0
 
 
