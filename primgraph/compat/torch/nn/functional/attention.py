@@ -99,7 +99,7 @@ def embedding(
 def _shorten(input: Any, weight: Any, max_norm: float, norm_type: float) -> None:
     """Shorten the rows of `weight` at positions `input` to a norm, in place."""
     with no_grad():
-        array = weight.numpy()
+        array = weight.detach().numpy()
         rows = np.unique(np.asarray(input))
         norms = np.linalg.norm(array[rows], norm_type, axis=1)
         scales = np.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0)
@@ -341,4 +341,4 @@ def _as_float_mask(mask: Any, dtype: Any) -> Any:
     """Return 0 where a mask is False, minus infinity where it is True; floats stay."""
     if mask.dtype.kind != "b":
         return mask
-    return pg.where(mask, np.array(-np.inf, dtype), np.array(0, dtype))
+    return pg.astype(pg.where(mask, -np.inf, 0.0), dtype)
