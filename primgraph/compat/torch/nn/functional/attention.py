@@ -257,17 +257,12 @@ def multi_head_attention_forward(
     tensor([[[0.5000, 0.5000],
              [0.5000, 0.5000]]])
     """
-    if query.ndim != 3:
-        arrays = [pg.expand_dims(x, 1) for x in (query, key, value)]
-        padding = None if key_padding_mask is None else pg.expand_dims(key_padding_mask, 0)
-    else:
-        arrays, padding = [query, key, value], key_padding_mask
     width = query.shape[-1]
-    if width != embed_dim_to_check:
-        raise CheckError(
-            f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}"
-        )
-    _check_options(is_causal and attn_mask is None, static_k, static_v)
+    _check_options(width, embed_dim_to_check, is_causal and attn_mask is None, static_k, static_v)
+    arrays, padding = [query, key, value], key_padding_mask
+    if query.ndim != 3:
+        arrays = [pg.expand_dims(x, 1) for x in arrays]
+        padding = None if padding is None else pg.expand_dims(padding, 0)
     weights: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
     if not use_separate_proj_weight:
         weights = _thirds(in_proj_weight, width)
@@ -278,17 +273,19 @@ def multi_head_attention_forward(
     added = k.shape[0] - arrays[1].shape[0]
     mask = _merge_masks(attn_mask, padding, q.shape[1], num_heads, added, q.dtype)
     mixed, shares = _attend(q, k, v, num_heads, mask, dropout_p if training else 0.0)
-    found = linear(mixed, out_proj_weight, out_proj_bias)
-    known = None
-    if need_weights:
-        known = pg.mean(shares, 1) if average_attn_weights else shares
+    found: Any = linear(mixed, out_proj_weight, out_proj_bias)
+    known = (pg.mean(shares, 1) if average_attn_weights else shares) if need_weights else None
     if query.ndim == 3:
         return found, known
     return pg.squeeze(found, 1), None if known is None else pg.squeeze(known, 0)
 
 
-def _check_options(lacks_mask: bool, static_k: Any, static_v: Any) -> None:
+def _check_options(
+    width: int, expected: int, lacks_mask: bool, static_k: Any, static_v: Any
+) -> None:
     """Raise for arguments that do not fit."""
+    if width != expected:
+        raise CheckError(f"was expecting embedding dimension of {expected}, but got {width}")
     if lacks_mask:
         raise BuildError("Need attn_mask if specifying the is_causal hint.")
     if static_k is not None or static_v is not None:
