@@ -10,6 +10,6 @@ if TYPE_CHECKING:
 
 else:
     mirror(globals())
-    from primgraph.compat.oneflow.nn.graph import Graph
+    from primgraph.compat.oneflow.nn.graph import Graph as Graph
 
-    __all__ = [*__all__, "Graph"]
+    globals()["__all__"].append("Graph")

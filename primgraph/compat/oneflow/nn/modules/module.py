@@ -1,15 +1,10 @@
 """The base class of modules: torch's, with OneFlow's methods for places."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from primgraph.compat.mirror import mirror
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
-else:
-    mirror(globals())
+mirror(globals())
 
 
 def _to_global(self: Any, placement: Any = None, sbp: Any = None) -> Any:
@@ -17,4 +12,5 @@ def _to_global(self: Any, placement: Any = None, sbp: Any = None) -> Any:
     return self
 
 
-Module.to_global = Module.to_local = Module.to_consistent = _to_global
+_module = globals()["Module"]
+_module.to_global = _module.to_local = _module.to_consistent = _to_global

@@ -246,16 +246,13 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Any, Any]:
-    """Compute attention with several heads, and the weights if `need_weights`.
-
-    Queries, keys and values are of shape (length, samples, features), or without samples.
+    """Compute attention with several heads of arrays (length, samples, features), and weights.
 
     >>> x, eye = torch.ones(2, 1, 4), torch.eye(4)
     >>> result, weights = torch.nn.functional.multi_head_attention_forward(
     ...     x, x, x, 4, 2, torch.cat([eye] * 3), None, None, None, False, 0.0, eye, None)
-    >>> weights
-    tensor([[[0.5000, 0.5000],
-             [0.5000, 0.5000]]])
+    >>> weights.shape
+    torch.Size([1, 2, 2])
     """
     width = query.shape[-1]
     _check_options(width, embed_dim_to_check, is_causal and attn_mask is None, static_k, static_v)
@@ -263,21 +260,19 @@ def multi_head_attention_forward(
     if query.ndim != 3:
         arrays = [pg.expand_dims(x, 1) for x in arrays]
         padding = None if padding is None else pg.expand_dims(padding, 0)
-    weights: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
-    if not use_separate_proj_weight:
-        weights = _thirds(in_proj_weight, width)
-    biases = (None,) * 3 if in_proj_bias is None else _thirds(in_proj_bias, width)
-    given = zip(arrays, weights, biases, strict=True)
+    own = (q_proj_weight, k_proj_weight, v_proj_weight)
+    weights = own if use_separate_proj_weight else _thirds(in_proj_weight, width)
+    given = zip(arrays, weights, _thirds(in_proj_bias, width), strict=True)
     q, k, v = (linear(x, w, b) for x, w, b in given)
     k, v = (_extend(x, b, add_zero_attn) for x, b in ((k, bias_k), (v, bias_v)))
-    added = k.shape[0] - arrays[1].shape[0]
-    mask = _merge_masks(attn_mask, padding, q.shape[1], num_heads, added, q.dtype)
+    sizes = (q.shape[1], num_heads, k.shape[0] - arrays[1].shape[0])
+    mask = _merge_masks(attn_mask, padding, *sizes, q.dtype)
     mixed, shares = _attend(q, k, v, num_heads, mask, dropout_p if training else 0.0)
     found: Any = linear(mixed, out_proj_weight, out_proj_bias)
-    known = (pg.mean(shares, 1) if average_attn_weights else shares) if need_weights else None
-    if query.ndim == 3:
-        return found, known
-    return pg.squeeze(found, 1), None if known is None else pg.squeeze(known, 0)
+    known = pg.mean(shares, 1) if average_attn_weights else shares
+    if query.ndim != 3:
+        found, known = pg.squeeze(found, 1), pg.squeeze(known, 0)
+    return found, known if need_weights else None
 
 
 def _check_options(
@@ -293,7 +288,9 @@ def _check_options(
 
 
 def _thirds(x: Any, width: int) -> tuple[Any, Any, Any]:
-    """Return the parts of queries, keys and values."""
+    """Return the parts of queries, keys and values; three times None for None."""
+    if x is None:
+        return None, None, None
     return x[:width], x[width : 2 * width], x[2 * width :]
 
 
