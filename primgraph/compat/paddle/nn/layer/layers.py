@@ -13,6 +13,7 @@ import numpy as np
 from primgraph.compat.dtypes import LibraryDType
 from primgraph.compat.modules.hooks import RemovableHandle
 from primgraph.compat.modules.module import Module
+from primgraph.compat.modules.states import require_name
 from primgraph.compat.modules.walks import join_path, walk_modules
 from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.dynamic import Tensor
@@ -125,8 +126,11 @@ class Layer(Module):
                 "The parameter to be added should be a Parameter, but received "
                 f"{type(parameter).__name__}."
             )
-        self.register_parameter(name, parameter)
+        require_name(self, "parameter", name)
+        self._parameters[name] = parameter
         return parameter
+
+    register_parameter = add_parameter
 
     def register_buffer(self, name: str, tensor: Any, persistable: bool = True) -> None:  # type: ignore[override]
         """Keep a tensor, or None, beside the parameters; state dicts have it if `persistable`."""
