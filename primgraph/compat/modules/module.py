@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from primgraph.compat.modules.conversions import Conversions
 from primgraph.compat.modules.hooks import (
     RemovableHandle,
+    Table,
     add_hook,
     call_with_hooks,
     everywhere,
@@ -281,6 +282,18 @@ class Module(Conversions, StateDicts, Layer):  # type: ignore[misc]
         return add_hook(self._hooks, "backward", hook, False, prepend)
 
     register_backward_hook = register_full_backward_hook
+
+    @property
+    def _forward_hooks(self) -> Table:
+        return self._hooks.get("forward", {})
+
+    @property
+    def _forward_pre_hooks(self) -> Table:
+        return self._hooks.get("forward_pre", {})
+
+    @property
+    def _backward_hooks(self) -> Table:
+        return self._hooks.get("backward", {})
 
     # Text.
 

@@ -22,22 +22,31 @@ from primgraph.compat.absent import absent
 from primgraph.compat.paddle import (
     autograd,
     device,
+    distribution,
+    fft,
     functions,
     incubate,
     inplace,
+    io,
     jit,
+    linalg,
+    metric,
     nn,
     optimizer,
+    regularizer,
     static,
     tensor,
     utils,
 )
+from primgraph.compat.paddle.autograd.gradient import grad
 from primgraph.compat.paddle.creation import (
     arange,
+    as_tensor,
     assign,
     empty,
     empty_like,
     eye,
+    from_numpy,
     full,
     full_like,
     linspace,
@@ -53,7 +62,6 @@ from primgraph.compat.paddle.creation import (
     zeros_like,
 )
 from primgraph.compat.paddle.defaults import get_default_dtype, set_default_dtype
-from primgraph.compat.paddle.derivatives import grad
 from primgraph.compat.paddle.device import (
     get_device,
     is_compiled_with_cuda,
@@ -62,6 +70,7 @@ from primgraph.compat.paddle.device import (
     set_device,
 )
 from primgraph.compat.paddle.dynamic import Tensor, to_tensor
+from primgraph.compat.paddle.files import load, save
 from primgraph.compat.paddle.framework import (
     CPUPlace,
     GradientError,
@@ -71,12 +80,13 @@ from primgraph.compat.paddle.framework import (
     seed,
 )
 from primgraph.compat.paddle.functions import *  # noqa: F403
+from primgraph.compat.paddle.functions.printing import set_printoptions
 from primgraph.compat.paddle.inplace import *  # noqa: F403
+from primgraph.compat.paddle.linalg import inverse
 from primgraph.compat.paddle.methods import DTYPES
 from primgraph.compat.paddle.methods import Size as Size
 from primgraph.compat.paddle.parameter_attributes import ParamAttr
 from primgraph.compat.paddle.parameters import create_parameter
-from primgraph.compat.paddle.printing import set_printoptions
 from primgraph.eager.derivatives.recording import (
     enable_grad,
     is_grad_enabled,
@@ -106,17 +116,21 @@ __all__ = [
     "Size",
     "Tensor",
     "arange",
+    "as_tensor",
     "assign",
     "autograd",
     "create_parameter",
     "device",
     "disable_static",
+    "distribution",
     "e",
     "empty",
     "empty_like",
     "enable_grad",
     "enable_static",
     "eye",
+    "fft",
+    "from_numpy",
     "full",
     "full_like",
     "get_default_dtype",
@@ -124,13 +138,18 @@ __all__ = [
     "grad",
     "in_dynamic_mode",
     "incubate",
+    "io",
     "inf",
     "is_compiled_with_cuda",
     "is_compiled_with_rocm",
     "is_compiled_with_xpu",
     "is_grad_enabled",
+    "inverse",
     "jit",
+    "linalg",
     "linspace",
+    "load",
+    "metric",
     "logspace",
     "nan",
     "newaxis",
@@ -140,8 +159,10 @@ __all__ = [
     "ones_like",
     "optimizer",
     "pi",
+    "regularizer",
     "rand",
     "randn",
+    "save",
     "seed",
     "set_default_dtype",
     "set_device",

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.paddle.defaults import dtype_or_default
-from primgraph.compat.paddle.dynamic import as_paddles
-from primgraph.compat.paddle.framework import new_key, paddles
+from primgraph.compat.paddle.dynamic import as_paddles, to_tensor
+from primgraph.compat.paddle.framework import checked_place, new_key, paddles
+from primgraph.compat.paddle.methods import is_array
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.ir.types import as_dtype
 from primgraph.operators.handle import ArrayLike, Handle
 from primgraph.operators.variable import Variable
 
 Name: TypeAlias = str | None
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def sizes_one_by_one(function: Callable[P, R]) -> Callable[P, R]:
+    """Let `function` take the integers of a shape one by one, as well as in a list."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if len(args) > 1 and all(isinstance(a, int) for a in args):
+            return function(args, **kwargs)
+        return function(*args, **kwargs)
+
+    return call
 
 
 @paddles
@@ -44,9 +61,8 @@ def eye(
 ) -> Variable:
     """Return a matrix with ones on the diagonal, and zeros elsewhere.
 
-    >>> paddle.eye(2)
-    tensor([[1., 0.],
-            [0., 1.]], dtype=float32)
+    >>> paddle.eye(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
     return as_paddles(pg.eye(num_rows, num_columns, dtype=dtype_or_default(dtype)))
 
@@ -80,6 +96,7 @@ def assign(x: Any, output: Any = None) -> Any:
         return output.copy_(found)
 
 
+@sizes_one_by_one
 @paddles
 def empty(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of that shape, of zeros.
@@ -115,7 +132,30 @@ def logspace(
 
 
 @paddles
-def tril_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any = "int64") -> Any:
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    """Return a tensor of the elements of `data`; a tensor of that dtype itself.
+
+    >>> paddle.as_tensor([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    """
+    checked_place("as_tensor", device)
+    if isinstance(data, Handle) and (dtype is None or data.type.dtype == as_dtype(dtype)):
+        return data
+    return to_tensor(data, dtype)
+
+
+@paddles
+def from_numpy(ndarray: Any) -> Any:
+    """Return a tensor with copies of the elements of an array.
+
+    >>> paddle.from_numpy(np.array([1.0, 2.0])).tolist()
+    [1.0, 2.0]
+    """
+    return to_tensor(ndarray)
+
+
+@paddles
+def tril_indices(row: int, col: int, offset: int = 0, dtype: Any = "int64") -> Any:
     """Return the indices of the lower triangle of a matrix, in two rows.
 
     >>> paddle.tril_indices(2, 2).tolist()
@@ -136,12 +176,12 @@ def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any =
 
 def _item(value: Any) -> Any:
     """Return a number that may be a tensor."""
-    return value.item() if isinstance(value, Handle) and not isinstance(value, Variable) else value
+    return value.item() if is_array(value) and not isinstance(value, Variable) else value
 
 
 def _shape(shape: Any) -> Any:
     """Return a shape that may be a number, a tensor, or a list with tensors."""
-    if isinstance(shape, Handle):
+    if is_array(shape):
         shape = shape.tolist() if shape.ndim else [int(shape)]
     if isinstance(shape, int):
         return (shape,)
@@ -149,9 +189,7 @@ def _shape(shape: Any) -> Any:
 
 
 @paddles
-def full_like(
-    x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, name: Name = None
-) -> Variable:
+def full_like(x: Any, fill_value: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of the shape of `x` with all elements equal to `fill_value`.
 
     >>> paddle.full_like(paddle.ones([2]), 0.5).tolist()
@@ -168,19 +206,20 @@ def linspace(
     """Return `num` evenly spaced numbers from `start` to `stop`.
 
     >>> paddle.linspace(0.0, 1.0, 5).tolist()
-    [0.  , 0.25, 0.5 , 0.75, 1.  ]
+    [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     return as_paddles(
         pg.linspace(_item(start), _item(stop), int(_item(num)), dtype=dtype_or_default(dtype))
     )
 
 
+@sizes_one_by_one
 @paddles
 def ones(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of ones, of the default dtype unless `dtype` is given.
 
     >>> paddle.ones([2]).tolist()
-    [1., 1.]
+    [1.0, 1.0]
     """
     return as_paddles(pg.ones(_shape(shape), dtype_or_default(dtype)))
 
@@ -195,6 +234,7 @@ def ones_like(x: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
     return pg.ones_like(x, dtype)
 
 
+@sizes_one_by_one
 @paddles
 def rand(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return uniform numbers between 0 and 1, new ones at each call and at each run.
@@ -205,12 +245,13 @@ def rand(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     return as_paddles(pg.uniform(new_key(), _shape(shape), 0.0, 1.0, dtype_or_default(dtype)))
 
 
+@sizes_one_by_one
 @paddles
 def randn(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return normal numbers of mean 0 and variance 1, new ones at each call and at each run.
 
     >>> paddle.randn([2, 3]).shape
-    (2, 3)
+    paddle.Size([2, 3])
     """
     return as_paddles(pg.normal(new_key(), _shape(shape), dtype_or_default(dtype)))
 
@@ -219,7 +260,7 @@ def randn(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
 def uniform(
     shape: Any,
     dtype: Any = None,
-    min: float = -1.0,
+    min: float = 0.0,
     max: float = 1.0,
     seed: int = 0,
     name: Name = None,
@@ -229,18 +270,19 @@ def uniform(
     With a `seed` other than 0 they depend on the seed only, and are the same at each run.
 
     >>> paddle.uniform([2, 3], min=0.0).shape
-    (2, 3)
+    paddle.Size([2, 3])
     """
     key = new_key() if seed == 0 else seed
     return as_paddles(pg.uniform(key, _shape(shape), min, max, dtype_or_default(dtype)))
 
 
+@sizes_one_by_one
 @paddles
 def zeros(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of zeros, of the default dtype unless `dtype` is given.
 
     >>> paddle.zeros([2]).tolist()
-    [0., 0.]
+    [0.0, 0.0]
     """
     return as_paddles(pg.zeros(_shape(shape), dtype_or_default(dtype)))
 

@@ -18,10 +18,10 @@ from primgraph.compat.paddle.framework import (
     checked_place,
     paddles,
 )
+from primgraph.compat.paddle.functions.printing import describe
 from primgraph.compat.paddle.methods import DTYPES, Methods, Variable
-from primgraph.compat.paddle.printing import describe
 from primgraph.compat.torch.indices import in_two_steps
-from primgraph.eager.derivatives.differentiable import Hook
+from primgraph.eager.derivatives.differentiable import Differentiable, Hook
 from primgraph.eager.derivatives.recording import no_grad as nothing_recorded
 from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
@@ -35,6 +35,7 @@ from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
 
 T = TypeVar("T")
+_gradient_of: Any = vars(Differentiable)["grad"]
 _numbers = {"generated_tensor": count(), "eager_tmp": count()}
 
 
@@ -58,13 +59,16 @@ class Tensor(Methods, _Tensor):
     @property
     def stop_gradient(self) -> bool:
         """Whether derivatives treat it as a constant."""
-        return not self.requires_grad
+        return not (self.requires_grad or self.__dict__.get("_is_followed", False))
 
     @stop_gradient.setter
     def stop_gradient(self, stop: bool) -> None:
         if not isinstance(stop, bool):
             raise ArgumentError(f"stop_gradient is True or False, not {stop!r:.60}")
-        if stop:
+        if not self.type.is_inexact:
+            # Integers have no derivatives, and keep what is set.
+            self.__dict__["_is_followed"] = not stop
+        elif stop:
             super().detach_()
         else:
             self.requires_grad_()
@@ -73,7 +77,8 @@ class Tensor(Methods, _Tensor):
     def name(self) -> str:
         """A unique name, which may be set."""
         if "name" not in self.__dict__:
-            kind = "generated_tensor" if self.is_leaf else "eager_tmp"
+            is_given = self.is_leaf and self.node.step is None
+            kind = "generated_tensor" if is_given else "eager_tmp"
             self.__dict__["name"] = f"{kind}_{next(_numbers[kind])}"
         return str(self.__dict__["name"])
 
@@ -130,24 +135,32 @@ class Tensor(Methods, _Tensor):
         with SpentGraphError.instead():
             super().backward(seed, retain_graph)
 
+    @property
+    def grad(self) -> Any:
+        """The gradient that `backward` accumulated, zeros that `clear_grad` left, or None."""
+        known = self._backward
+        if known is not None and known.gradient is not None:
+            return known.gradient
+        return self.__dict__.get("_cleared")
+
+    @grad.setter
+    def grad(self, gradient: Any) -> None:
+        self.__dict__.pop("_cleared", None)
+        _gradient_of.__set__(self, gradient)
+
     def clear_gradient(self, set_to_zero: bool = True) -> None:
-        """Let `.grad` be zeros, or None."""
-        if set_to_zero and self._gradient is not None:
+        """Let `.grad` be zeros until it gets another gradient, or None."""
+        before = self.grad
+        self.grad = None
+        if set_to_zero and before is not None:
             with nothing_recorded():
-                self._gradient.zero_()
-        else:
-            self.grad = None
+                self.__dict__["_cleared"] = before.zero_()
 
     clear_grad = clear_gradient
 
-    @property
-    def _gradient(self) -> Any:
-        known = self._backward
-        return None if known is None else known.gradient
-
     def gradient(self) -> np.ndarray[Any, Any] | None:
         """`.grad` as an array, or None."""
-        return None if self._gradient is None else self._gradient.numpy()
+        return None if self.grad is None else self.grad.numpy()
 
     def retain_grads(self) -> None:
         """Let `backward` fill `.grad` although this is not a leaf."""
@@ -180,12 +193,14 @@ class Tensor(Methods, _Tensor):
     @as_paddle_raises
     def fill_(self, value: Any) -> Self:
         """Set all elements to `value`."""
-        return super().fill_(value.item() if isinstance(value, Handle) else value)
+        return super().fill_(value.item() if isinstance(value, _Tensor) else value)
 
     @as_paddle_raises
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, list | tuple):
             raise ArgumentError(f"a {type(value).__name__} cannot be assigned to elements")
+        if self.type.dtype.kind in "biu":
+            value = value.astype(self.type.dtype) if hasattr(value, "dtype") else int(value)
         steps = in_two_steps(index)
         if steps is None:
             super().__setitem__(index, value)
@@ -215,22 +230,22 @@ class Tensor(Methods, _Tensor):
 
     # Augmented assignments give the name to a new tensor.
 
-    def __iadd__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
         return self + other
 
-    def __isub__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __isub__(self, other: Any) -> Any:  # type: ignore[misc]
         return self - other
 
-    def __imul__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __imul__(self, other: Any) -> Any:  # type: ignore[misc]
         return self * other
 
-    def __itruediv__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __itruediv__(self, other: Any) -> Any:  # type: ignore[misc]
         return self / other
 
-    def __ipow__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __ipow__(self, other: Any) -> Any:  # type: ignore[misc]
         return self**other
 
-    def __imatmul__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __imatmul__(self, other: Any) -> Any:  # type: ignore[misc]
         return self @ other
 
     # Conversions.
@@ -312,6 +327,15 @@ class Tensor(Methods, _Tensor):
     def _require_one(self, rule: str) -> None:
         if self.type.size != 1:
             raise RequirementError(f"{rule}, and this is {self.type}")
+
+    def __eq__(self, other: Any) -> Any:
+        return False if other is None else super().__eq__(other)
+
+    def __ne__(self, other: Any) -> Any:
+        return True if other is None else super().__ne__(other)
+
+    def __hash__(self) -> int:
+        return id(self)
 
     def __repr__(self) -> str:
         return describe(self._array(), self.stop_gradient)

@@ -120,8 +120,8 @@ def disable_static(place: Any = None) -> None:
     """Compute eagerly from now on, which is the initial mode.
 
     >>> paddle.disable_static()
-    >>> paddle.ones([2])
-    tensor([1., 1.], dtype=float32)
+    >>> paddle.ones([2]).tolist()
+    [1.0, 1.0]
     """
     _is_static[0] = False
 

@@ -64,7 +64,7 @@ __all__ = [f"{_name}_" for _name in (*_CHANGING.split(), *_SHAPING.split())]
 
 def fill_diagonal_(x: Any, value: float, offset: int = 0, wrap: bool = False) -> Any:
     """Set the diagonal to a number, in place."""
-    rows, columns = np.nonzero(np.eye(*x.shape, k=offset))
+    rows, columns = np.nonzero(np.eye(x.shape[0], x.shape[1], offset))
     x[rows, columns] = value
     return x
 

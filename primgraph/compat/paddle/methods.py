@@ -27,6 +27,11 @@ _PAIRED: dict[str, tuple[int, ...]] = {
 }
 
 
+def is_array(x: Any) -> bool:
+    """Return whether `x` is a tensor or a variable."""
+    return isinstance(x, Handle)
+
+
 class Size(list[int]):
     """A shape: a list, as Paddle's tensors have it, that is equal to a tuple, too."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from primgraph import linalg as linalg
+import numpy as np
+
 from primgraph import operators as pg
 from primgraph import special as special
+from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.functions.rows import define_functions
 from primgraph.errors import ArgumentError
-from primgraph.ir.types import complex_dtype as complex_dtype
 from primgraph.operators.handle import Handle
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ expm1(x): expm1
 Compute `exp(x) - 1`. | [0.0, 1.0] ~ [0.    1.718]
 floor(x): floor
 Round down. | [1.5, -1.5] -> [1.0, -2.0]
+frexp(x) = tuple(pg.cast(part, x.type.dtype) for part in pg.frexp(x))
+Return mantissas between 0.5 and 1, and exponents of 2. | [3.0, 0.5] => [[0.75, 0.5], [2.0, 0.0]]
 frac(x) = pg.subtract(x, pg.trunc(x))
 Return the parts after the decimal point. | [1.5, -1.5] -> [0.5, -0.5]
 gammaln|lgamma(x): special.gammaln
@@ -144,6 +147,10 @@ clip|clamp(x, min=None, max=None) = limited(x, min, max)
 Limit elements to an interval. | [-2.0, 3.0], 0.0, 1.0 -> [0.0, 1.0]
 cast(x, dtype): cast
 Convert to another dtype. | [1.5, 2.5], "int64" -> [1, 2]
+view_as_real(input) = pg.stack([pg.real(input), pg.imag(input)], -1)
+Return real and imaginary parts along a new last axis. | [1j, 2.0] -> [[0.0, 1.0], [2.0, 0.0]]
+view_as_complex(input) = pg.complex(input[..., 0], input[..., 1])
+Return complex numbers from the parts along the last axis. | [[1.0, 2.0]] -> [(1+2j)]
 as_real(x) = pg.stack([pg.real(x), pg.imag(x)], -1)
 Return real and imaginary parts along a new last axis. | [1j, 2.0] -> [[0.0, 1.0], [2.0, 0.0]]
 as_complex(x) = pg.complex(x[..., 0], x[..., 1])
@@ -159,6 +166,8 @@ multiply|mul(x, y): multiply
 Compute products. | [1.0, 2.0], [3.0, 4.0] -> [3.0, 8.0]
 divide|div(x, y, *, rounding_mode=None) = divided(x, y, rounding_mode)
 Compute quotients; `rounding_mode` is "floor" or "trunc". | [1.0, 6.0], [4.0, 3.0] -> [0.25, 2.0]
+true_divide(input, other) = divided(input, other, None)
+Compute quotients. | [1.0, 6.0], [4.0, 3.0] -> [0.25, 2.0]
 floor_divide(x, y): floor_divide
 Compute quotients, rounded down. | [7, -7], [2, 2] -> [3, -4]
 mod|remainder|floor_mod(x, y): remainder
@@ -241,7 +250,7 @@ where(condition, x=None, y=None) = chosen(condition, x, y)
 Choose elements by a condition. | [True, False], [1.0, 2.0], [3.0, 4.0] -> [1.0, 4.0]
 masked_fill(x, mask, value) = pg.where(mask, pg.astype(value, x.dtype), x)
 Replace elements where the mask is true. | [1.0, 2.0], [True, False], 0.0 -> [0.0, 2.0]
-increment(x, value=1.0) = x.add_(value)
+increment(x, value=1.0) = replaced(x, pg.astype(pg.add(x, value), x.dtype))
 Add to a tensor of one element, in place. | [1.0] -> [2.0]
 isin(x, test_x, assume_unique=False, invert=False): isin(x, test_x, invert=invert)
 Return which elements of `x` are in `test_x`. | [1, 2], [2, 3] -> [False, True]
@@ -249,8 +258,15 @@ Return which elements of `x` are in `test_x`. | [1, 2], [2, 3] -> [False, True]
 
 
 def limited(x: Any, low: Any, high: Any) -> Any:
-    """Limit elements to an interval, in the dtype of `x`."""
+    """Limit elements to an interval; integers become floats only by limits that are."""
+    if x.dtype.kind in "iu" and (isinstance(low, float) or isinstance(high, float)):
+        return pg.clip(pg.multiply(x, 1.0), low, high)
     return pg.astype(pg.clip(x, low, high), x.dtype)
+
+
+def replaced(x: Any, value: Any) -> Any:
+    """Show `value` in place of a tensor; return it for a variable."""
+    return x.replace_by(value) if hasattr(x, "replace_by") else value
 
 
 def divided(x: Any, y: Any, mode: str | None) -> Any:
@@ -275,6 +291,8 @@ def chosen(condition: Any, x: Any, y: Any) -> Any:
         raise ArgumentError("where takes both x and y, or neither of them")
     if x is None:
         return tuple(pg.nonzero(condition))
+    if not (isinstance(x, Handle) or isinstance(y, Handle)) and float in (type(x), type(y)):
+        x, y = (np.asarray(v, dtype_or_default(None)) for v in (x, y))
     return pg.where(condition, x, y)
 
 

@@ -29,7 +29,8 @@ index_sample(x, index) = pg.take_along_axis(x, index, 1)
 Take elements of each row. | [[1, 2], [3, 4]], [[0], [1]] -> [[1], [4]]
 take(x, index, mode="raise") = taken(x, index, mode)
 Take elements of the flattened tensor. | [[1, 2], [3, 4]], [0, -1] -> [1, 4]
-take_along_axis(arr, indices, axis, broadcast=True) = along(arr, indices, axis, broadcast)
+take_along_axis|take_along_dim(arr, indices, axis, broadcast=True) = \
+along(arr, indices, axis, broadcast)
 Take one element along `axis` for each index. | [[1, 2], [3, 4]], [[1], [0]], 1 -> [[2], [3]]
 put_along_axis(arr, indices, values, axis, reduce="assign", include_self=True, broadcast=True) = \
 put(arr, indices, values, axis, reduce, include_self, broadcast)
@@ -37,6 +38,9 @@ Replace one element along `axis` for each index, or add to it. \
 | [[1, 2], [3, 4]], [[1], [0]], 9, 1 -> [[1, 9], [9, 4]]
 scatter_add(input, dim, index, src) = put(input, index, src, dim, "add", True, False)
 Add elements at indices along an axis. | [1.0, 2.0], 0, [1, 1], [5.0, 6.0] -> [1.0, 13.0]
+scatter_reduce(input, dim, index, src, reduce, *, include_self=True) = \
+put(input, index, src, dim, {"sum": "add", "prod": "mul"}.get(reduce, reduce), include_self, False)
+Combine elements at indices along an axis. | [1.0, 2.0], 0, [1, 1], [5.0, 6.0], "sum" -> [1.0, 13.0]
 scatter(x, index, updates, overwrite=True) = scattered(x, index, updates, overwrite)
 Replace slices along the first axis; without `overwrite` by the sum of updates. \
 | [1.0, 1.0, 1.0], [1, 0], [2.0, 3.0] -> [3.0, 2.0, 1.0]
@@ -160,13 +164,13 @@ def combined(x: Any, places: Any, updates: Any, reduce: str, include_self: bool)
         return found if x.dtype.kind in "fc" else pg.astype(pg.trunc(found), x.dtype)
     neutral = _NEUTRAL[reduce]
     if x.dtype.kind in "iu" and neutral != 1:
-        limits = np.iinfo(str(x.dtype))
+        limits = np.iinfo(x.type.dtype)
         neutral = limits.max if neutral > 0 else limits.min
     # Each element meets all updates: no primitive combines updates except by adding them.
     is_there = pg.equal(pg.expand_dims(places, 1), np.arange(x.shape[0]))
-    spread = pg.where(is_there, pg.expand_dims(updates, 1), np.asarray(neutral, str(x.dtype)))
+    spread = pg.where(is_there, pg.expand_dims(updates, 1), np.asarray(neutral, x.type.dtype))
     if not include_self:
-        x = pg.where(pg.any(is_there, 0), np.asarray(neutral, str(x.dtype)), x)
+        x = pg.where(pg.any(is_there, 0), np.asarray(neutral, x.type.dtype), x)
     if neutral == 1:
         return pg.multiply(x, pg.prod(spread, 0))
     reduced, pair = (pg.min, pg.minimum) if reduce == "amin" else (pg.max, pg.maximum)
@@ -203,10 +207,11 @@ def filled(x: Any, index: Any, axis: int, value: Any) -> Any:
 
 def indexed(x: Any, indices: Any, value: Any, accumulate: bool) -> Any:
     """Replace elements, or add to them."""
-    if not accumulate:
-        return pg.set_slice(x, tuple(indices), value)
     known = [pg.nonzero(i) if i.dtype.kind == "b" else (i,) for i in indices]
-    index = pg.broadcast_arrays(*(i for several in known for i in several))
+    index = [i for several in known for i in several]
+    if not accumulate:
+        return pg.set_slice(x, tuple(index), value)
+    index = list(pg.broadcast_arrays(*index))
     shape = (*index[0].shape, *tuple(x.shape)[len(index) :])
     return added_at(x, tuple(index), pg.broadcast_to(value, shape))
 
@@ -246,7 +251,7 @@ def with_slices(x: Any, value: Any, axes: Any, starts: Any, ends: Any, strides: 
 def with_diagonal(x: Any, y: Any, offset: int, first: int, second: int) -> Any:
     """Replace a diagonal."""
     turned = pg.moveaxis(x, (first, second), (-2, -1))
-    rows, columns = np.nonzero(np.eye(*tuple(turned.shape)[-2:], k=offset))
+    rows, columns = np.nonzero(np.eye(turned.shape[-2], turned.shape[-1], offset))
     found = pg.set_slice(turned, (..., rows, columns), y)
     return pg.moveaxis(found, (-2, -1), (first, second))
 

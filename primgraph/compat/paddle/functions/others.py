@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 
 __all__ = [
     "broadcast_shape",
+    "broadcast_shapes",
     "einsum",
     "finfo",
     "histogramdd",
@@ -91,7 +93,7 @@ def einsum(equation: str, *operands: Any) -> Any:
 
 
 @paddles
-def softmax(input: Any, dim: int | None = None, dtype: Any = None, name: Name = None) -> Any:
+def softmax(input: Any, dim: int | None = None, dtype: Any = None) -> Any:
     """Compute `exp(x) / sum(exp(x))` along an axis.
 
     >>> paddle.softmax(paddle.zeros([2]), 0).tolist()
@@ -127,6 +129,15 @@ def broadcast_shape(x_shape: Any, y_shape: Any) -> list[int]:
     [2, 3]
     """
     return list(np.broadcast_shapes(tuple(x_shape), tuple(y_shape)))
+
+
+def broadcast_shapes(*shapes: Any) -> list[int]:
+    """Return the shape of arrays of these shapes that are broadcast.
+
+    >>> paddle.broadcast_shapes([2, 1], [3])
+    [2, 3]
+    """
+    return list(np.broadcast_shapes(*map(tuple, shapes)))
 
 
 def is_tensor(x: Any) -> bool:
@@ -196,7 +207,8 @@ def iinfo(dtype: Any) -> Any:
     >>> paddle.iinfo("int32").max
     2147483647
     """
-    return np.iinfo(str(as_dtype(dtype)))
+    found = np.iinfo(as_dtype(dtype))
+    return SimpleNamespace(min=found.min, max=found.max, bits=found.bits, dtype=str(found.dtype))
 
 
 def finfo(dtype: Any) -> Any:
@@ -205,4 +217,7 @@ def finfo(dtype: Any) -> Any:
     >>> paddle.finfo("float32").bits
     32
     """
-    return np.finfo(str(as_dtype(dtype)))
+    found = np.finfo(as_dtype(dtype))
+    names = ("min", "max", "eps", "tiny", "smallest_normal", "resolution")
+    floats = {name: float(getattr(found, name)) for name in names}
+    return SimpleNamespace(**floats, bits=found.bits, dtype=str(found.dtype))

@@ -10,9 +10,9 @@ import numpy as np
 from primgraph import linalg
 from primgraph import operators as pg
 from primgraph.compat.paddle.functions.rows import define_functions
+from primgraph.compat.paddle.methods import is_array
 from primgraph.errors import ShapeError
 from primgraph.ir.types import as_axis
-from primgraph.operators.handle import Handle
 
 if TYPE_CHECKING:
 
@@ -84,7 +84,7 @@ def blended(x: Any, product: Any, beta: float, alpha: float) -> Any:
 
 def axes_of(axes: Any) -> Any:
     """Return the pairs of axes of `tensordot`; one list is for both tensors."""
-    if isinstance(axes, Handle):
+    if is_array(axes):
         axes = axes.tolist()
     if isinstance(axes, int):
         return axes

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ROWS = """
 sum(x, axis=None, dtype=None, keepdim=False): sum(x, axis_of(axis), keepdim, dtype=dtype)
 Compute sums over `axis`. | [[1.0, 2.0], [3.0, 4.0]], axis=0 -> [4.0, 6.0]
-mean(x, axis=None, keepdim=False) = average(x, axis, keepdim)
+mean(x, axis=None, keepdim=False, *, dtype=None) = average(x, axis, keepdim, dtype)
 Compute means over `axis`. | [[1.0, 5.0], [3.0, 4.0]], axis=0 -> [2.0, 4.5]
 prod(x, axis=None, keepdim=False, dtype=None): prod(x, axis_of(axis), keepdim, dtype=dtype)
 Compute products over `axis`. | [[1.0, 2.0], [3.0, 4.0]], axis=0 -> [3.0, 8.0]
@@ -40,7 +40,8 @@ Return whether an element over `axis` is nonzero. \
 | [[True, False], [False, False]], axis=1 -> [True, False]
 count_nonzero(x, axis=None, keepdim=False): count_nonzero(x, axis_of(axis), keepdim)
 Count the nonzero elements over `axis`. | [[1.0, 0.0], [3.0, 4.0]], axis=1 -> [1, 2]
-var(x, axis=None, unbiased=True, keepdim=False) = spread(pg.var, x, axis, unbiased, keepdim)
+var(x, axis=None, unbiased=None, keepdim=False, *, correction=1) = \
+spread(pg.var, x, axis, correction if unbiased is None else unbiased, keepdim)
 Compute variances, with divisor `n - 1` if `unbiased`. | [1.0, 3.0] -> 2.0
 std(x, axis=None, unbiased=True, keepdim=False) = spread(pg.std, x, axis, unbiased, keepdim)
 Compute standard deviations, the roots of `var`. | [1.0, 3.0], unbiased=False -> 1.0
@@ -54,15 +55,15 @@ median(x, axis=None, keepdim=False, mode="avg") = middle(x, axis, keepdim, mode,
 Return medians; with `mode` "min" the lower of two, and its index. | [1.0, 2.0, 4.0, 8.0] -> 3.0
 nanmedian(x, axis=None, keepdim=False, mode="avg") = middle(x, axis, keepdim, mode, pg.nanmedian)
 Return medians of the elements that are no NaN. | [1.0, float("nan")] -> 1.0
-quantile(x, q, axis=None, keepdim=False, interpolation="linear"): quantile(x, numbers(q), \
-axis_of(axis), method=interpolation, keepdims=keepdim)
+quantile(x, q, axis=None, keepdim=False, interpolation="linear") = \
+of_floats(pg.quantile, x, q, axis, keepdim, interpolation)
 Return quantiles; a list `q` gives one more leading axis. | [1.0, 2.0, 3.0], 0.25 -> 1.5
-nanquantile(x, q, axis=None, keepdim=False, interpolation="linear"): nanquantile(x, numbers(q), \
-axis_of(axis), method=interpolation, keepdims=keepdim)
+nanquantile(x, q, axis=None, keepdim=False, interpolation="linear") = \
+of_floats(pg.nanquantile, x, q, axis, keepdim, interpolation)
 Return quantiles of the elements that are no NaN. | [1.0, 2.0, float("nan")], 0.5 -> 1.5
 cumsum(x, axis=None, dtype=None): cumsum(x, axis, dtype=dtype)
 Compute running sums, of all elements without an `axis`. | [1.0, 2.0, 3.0] -> [1.0, 3.0, 6.0]
-cumprod(x, dim=None, dtype=None): cumprod(x, dim, dtype=dtype)
+cumprod(x, dim=None, *, dtype=None): cumprod(x, dim, dtype=dtype)
 Compute running products. | [1.0, 2.0, 3.0], dim=0 -> [1.0, 2.0, 6.0]
 cummax(x, axis=None, dtype="int64") = running(pg.cummax, x, axis, dtype)
 Return running maxima, and their indices. | [1.0, 3.0, 2.0] => [[1.0, 3.0, 3.0], [0, 1, 1]]
@@ -96,19 +97,20 @@ Return the `k`-th smallest elements along `axis`, and their indices. \
 mode(x, axis=-1, keepdim=False) = frequent(x, axis, keepdim)
 Return the most frequent elements along `axis`, and their last indices. \
 | [3.0, 1.0, 3.0] => [3.0, 2]
-searchsorted(sorted_sequence, values, out_int32=False, right=False) = \
-searched(sorted_sequence, values, out_int32, right)
+searchsorted(sorted_sequence, values, out_int32=False, right=False, *, side=None, sorter=None) = \
+searched(sorted_sequence, values, out_int32, right or side == "right", sorter)
 Return where to insert values so that the sequence stays sorted. | [1.0, 3.0], [2.0, 3.0] -> [1, 1]
 bucketize(x, sorted_sequence, out_int32=False, right=False) = \
 searched(sorted_sequence, x, out_int32, right)
 Return the index of the interval of each element. | [2.0, 3.0], [1.0, 3.0] -> [1, 1]
-bincount(x, weights=None, minlength=0): bincount
+bincount(x, weights=None, minlength=0) = weighed(x, weights, minlength)
 Count how often each integer occurs. | [0, 2, 2] -> [1, 0, 2]
-histogram(input, bins=100, min=0, max=0, weight=None, density=False) = \
+histogram(input, bins=100, min=0.0, max=0.0, weight=None, density=False) = \
 counted(input, bins, min, max, weight, density)[0]
 Count elements in intervals of equal width; those between the extremes by default. \
 | [1.0, 2.0, 4.0], bins=3 -> [1, 1, 1]
-histogram_bin_edges(input, bins=100, min=0, max=0) = counted(input, bins, min, max, None, False)[1]
+histogram_bin_edges(input, bins=100, min=0.0, max=0.0) = \
+counted(input, bins, min, max, None, False)[1]
 Return the ends of the intervals of `histogram`. | [1.0, 2.0, 4.0], bins=3 -> [1.0, 2.0, 3.0, 4.0]
 unique(x, return_index=False, return_inverse=False, return_counts=False, axis=None, \
 dtype="int64", sorted=True): unique(x, return_index, return_inverse, return_counts, axis)
@@ -117,6 +119,8 @@ unique_consecutive(x, return_inverse=False, return_counts=False, axis=None, dtyp
 runs(x, return_inverse, return_counts, axis)
 Return the elements that differ from the one before. | [1, 1, 2, 1] -> [1, 2, 1]
 nonzero(x, as_tuple=False) = tuple(pg.nonzero(x)) if as_tuple else pg.argwhere(x)
+Return the indices of nonzero elements. | [0.0, 2.0, 3.0] -> [[1], [2]]
+argwhere(input) = pg.argwhere(input)
 Return the indices of nonzero elements. | [0.0, 2.0, 3.0] -> [[1], [2]]
 renorm(x, p, axis, max_norm) = limited_norms(x, p, axis, max_norm)
 Scale the slices along `axis` whose norms are above `max_norm`. \
@@ -131,20 +135,24 @@ def axis_of(axis: Any) -> Any:
     return tuple(axis) if axis else None
 
 
-def numbers(q: Any) -> Any:
-    """Return a list of numbers as an array."""
-    return np.asarray(q) if isinstance(q, list | tuple) else q
+def of_floats(function: Any, x: Any, q: Any, axis: Any, keepdim: bool, method: str) -> Any:
+    """Compute quantiles, in the dtype of floats."""
+    places = np.asarray(q) if isinstance(q, list | tuple) else q
+    known = x if x.dtype.kind == "f" else pg.multiply(x, 1.0)
+    found = function(known, places, axis_of(axis), method=method, keepdims=keepdim)
+    return pg.astype(found, known.dtype)
 
 
-def average(x: Any, axis: Any, keepdim: bool) -> Any:
+def average(x: Any, axis: Any, keepdim: bool, dtype: Any) -> Any:
     """Compute means; those of integers are integers."""
+    x = x if dtype is None else pg.cast(x, dtype)
     found = pg.mean(x, axis_of(axis), keepdim)
     return found if x.dtype.kind in "fc" else pg.astype(pg.trunc(found), x.dtype)
 
 
-def spread(function: Any, x: Any, axis: Any, unbiased: bool, keepdim: bool) -> Any:
+def spread(function: Any, x: Any, axis: Any, unbiased: float, keepdim: bool) -> Any:
     """Compute `function`, a variance or its root."""
-    return function(x, axis_of(axis), keepdim, ddof=int(unbiased))
+    return function(x, axis_of(axis), keepdim, ddof=unbiased + 0)
 
 
 def middle(x: Any, axis: Any, keepdim: bool, mode: str, function: Any) -> Any:
@@ -270,9 +278,11 @@ def frequent(x: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
     return found[0][..., 0], found[1][..., 0]
 
 
-def searched(sequence: Any, values: Any, is_small: bool, right: bool) -> Any:
+def searched(sequence: Any, values: Any, is_small: bool, right: bool, sorter: Any = None) -> Any:
     """Return the places of values in a sorted sequence, or in each of several."""
     side = "right" if right else "left"
+    if sorter is not None:
+        sequence = pg.take_along_axis(sequence, sorter, -1)
     if len(sequence.shape) == 1:
         found = pg.searchsorted(sequence, values, side)
     else:
@@ -292,6 +302,12 @@ def counted(
     counts, edges = pg.histogram(plain, bins, given, density, weights)
     is_float = density or weight is not None
     return pg.cast(counts, "float32" if is_float else "int64"), pg.cast(edges, "float32")
+
+
+def weighed(x: Any, weights: Any, minlength: int) -> Any:
+    """Count integers, or add up weights in their dtype."""
+    found = pg.bincount(x, weights, minlength)
+    return found if weights is None else pg.astype(found, weights.dtype)
 
 
 def runs(x: Any, return_inverse: bool, return_counts: bool, axis: Any) -> Any:

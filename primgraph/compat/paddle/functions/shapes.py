@@ -11,6 +11,7 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.paddle.functions.rows import define_functions
+from primgraph.compat.paddle.methods import is_array
 from primgraph.eager.derivatives.differentiable import Differentiable as Differentiable
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 
 _ROWS = """
-reshape|view(x, shape) = reshaped(x, shape)
+view(x, shape_or_dtype) = reshaped(x, shape_or_dtype)
+Return the elements in another shape, or of another dtype. | [[1, 2], [3, 4]], (4,) -> [1, 2, 3, 4]
+reshape(x, shape) = reshaped(x, shape)
 Return the elements in another shape: 0 keeps an extent, and one -1 stands for the rest. \
 | [[1, 2], [3, 4]], (0, -1) -> [[1, 2], [3, 4]]
 view_as(x, other) = pg.reshape(x, tuple(other.shape))
@@ -41,7 +44,9 @@ Return the elements without axes of extent one: all, or those in `axis` that hav
 | [[[1, 2]]], axis=0 -> [[1, 2]]
 unsqueeze(x, axis) = pg.expand_dims(x, whole(axis))
 Insert axes of extent one. | [1, 2], 0 -> [[1, 2]]
-transpose|permute(x, perm) = pg.transpose(x, permuted(x, perm))
+permute(input, dims) = pg.transpose(input, permuted(input, dims))
+Permute the axes. | [[1, 2], [3, 4]], (1, 0) -> [[1, 3], [2, 4]]
+transpose(x, perm) = pg.transpose(x, permuted(x, perm))
 Permute the axes: axis `i` of the result is axis `perm[i]` of `x`. \
 | [[1, 2], [3, 4]], (1, 0) -> [[1, 3], [2, 4]]
 t(input) = matrix_turned(input)
@@ -69,7 +74,7 @@ broadcast_tensors(input) = list(pg.broadcast_arrays(*input))
 Repeat tensors to a common shape. | ([1, 2], [[3], [4]]) => [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
 tile(x, repeat_times): tile(x, whole(repeat_times))
 Repeat along all axes. | [1, 2], (2,) -> [1, 2, 1, 2]
-repeat_interleave(x, repeats, axis=None): repeat(x, counts(repeats), axis)
+repeat_interleave(x, repeats, axis=None, *, output_size=None): repeat(x, counts(repeats), axis)
 Repeat each element. | [1, 2], 2 -> [1, 1, 2, 2]
 concat|concatenate|cat(x, axis=0): concatenate(alike(x), whole(axis))
 Join tensors along an axis. | ([1, 2], [3]) -> [1, 2, 3]
@@ -141,6 +146,9 @@ rank(input) = pg.asarray(len(input.shape), "int32")
 Return the number of axes. | [[1, 2], [3, 4]] -> 2
 shape(input) = pg.asarray(np.array(input.shape), "int64")
 Return the shape as a tensor. | [[1, 2], [3, 4]] -> [2, 2]
+reduce_as(x, target) = reduced_to(x, target)
+Sum over axes, so that the result has the shape of another tensor. \
+| [[1, 2], [3, 4]], [0, 0] -> [4, 6]
 narrow(input, dim, start, length) = cut(input, dim, start, length)
 Take `length` slices from `start` on. | [1, 2, 3], 0, 1, 2 -> [2, 3]
 block_diag(inputs) = blocks(inputs)
@@ -153,10 +161,10 @@ Return a copy, through which derivatives go. | [1, 2] -> [1, 2]
 
 def whole(values: Any) -> Any:
     """Return integers of tensors, lists and numbers as Python's."""
-    if isinstance(values, Handle):
+    if is_array(values):
         return values.tolist() if values.shape else int(values)
     if isinstance(values, list | tuple):
-        return tuple(int(v) if isinstance(v, Handle) else v for v in values)
+        return tuple(int(v) if is_array(v) else v for v in values)
     return values
 
 
@@ -169,7 +177,7 @@ def counts(values: Any) -> Any:
 def alike(x: Any) -> Any:
     """Return tensors in a list, which have one dtype."""
     kinds = {str(t.dtype) for t in x if isinstance(t, Handle)}
-    if len({t[:3] for t in kinds}) > 1:
+    if len(kinds) > 1:
         raise ArgumentError(f"tensors of different dtypes are not joined: {', '.join(kinds)}")
     return list(x)
 
@@ -273,7 +281,9 @@ def diagonal_matrix(x: Any, offset: int, padding: float) -> Any:
     found = pg.diag(x, offset)
     if padding == 0 or len(x.shape) == 2:
         return found
-    return pg.where(np.eye(*found.shape, k=offset, dtype=bool), found, pg.full_like(found, padding))
+    rows, columns = found.shape
+    is_diagonal = np.eye(rows, columns, offset, dtype=bool)
+    return pg.where(is_diagonal, found, pg.full_like(found, padding))
 
 
 def embedded(x: Any, offset: int, first: int, second: int) -> Any:
@@ -318,6 +328,14 @@ def cut(x: Any, axis: int, start: Any, length: int) -> Any:
     if not 0 <= first <= first + length <= x.shape[place]:
         raise ArgumentError(f"narrow: {length} slices from {first} on are not along axis {axis}")
     return pg.strided_slice(x, (place,), (first,), (first + length,))
+
+
+def reduced_to(x: Any, target: Any) -> Any:
+    """Sum over the axes along which `target` would be repeated."""
+    lead = len(x.shape) - len(target.shape)
+    summed = [lead + i for i, n in enumerate(target.shape) if n == 1 != x.shape[lead + i]]
+    found = pg.sum(x, (*range(lead), *summed)) if lead or summed else x
+    return pg.reshape(found, tuple(target.shape))
 
 
 def blocks(inputs: Any) -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from primgraph.compat.modules.layer_tables import define_layers
 from primgraph.compat.paddle import functions
 from primgraph.compat.paddle.nn import functional
 from primgraph.compat.paddle.nn.layer.layers import Layer
-from primgraph.compat.torch.nn.modules.layer_tables import define_layers
 
 _FORMATS = {1: "NCL", 2: "NCHW", 3: "NCDHW"}
 

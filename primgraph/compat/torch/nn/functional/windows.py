@@ -15,24 +15,24 @@ from primgraph.operators.names import define
 
 # Rows of functions that differ from ours by names alone, along `n` axes.
 _CONVOLUTIONS = """
-convNd(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1): convNd(x=input)
+convNd(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1): convNd
 Compute sums of products of windows with a weight.
 >>> torch.nn.functional.convNd(torch.ones(FOURS), torch.ones(TWOS)).shape
 torch.Size([THREES])
 
 conv_transposeNd(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, \
-dilation=1): conv_transposeNd(x=input)
+dilation=1): conv_transposeNd
 Compute the transpose of `convNd`.
 >>> torch.nn.functional.conv_transposeNd(torch.ones(THREES), torch.ones(TWOS)).shape
 torch.Size([FOURS])
 
 avg_poolNd(input, kernel_size, stride=None, padding=0, ceil_mode=False, \
-count_include_pad=TrueOVERRIDE): avg_poolNd(x=input)
+count_include_pad=TrueOVERRIDE): avg_poolNd
 Compute the mean of each window.
 >>> torch.nn.functional.avg_poolNd(torch.ones(FOURS), 2).shape
 torch.Size([TWOS])
 
-adaptive_avg_poolNd(input, output_size): adaptive_avg_poolNd(x=input)
+adaptive_avg_poolNd(input, output_size): adaptive_avg_poolNd
 Compute the mean of each of `output_size` bins along each axis.
 >>> torch.nn.functional.adaptive_avg_poolNd(torch.ones(FOURS), 2).shape
 torch.Size([TWOS])
