@@ -276,7 +276,11 @@ class Layer(Module):
         return super().apply(fn)
 
     def to(  # type: ignore[override]
-        self, device: Any = None, dtype: Any = None, blocking: bool | None = None
+        self,
+        device: Any = None,
+        dtype: Any = None,
+        blocking: bool | None = None,
+        non_blocking: bool | None = None,
     ) -> Self:
         """Convert parameters and buffers of floats to a dtype; the device is the CPU."""
         checked_place("to", device)
@@ -316,9 +320,18 @@ class Layer(Module):
 
     # Hooks and text.
 
-    def register_forward_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+    def register_forward_post_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
         """Call `hook(layer, inputs, output)` after `forward`; its result replaces the output."""
-        return self.register_forward_hook(hook)
+        return self.register_forward_hook(
+            hook, prepend=prepend, with_kwargs=with_kwargs, always_call=always_call
+        )
 
     def __repr__(self) -> str:
         lines = self.extra_repr().split("\n")
