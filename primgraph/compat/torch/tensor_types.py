@@ -28,7 +28,7 @@ _set = object.__setattr__
 
 
 @final
-class CallableType(TensorType):
+class CallableType(TensorType):  # type: ignore[misc]
     """Type of a tensor, equal to that of others, which is called for its name or to convert it."""
 
     __slots__ = ("_owner", "_plain")
