@@ -84,7 +84,7 @@ def _promote_operands(
     operands: list[Any], name: str, default: DType, is_ranked: bool
 ) -> list[Any] | None:
     """The operands in their common dtype; None where they are in it."""
-    plain = [x.item() if is_ranked and isinstance(x, np.generic) else x for x in operands]
+    plain = [x.item() if is_ranked and _is_single(x) else x for x in operands]
     target = common_dtype(plain, default, is_ranked)
     if target is None:
         return None
@@ -97,6 +97,11 @@ def _promote_operands(
         for x in plain
     ]
     return found if any(a is not b for a, b in zip(found, operands, strict=True)) else None
+
+
+def _is_single(x: Any) -> bool:
+    """Return whether `x` is a number or an array without axes of NumPy."""
+    return isinstance(x, np.generic) or (isinstance(x, np.ndarray) and x.ndim == 0)
 
 
 def common_dtype(operands: Iterable[Any], default: DType, is_ranked: bool) -> DType | None:

@@ -121,7 +121,7 @@ def define(
     own: dict[str, Any],
     text: str,
     decorate: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
-    unused: str = "",
+    unused: Sequence[str] = (),
     also: Mapping[str, str] = MappingProxyType({}),
     store: Callable[[Any, Any], Any] | None = None,
     refuse: Callable[[str, Any], Any] | None = None,
@@ -134,8 +134,8 @@ def define(
 
     Our functions take parameters without default by position, unless they are keyword-only, and
     all others by name; positional arguments of a row take the place of all of these. Rows
-    `name(parameters) = expression` are computed from globals of `own`. `unused` is a parameter that
-    each function has last, and that is not passed on: `name=None`. `decorate` wraps each function.
+    `name(parameters) = expression` are computed from globals of `own`. Parameters that are named in
+    `unused` are not passed on. `decorate` wraps each function.
     `also` has further names of optional parameters by their names: `{"axis": "dim"}`. With `store`,
     each function takes `out`, and returns `store(out, result)` for it. Functions of one parameter,
     `input`, call `refuse(name, input)` for Python's numbers and lists.
@@ -148,15 +148,14 @@ def define(
         if not (expression or target):
             call = call.removesuffix(")")
         aliases, _, parameters = call.partition("(")
-        given = ", ".join(filter(None, [parameters, unused]))
         for name in aliases.split("|"):
             computed, load = expression, None
-            row = Row(own["__name__"], name, parameters=given)
+            row = Row(own["__name__"], name, parameters=parameters)
             if not expression:
-                row, load, arguments = _target(own, target or name, given)
-                computed = f"load()({_passed(parameters, arguments)})"
+                row, load, arguments = _target(own, target or name, parameters)
+                computed = f"load()({_passed(parameters, arguments, unused)})"
             _worlds.setdefault(world, {})[name] = row
-            made = _function(name, given, computed, own, load, also, store, refuse)
+            made = _function(name, parameters, computed, own, load, also, store, refuse)
             made.__doc__ = doc.replace("\n>>>", "\n\n>>>", 1)
             own[name] = made if decorate is None else decorate(made)
             names.append(name)
@@ -177,12 +176,12 @@ def _target(own: dict[str, Any], target: str, given: str) -> tuple[Row, Any, ast
     return row, cache(row.load), call
 
 
-def _passed(parameters: str, arguments: ast.Call) -> str:
+def _passed(parameters: str, arguments: ast.Call, unused: Sequence[str]) -> str:
     """Return the arguments that a function with these parameters passes to ours, as text."""
     (definition,) = ast.parse(f"def f({parameters}): pass").body
     assert isinstance(definition, ast.FunctionDef)
     given = definition.args
-    used = {n.id for n in ast.walk(arguments) if isinstance(n, ast.Name)}
+    used = {n.id for n in ast.walk(arguments) if isinstance(n, ast.Name)} | {*unused}
     positional = [*given.posonlyargs, *given.args]
     required = len(positional) - len(given.defaults)
     first = [a.arg for a in positional[:required] if a.arg not in used]

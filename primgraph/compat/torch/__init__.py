@@ -27,15 +27,18 @@ from primgraph.compat.torch import (
     backends,
     configuration,
     cuda,
+    distributions,
     fft,
     func,
     functions,
     linalg,
     nn,
     optim,
+    random,
     return_types,
     signals,
     special,
+    utils,
 )
 from primgraph.compat.torch.anomaly import is_anomaly_enabled
 from primgraph.compat.torch.autograd import (
@@ -46,7 +49,7 @@ from primgraph.compat.torch.autograd import (
     set_grad_enabled,
 )
 from primgraph.compat.torch.configuration import *  # noqa: F403
-from primgraph.compat.torch.creation import create, draw
+from primgraph.compat.torch.creation import create
 from primgraph.compat.torch.framework import (
     bool,
     cdouble,
@@ -81,9 +84,19 @@ from primgraph.compat.torch.functions import *  # noqa: F403
 from primgraph.compat.torch.functions.properties import finfo, iinfo
 from primgraph.compat.torch.methods import Sizes as Size
 from primgraph.compat.torch.printing import get_printoptions, printoptions, set_printoptions
+from primgraph.compat.torch.randomness import (
+    Generator,
+    default_generator,
+    draw,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from primgraph.compat.torch.serialization import load, save
 from primgraph.compat.torch.signals import *  # noqa: F403
 from primgraph.compat.torch.tensor import Tensor
-from primgraph.eager.seeds import seed as manual_seed
 
 __version__ = "2.13.0+primgraph"
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
@@ -103,9 +116,15 @@ linspace = create.linspace
 logspace = create.logspace
 ones = create.ones
 ones_like = create.ones_like
+bernoulli = draw.bernoulli
+binomial = draw.binomial
+multinomial = draw.multinomial
+normal = draw.normal
+poisson = draw.poisson
 rand = draw.rand
 rand_like = draw.rand_like
 randint = draw.randint
+randint_like = draw.randint_like
 randn = draw.randn
 randn_like = draw.randn_like
 randperm = draw.randperm
@@ -210,6 +229,23 @@ if not TYPE_CHECKING:
         "uint8",
         "vmap",
         "zeros",
+        "Generator",
+        "default_generator",
+        "bernoulli",
+        "binomial",
+        "get_rng_state",
+        "initial_seed",
+        "multinomial",
+        "normal",
+        "poisson",
+        "randint_like",
+        "random",
+        "seed",
+        "set_rng_state",
+        "utils",
+        "load",
+        "save",
+        "distributions",
         "zeros_like",
     ]
 

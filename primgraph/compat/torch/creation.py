@@ -1,4 +1,4 @@
-"""Creation of tensors from sizes, from data and from random numbers, as in torch."""
+"""Creation of tensors from sizes and from data, as in torch."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from primgraph.compat.torch.framework import checked_device, dtype_or_default
 from primgraph.compat.torch.functions.results import store_result
+from primgraph.compat.torch.randomness import RandomCreators as RandomCreators
+from primgraph.compat.torch.randomness import draw as draw
 from primgraph.compat.torch.tensor import Tensor, make_leaf
-from primgraph.eager.seeds import reserve_generator
 from primgraph.eager.tensor import Tensor as _Tensor
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import as_dtype, as_shape
@@ -358,102 +359,6 @@ class Creators(_Maker[T]):
         return self._create(array, None, device, requires_grad, options)
 
 
-@final
-class RandomCreators(_Maker[T]):
-    """Functions that make tensors of random numbers, which follow from `pg.seed`."""
-
-    def _draw(self) -> np.random.Generator:
-        return reserve_generator()()
-
-    def rand(
-        self,
-        *sizes: Any,
-        size: Any = None,
-        dtype: Any = None,
-        device: Any = None,
-        requires_grad: bool = False,
-    ) -> T:
-        """Return uniform numbers between 0 and 1.
-
-        >>> torch.rand(2, 3).shape
-        torch.Size([2, 3])
-        """
-        array = self._draw().random(_shape(sizes, size))
-        return self._create(array, dtype_or_default(dtype), device, requires_grad)
-
-    def randn(
-        self,
-        *sizes: Any,
-        size: Any = None,
-        dtype: Any = None,
-        device: Any = None,
-        requires_grad: bool = False,
-    ) -> T:
-        """Return normal numbers of mean 0 and variance 1.
-
-        >>> torch.randn(2, 3).shape
-        torch.Size([2, 3])
-        """
-        array = self._draw().standard_normal(_shape(sizes, size))
-        return self._create(array, dtype_or_default(dtype), device, requires_grad)
-
-    def randint(
-        self,
-        *bounds: Any,
-        low: int = 0,
-        high: int | None = None,
-        size: Any = (),
-        dtype: Any = np.int64,
-    ) -> T:
-        """Return integers from `low` up to but excluding `high`: `randint(high, size)` has `low` 0.
-
-        Raises `ArgumentError` for an empty range.
-
-        >>> x = torch.randint(3, (100,))
-        >>> int(torch.max(x))
-        2
-        """
-        given = list(bounds)
-        if given and not isinstance(given[-1], int):
-            size = given.pop()
-        if high is None:
-            high = given.pop()
-        first = given.pop() if given else low
-        if first >= high:
-            raise ArgumentError(f"randint draws from {first} up to but without {high}: from none")
-        return self._create(self._draw().integers(first, high, size), dtype, None, False)
-
-    def randperm(self, n: int) -> T:
-        """Return the integers below `n` in random order.
-
-        >>> sorted(torch.randperm(4).tolist())
-        [0, 1, 2, 3]
-        """
-        return self._create(self._draw().permutation(n), np.int64, None, False)
-
-    def rand_like(
-        self, input: _Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-    ) -> T:
-        """Return uniform numbers between 0 and 1 of the shape of `input`.
-
-        >>> torch.rand_like(torch.ones(2, 3)).shape
-        torch.Size([2, 3])
-        """
-        array = self._draw().random(input.type.shape)
-        return self._create(array, dtype or input.dtype, device, requires_grad)
-
-    def randn_like(
-        self, input: _Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-    ) -> T:
-        """Return normal numbers of the shape of `input`.
-
-        >>> torch.randn_like(torch.ones(2, 3)).shape
-        torch.Size([2, 3])
-        """
-        array = self._draw().standard_normal(input.type.shape)
-        return self._create(array, dtype or input.dtype, device, requires_grad)
-
-
 def _shape(sizes: Sequence[Any], size: Any = None) -> tuple[int, ...]:
     """Extents that are given one by one, as one sequence, or by name."""
     if size is not None:
@@ -464,4 +369,3 @@ def _shape(sizes: Sequence[Any], size: Any = None) -> tuple[int, ...]:
 
 
 create = Creators(Tensor)
-draw = RandomCreators(Tensor)

@@ -21,6 +21,7 @@ from primgraph.compat.torch.in_place import in_place_methods, refused_methods
 from primgraph.compat.torch.indices import as_masks, checked_index, in_two_steps
 from primgraph.compat.torch.methods import Manners, Sizes, Variable
 from primgraph.compat.torch.printing import format_tensor
+from primgraph.compat.torch.random_in_place import RandomMethods
 from primgraph.compat.torch.tensor_types import CallableType
 from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
@@ -32,7 +33,7 @@ from primgraph.ir.types import TensorType, as_dtype, as_shape, complex_dtype
 from primgraph.operators.promotion import array_of
 
 
-class Tensor(Manners, _Tensor):
+class Tensor(Manners, RandomMethods, _Tensor):
     """`pg.Tensor` with torch's methods and their arguments, and shown as torch shows it.
 
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -314,8 +315,11 @@ class Parameter(Tensor):
     __slots__ = ()
     family = Tensor
 
-    def __init__(self, data: Any, requires_grad: builtins.bool = True) -> None:
+    def __init__(self, data: Any = (), requires_grad: builtins.bool = True) -> None:
         super().__init__(make_leaf(data, None, requires_grad))
+
+    def __repr__(self) -> str:
+        return f"Parameter containing:\n{super().__repr__()}"
 
 
 def make_leaf(data: Any, dtype: Any, requires_grad: builtins.bool) -> Node:
