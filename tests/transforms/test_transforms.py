@@ -546,5 +546,5 @@ def test_an_operator_of_an_older_text_has_the_defaults_of_parameters_it_lacks():
       %0: f64[1,1] = linear(%x, %w, %b)
       return %0
     }"""
-    found = pg.compile(pg.parse(text))(np.ones((1, 2)), np.ones((2, 1)), np.ones(1))
+    (found,) = pg.compile(pg.parse(text))(np.ones((1, 2)), np.ones((2, 1)), np.ones(1))
     np.testing.assert_array_equal(found, [[3.0]])
