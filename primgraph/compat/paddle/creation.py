@@ -189,9 +189,7 @@ def _shape(shape: Any) -> Any:
 
 
 @paddles
-def full_like(
-    x: Any, fill_value: ArrayLike, dtype: Any = None, name: Name = None
-) -> Variable:
+def full_like(x: Any, fill_value: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
     """Return an array of the shape of `x` with all elements equal to `fill_value`.
 
     >>> paddle.full_like(paddle.ones([2]), 0.5).tolist()
