@@ -33,6 +33,7 @@ from primgraph.compat.paddle import (
     static,
     tensor,
 )
+from primgraph.compat.paddle.autograd.gradient import grad
 from primgraph.compat.paddle.creation import (
     arange,
     as_tensor,
@@ -56,7 +57,6 @@ from primgraph.compat.paddle.creation import (
     zeros_like,
 )
 from primgraph.compat.paddle.defaults import get_default_dtype, set_default_dtype
-from primgraph.compat.paddle.autograd.gradient import grad
 from primgraph.compat.paddle.device import (
     get_device,
     is_compiled_with_cuda,
@@ -76,11 +76,11 @@ from primgraph.compat.paddle.framework import (
     seed,
 )
 from primgraph.compat.paddle.functions import *  # noqa: F403
+from primgraph.compat.paddle.functions.printing import set_printoptions
 from primgraph.compat.paddle.inplace import *  # noqa: F403
 from primgraph.compat.paddle.linalg import inverse
 from primgraph.compat.paddle.methods import DTYPES
 from primgraph.compat.paddle.methods import Size as Size
-from primgraph.compat.paddle.functions.printing import set_printoptions
 from primgraph.eager.derivatives.recording import (
     enable_grad,
     is_grad_enabled,
