@@ -70,5 +70,6 @@ def test_arrays_and_numbers_are_refused_where_tensors_are_expected() -> None:
             paddle.exp(wrong)
     with pytest.raises(ValueError, match="argument 'y' must be Tensor"):
         paddle.add(paddle.ones([2]), 2.0)
-    assert isinstance(pytest.raises(PrimgraphError, paddle.exp, 1.0).value, TypeError)
+    with pytest.raises(PrimgraphError):
+        paddle.exp(1.0)
     assert paddle.sum(input=paddle.ones([2, 3]), dim=1).tolist() == [3.0, 3.0]
