@@ -105,6 +105,10 @@ class Parameter:
             return id(made)
         return id(self) if self._home is None else self._states[self._home].value
 
+    def is_around(self, tensor: Tensor) -> bool:
+        """Return whether it is the parameter or buffer of that tensor, with its type."""
+        return self._tensor is tensor and self.type == tensor.type
+
     def state_in(self, program: Program) -> Variable | None:
         """Return the variable that stands for it in `program`, or None."""
         found = self._states.get(program)
@@ -170,9 +174,9 @@ class Parameter:
         """Pickle the elements and the trainable flag, without a program."""
         home = self.home
         if home is None:
-            return _rebuild_parameter, (self.tensor, self.trainable)
+            return state_around, (self.tensor, self.trainable)
         array = program_of(home).state_dict()[home.name]
-        return _rebuild_parameter, (Tensor(array_node(array, self.trainable)), self.trainable)
+        return state_around, (Tensor(array_node(array, self.trainable)), self.trainable)
 
     def _own(self, tensor: Tensor) -> None:
         self._tensor, self._home = tensor, None
@@ -188,7 +192,8 @@ class Parameter:
             ) from None
 
 
-def _rebuild_parameter(tensor: Tensor, trainable: bool) -> Parameter:
+def state_around(tensor: Tensor, trainable: bool) -> Parameter:
+    """Return the parameter or buffer whose elements are those of a tensor."""
     found = Parameter(tensor.type, Constant(), trainable)
     found._own(tensor)
     return found

@@ -53,14 +53,14 @@ class _Gates(Layer):
         raise NotImplementedError
 
 
-def _four_gates(states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
+def four_gates(states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
     """Input, forget and output gates and a candidate (Hochreiter and Schmidhuber, 1997)."""
     i, f, g, o = operators.split(entered + own, 4, -1)
     c = operators.sigmoid(f) * states[1] + operators.sigmoid(i) * operators.tanh(g)
     return operators.sigmoid(o) * operators.tanh(c), c
 
 
-def _three_gates(states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
+def three_gates(states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
     """Reset and update gates and a candidate (Cho et al., 2014)."""
     (r, z, n), (r_own, z_own, n_own) = (operators.split(v, 3, -1) for v in (entered, own))
     update = operators.sigmoid(z + z_own)
@@ -186,14 +186,14 @@ class _LongShort(_Gates):
     _parts, _held = 4, 2
 
     def _next_states(self, states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
-        return _four_gates(states, entered, own)
+        return four_gates(states, entered, own)
 
 
 class _Gated(_Gates):
     _parts = 3
 
     def _next_states(self, states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
-        return _three_gates(states, entered, own)
+        return three_gates(states, entered, own)
 
 
 class _Plain(_Gates):

@@ -71,6 +71,7 @@ class Row:
 
 
 _worlds: dict[str, dict[str, Row]] = {}
+_PLAIN = frozenset((int, float, bool, complex, list, tuple, str))
 _CALL = re.compile(r"([\w.]+)(\([^)]*\))?")
 
 
@@ -121,6 +122,9 @@ def define(
     text: str,
     decorate: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     unused: Sequence[str] = (),
+    also: Mapping[str, str] = MappingProxyType({}),
+    store: Callable[[Any, Any], Any] | None = None,
+    refuse: Callable[[str, Any], Any] | None = None,
 ) -> list[str]:
     """Define the functions of rows with parameters and docstrings in `own`; return their names.
 
@@ -132,6 +136,9 @@ def define(
     all others by name; positional arguments of a row take the place of all of these. Rows
     `name(parameters) = expression` are computed from globals of `own`. Parameters that are named in
     `unused` are not passed on. `decorate` wraps each function.
+    `also` has further names of optional parameters by their names: `{"axis": "dim"}`. With `store`,
+    each function takes `out`, and returns `store(out, result)` for it. Functions of one parameter
+    call `refuse(name, x)` for Python's numbers and lists.
     """
     names = []
     for block in text.strip().split("\n\n"):
@@ -148,7 +155,7 @@ def define(
                 row, load, arguments = _target(own, target or name, parameters)
                 computed = f"load()({_passed(parameters, arguments, unused)})"
             _worlds.setdefault(world, {})[name] = row
-            made = _function(name, parameters, computed, own, load)
+            made = _function(name, parameters, computed, own, load, also, store, refuse)
             made.__doc__ = doc.replace("\n>>>", "\n\n>>>", 1)
             own[name] = made if decorate is None else decorate(made)
             names.append(name)
@@ -189,14 +196,49 @@ def _passed(parameters: str, arguments: ast.Call, unused: Sequence[str]) -> str:
 
 
 def _function(
-    name: str, parameters: str, expression: str, own: dict[str, Any], load: Any
+    name: str,
+    parameters: str,
+    expression: str,
+    own: dict[str, Any],
+    load: Any,
+    also: Mapping[str, str],
+    store: Callable[[Any, Any], Any] | None,
+    refuse: Callable[[str, Any], Any] | None,
 ) -> Callable[..., Any]:
     """Return a function that computes an expression from its parameters, `load` and `own`."""
-    text = f"def make(load):\n def {name}({parameters}):\n  return {expression}\n return {name}"
+    (definition,) = ast.parse(f"def f({parameters}): pass").body
+    assert isinstance(definition, ast.FunctionDef)
+    given = definition.args
+    lines = [_alias_line(given, other, known) for other, known in also.items()]
+    if refuse is not None and len(given.args) == 1:
+        first = given.args[0].arg
+        lines.append(f"if {first}.__class__ in plain: refuse({name!r}, {first})")
+    if store is not None:
+        _add_option(given, "out")
+        lines.append(f"if out is not None: return store(out, {expression})")
+    body = "\n  ".join([*filter(None, lines), f"return {expression}"])
+    head = f"def make(load, store, refuse, plain):\n def {name}({ast.unparse(given)}):"
+    text = f"{head}\n  {body}\n return {name}"
     found: dict[str, Callable[..., Any]] = {}
     exec(compile(text, f"<row {name}>", "exec"), own, found)
-    function: Callable[..., Any] = found["make"](load)
+    function: Callable[..., Any] = found["make"](load, store, refuse, _PLAIN)
+    function.__qualname__ = name
     return function
+
+
+def _alias_line(given: ast.arguments, other: str, known: str) -> str:
+    """Add the parameter `other` where `known` has a default; return the line that reads it."""
+    optional = given.args[len(given.args) - len(given.defaults) :] if given.defaults else []
+    if all(a.arg != known for a in optional):
+        return ""
+    _add_option(given, other)
+    return f"{known} = {known} if {other} is None else {other}"
+
+
+def _add_option(given: ast.arguments, name: str) -> None:
+    """Add a keyword parameter with the default None."""
+    given.kwonlyargs.append(ast.arg(name))
+    given.kw_defaults.append(ast.Constant(None))
 
 
 def rows(world: str) -> Mapping[str, Row]:

@@ -1,4 +1,4 @@
-"""The names of torch, OneFlow and MegEngine on tensors, against NumPy: one sample for each name."""
+"""The names of torch and OneFlow on tensors, against NumPy: one sample for each name."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import primgraph as pg
-import primgraph.compat.megengine as mge
-import primgraph.compat.megengine.functional as F
 import primgraph.compat.oneflow as flow
 import primgraph.compat.torch as torch
 from primgraph.errors import PrimgraphError
@@ -92,7 +90,6 @@ ALIASES = {
     "arctan": "atan",
     "arctan2": "atan2",
     "arctanh": "atanh",
-    "bmm": "matmul",
     "concat": "cat",
     "concatenate": "cat",
     "conj_physical": "conj",
@@ -101,16 +98,13 @@ ALIASES = {
     "greater_equal": "ge",
     "less": "lt",
     "less_equal": "le",
-    "mm": "matmul",
     "multiply": "mul",
-    "mv": "matmul",
     "negative": "neg",
     "not_equal": "ne",
     "sgn": "sign",
     "subtract": "sub",
     "swapaxes": "transpose",
     "true_divide": "div",
-    "view": "reshape",
 }
 # How each other function is called, and what NumPy gives.
 TORCH: dict[str, Sample] = {
@@ -199,7 +193,7 @@ TORCH: dict[str, Sample] = {
     "unbind": (lambda x: T.unbind(x, dim=1)[2], X[:, 2]),
     "unsqueeze": (lambda x: T.unsqueeze(x, 1), X[:, None]),
     "var": (lambda x: T.var(x, unbiased=False), X.var()),
-    "vdot": (lambda x: T.vdot(x[0, 0] * 1j, x[0, 1]), -1j * (X[0, 0] @ X[0, 1])),
+    "vdot": (lambda x: T.vdot(x[0, 0] * 1j, x[0, 1] + 0j), -1j * (X[0, 0] @ X[0, 1])),
     "view_as_complex": (
         lambda x: T.view_as_complex(x[..., :2]),
         X[..., 0] + 1j * X[..., 1],
@@ -233,13 +227,18 @@ def test_a_function_of_torch(name: str) -> None:
 
 def test_every_function_of_torch_has_a_sample() -> None:
     sampled = {*UNARY, *TORCH, *ALIASES}
-    assert sampled == set(torch.functions.__all__)
+    names = set(torch.functions.__all__)
+    assert sampled <= names
+    # Others have examples, whose results are torch's, and recorded snippets.
+    assert {n for n in names - sampled if ">>>" not in getattr(torch, n).__doc__} == {
+        "broadcast_shapes"
+    }
     for alias, name in ALIASES.items():
-        assert getattr(torch, alias) is getattr(torch, name)
+        assert getattr(torch, alias).__doc__ == getattr(torch, name).__doc__
 
 
 def test_names_that_there_are_not_are_refused_with_near_ones() -> None:
-    for room in (torch, flow, mge):
+    for room in (torch, flow):
         with pytest.raises(AttributeError, match="tensr"):
             room.tensr  # noqa: B018
     with pytest.raises(AttributeError, match="squeeze"):
@@ -403,7 +402,7 @@ def test_tensors_of_primgraph_and_of_torch_meet() -> None:
 
 def test_tensors_are_shown_as_torch_shows_them() -> None:
     assert repr(torch.tensor([1, 2])) == "tensor([1, 2])"
-    assert repr(torch.tensor([0.5], dtype=torch.double)) == "tensor([0.5], dtype=torch.float64)"
+    assert repr(torch.tensor([0.5], dtype=torch.double)) == "tensor([0.5000], dtype=torch.float64)"
     assert repr(torch.ones(1, requires_grad=True)) == "tensor([1.], requires_grad=True)"
     assert repr(torch.tensor(1 / 3)) == "tensor(0.3333)"
     assert repr(flow.tensor([1])) == "tensor([1], dtype=oneflow.int64)"
@@ -600,7 +599,7 @@ NETWORK |= {
 }
 
 
-@pytest.mark.parametrize("name", torch.nn.functional.__all__)
+@pytest.mark.parametrize("name", sorted(NETWORK))
 def test_a_function_of_torchs_networks(name: str) -> None:
     call, expected = NETWORK[name]
     found = call(torch.tensor(X))
@@ -627,135 +626,14 @@ def test_dropout_drops_others_each_time_and_scales_the_rest() -> None:
 def test_what_there_is_nothing_for_is_refused() -> None:
     x = torch.ones(2, 2)
     with pytest.raises(TypeError, match="rounding_mode"):
-        torch.div(x, x, rounding_mode="trunc")
+        torch.div(x, x, rounding_mode="up")
     with pytest.raises(TypeError, match="approximate"):
         torch.nn.functional.gelu(x, "erf")
-    with pytest.raises(TypeError, match="reduction 'avg'"):
+    with pytest.raises(TypeError, match="avg is not a valid value"):
         torch.nn.functional.nll_loss(x, np.array([0, 1]), reduction="avg")
-    with pytest.raises(TypeError, match="no weight"):
-        torch.nn.functional.cross_entropy(x, np.array([0, 1]), weight=np.ones(2))
     leaf = torch.ones(2, requires_grad=True)
     with pytest.warns(UserWarning, match="only_inputs"):
         torch.autograd.grad(leaf.sum(), leaf, only_inputs=False)
-
-
-# MegEngine.
-
-MEGENGINE: dict[str, Sample] = {
-    **{
-        name: (lambda x, name=name: getattr(F, name)(inp=x), UNARY[name](X))
-        for name in sorted(UNARY)
-        if name not in ("acosh", "exp2", "isfinite", "log10", "log2", "ravel")
-        and name not in ("reciprocal", "rsqrt")
-    },
-    "acosh": (lambda x: F.acosh(x + 1), np.arccosh(X + 1)),
-    "add": (lambda x: F.add(x, Y), X + Y),
-    "arange": (lambda x: F.arange(1, 4), np.arange(1, 4)),
-    "argmax": (lambda x: F.argmax(x, axis=1), X.argmax(1)),
-    "argmin": (lambda x: F.argmin(x, axis=1), X.argmin(1)),
-    "atan2": (lambda x: F.atan2(x, Y), np.arctan2(X, Y)),
-    "binary_cross_entropy": (
-        lambda x: F.binary_cross_entropy(x, TARGET),
-        (np.log1p(np.exp(X)) - TARGET * X).mean(),
-    ),
-    "broadcast_to": (lambda x: F.broadcast_to(x, (5, 2, 3, 4)), np.broadcast_to(X, (5, 2, 3, 4))),
-    "clip": (lambda x: F.clip(x, 0.4, 0.6), X.clip(0.4, 0.6)),
-    "concat": (lambda x: F.concat([x, Y], axis=1), np.concatenate([X, Y], 1)),
-    "cross_entropy": (
-        lambda x: F.cross_entropy(x, LABELS, axis=2),
-        of_labels(np.log(softmax(X, 2))).mean(),
-    ),
-    "cumsum": (lambda x: F.cumsum(x, axis=1), X.cumsum(1)),
-    "div": (lambda x: F.div(x, Y), X / Y),
-    "dot": (lambda x: F.dot(x[0, 0], Y[0, 0]), X[0, 0] @ Y[0, 0]),
-    "dropout": (lambda x: F.dropout(x, 0.5, training=False), X),
-    "equal": (lambda x: F.equal(x, X), X == X),
-    "expand_dims": (lambda x: F.expand_dims(x, 1), X[:, None]),
-    "eye": (lambda x: F.eye(2, 3), np.eye(2, 3)),
-    "flatten": (lambda x: F.flatten(x, 1), X.reshape(2, 12)),
-    "floor_div": (lambda x: F.floor_div(x, Y), X // Y),
-    "full": (lambda x: F.full((2,), 3), [3, 3]),
-    "full_like": (lambda x: F.full_like(x, 3), np.full_like(X, 3)),
-    "gather": (lambda x: F.gather(x, 1, INDEX), np.take_along_axis(X, INDEX, 1)),
-    "gelu": (lambda x: F.gelu(x), X * (1 + erf(X / np.sqrt(2))) / 2),
-    "greater": (lambda x: F.greater(x, Y), X > Y),
-    "greater_equal": (lambda x: F.greater_equal(x, Y), X >= Y),
-    "l1_loss": (lambda x: F.l1_loss(x, TARGET), np.abs(X - TARGET).mean()),
-    "less": (lambda x: F.less(x, Y), X < Y),
-    "less_equal": (lambda x: F.less_equal(x, Y), X <= Y),
-    "linear": (lambda x: F.linear(x, Y[0], V), X @ Y[0].T + V),
-    "linspace": (lambda x: F.linspace(0, 1, 3), [0, 0.5, 1]),
-    "logaddexp": (lambda x: F.logaddexp(x, Y), np.logaddexp(X, Y)),
-    "logical_and": (lambda x: F.logical_and(x > 0.5, Y > 0.5), (X > 0.5) & (Y > 0.5)),
-    "logical_or": (lambda x: F.logical_or(x > 0.5, Y > 0.5), (X > 0.5) | (Y > 0.5)),
-    "logical_xor": (lambda x: F.logical_xor(x > 0.5, Y > 0.5), (X > 0.5) ^ (Y > 0.5)),
-    "logsoftmax": (lambda x: F.logsoftmax(x, axis=1), np.log(softmax(X, 1))),
-    "logsumexp": (lambda x: F.logsumexp(x, axis=1), np.log(np.exp(X).sum(1))),
-    "matmul": (lambda x: F.matmul(x, Y, transpose_b=True), X @ Y.swapaxes(1, 2)),
-    "max": (lambda x: F.max(x, axis=1), X.max(1)),
-    "maximum": (lambda x: F.maximum(x, Y), np.maximum(X, Y)),
-    "mean": (lambda x: F.mean(x, axis=1, keepdims=True), X.mean(1, keepdims=True)),
-    "min": (lambda x: F.min(x, axis=1), X.min(1)),
-    "minimum": (lambda x: F.minimum(x, Y), np.minimum(X, Y)),
-    "mod": (lambda x: F.mod(x, Y), X % Y),
-    "mul": (lambda x: F.mul(x, Y), X * Y),
-    "norm": (lambda x: F.norm(x, axis=1), np.sqrt((X**2).sum(1))),
-    "not_equal": (lambda x: F.not_equal(x, Y), X != Y),
-    "one_hot": (lambda x: F.one_hot(mge.tensor(LABELS), 4), np.eye(4)[LABELS]),
-    "ones": (lambda x: F.ones((2, 3)), np.ones((2, 3))),
-    "ones_like": (lambda x: F.ones_like(x), np.ones_like(X)),
-    "pow": (lambda x: F.pow(x, 2), X**2),
-    "prod": (lambda x: F.prod(x, axis=1), X.prod(1)),
-    "repeat": (lambda x: F.repeat(x, 2, axis=1), X.repeat(2, 1)),
-    "reshape": (lambda x: F.reshape(x, (4, -1)), X.reshape(4, 6)),
-    "roll": (lambda x: F.roll(x, 1, 2), np.roll(X, 1, 2)),
-    "round": (lambda x: F.round(x), X.round()),
-    "silu": (lambda x: F.silu(x), X / (1 + np.exp(-X))),
-    "softmax": (lambda x: F.softmax(x, axis=1), softmax(X, 1)),
-    "softplus": (lambda x: F.softplus(x), np.log1p(np.exp(X))),
-    "split": (lambda x: F.split(x, 2, axis=2)[1], X[:, :, 2:]),
-    "square_loss": (lambda x: F.square_loss(x, TARGET), ((X - TARGET) ** 2).mean()),
-    "squeeze": (lambda x: F.squeeze(x[:, :1], 1), X[:, 0]),
-    "stack": (lambda x: F.stack([x, x], axis=1), np.stack([X, X], 1)),
-    "std": (lambda x: F.std(x, axis=1), X.std(1)),
-    "sub": (lambda x: F.sub(x, Y), X - Y),
-    "sum": (lambda x: F.sum(x, axis=1), X.sum(1)),
-    "swapaxes": (lambda x: F.swapaxes(x, 0, 1), X.swapaxes(0, 1)),
-    "tile": (lambda x: F.tile(x, (2, 1, 1)), np.tile(X, (2, 1, 1))),
-    "transpose": (lambda x: F.transpose(x, (2, 0, 1)), X.transpose(2, 0, 1)),
-    "var": (lambda x: F.var(x, axis=1), X.var(1)),
-    "where": (lambda x: F.where(x > 0.5, x, mge.tensor(Y)), np.where(X > 0.5, X, Y)),
-    "zeros": (lambda x: F.zeros((2, 3)), np.zeros((2, 3))),
-    "zeros_like": (lambda x: F.zeros_like(x), np.zeros_like(X)),
-}
-
-
-@pytest.mark.parametrize("name", F.__all__)
-def test_a_function_of_megengine(name: str) -> None:
-    call, expected = MEGENGINE[name]
-    found = call(mge.tensor(X))
-    assert type(found) is mge.Tensor
-    assert_allclose(found.numpy(), expected, rtol=1e-7)
-
-
-def test_tensors_of_megengine_are_made_from_what_they_hold() -> None:
-    assert mge.tensor([1.0, 2.0]).dtype == np.float32
-    assert mge.Tensor(3).dtype == np.int32
-    assert mge.tensor(np.ones(2)).dtype == np.float64
-    assert mge.tensor([1], dtype="float64").dtype == np.float64
-    w = mge.Parameter([1.0, 2.0])
-    assert type(w * 2) is mge.Tensor
-    assert w.to("cpu0") is w
-    w.reset_zero()
-    assert_array_equal(w.numpy(), [0, 0])
-    with pytest.raises(ValueError, match="label_smooth"):
-        F.cross_entropy(mge.tensor(X), LABELS, axis=2, label_smooth=0.1)
-    probabilities = F.cross_entropy(
-        F.softmax(mge.tensor(X), axis=2), LABELS, axis=2, with_logits=False
-    )
-    assert_allclose(probabilities.numpy(), of_labels(np.log(softmax(X, 2))).mean())
-    found = F.binary_cross_entropy(mge.tensor(X), TARGET, with_logits=False)
-    assert_allclose(found.numpy(), -(TARGET * np.log(X) + (1 - TARGET) * np.log(1 - X)).mean())
 
 
 # Custom functions.
@@ -787,25 +665,6 @@ def test_custom_functions_see_tensors_of_their_room(room: Any) -> None:
     assert_array_equal(first.detach().numpy(), [[6, 12]])
     assert_array_equal(second.numpy(), [[6, 6]])
     assert set(kinds) == {room.Tensor}
-
-
-def test_custom_functions_of_megengine_are_instances() -> None:
-    class Sigmoid(mge.autodiff.Function):
-        def forward(self, x: Any) -> Any:
-            assert type(x) is mge.Tensor
-            self.y = 1 / (1 + F.exp(-x))
-            return self.y
-
-        def backward(self, dy: Any) -> Any:
-            return dy * self.y * (1 - self.y)
-
-    x = mge.tensor([0.5, -1.0])
-    with mge.autodiff.GradManager().attach(x) as gm:
-        gm.backward(Sigmoid()(x))
-    y = 1 / (1 + np.exp(-np.array([0.5, -1.0])))
-    assert_allclose(x.grad.numpy(), y * (1 - y), rtol=1e-6)
-    with pytest.raises(PrimgraphError, match="has no forward"):
-        mge.autodiff.Function()(x)
 
 
 # Derivatives of functions.

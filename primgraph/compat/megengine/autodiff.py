@@ -33,7 +33,7 @@ class Function:
     ...     _ = manager.backward(Square()(w).sum())
     ...
     >>> w.grad
-    tensor([2., 4.], dtype=float32)
+    Tensor([2. 4.], device=xpux:0)
     """
 
     def forward(self, *inputs: Any) -> Any:

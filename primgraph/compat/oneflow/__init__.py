@@ -4,79 +4,17 @@
 
 Use it in place of `import oneflow as flow`; the rest of the program stays as it is. OneFlow's
 functions and methods are torch's: see `primgraph.compat.torch` for them and for the differences.
+Modules such as `oneflow.nn.functional` have the code of torch's: see `primgraph.compat.mirror`.
 """
 
-# All that is imported is public: what torch has in its `__all__`.
-# ruff: noqa: F401
+from typing import TYPE_CHECKING, Any
 
-from typing import TYPE_CHECKING
+from primgraph.compat.mirror import mirror
 
-from primgraph.compat import torch
-from primgraph.compat.absent import absent
-from primgraph.compat.oneflow import autograd, optim
-from primgraph.compat.oneflow.tensor import Tensor, create, draw
-from primgraph.compat.torch import nn
-from primgraph.compat.torch.autograd import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    no_grad,
-    set_grad_enabled,
-)
-from primgraph.compat.torch.framework import (
-    bool,
-    cdouble,
-    cfloat,
-    complex64,
-    complex128,
-    device,
-    double,
-    float,
-    float16,
-    float32,
-    float64,
-    get_default_dtype,
-    half,
-    int,
-    int8,
-    int16,
-    int32,
-    int64,
-    long,
-    set_default_dtype,
-    short,
-    uint8,
-)
-from primgraph.compat.torch.functions import *  # noqa: F403
-from primgraph.compat.torch.tensor import Sizes as Size
-from primgraph.eager.seeds import seed as manual_seed
+if TYPE_CHECKING:
 
-arange = create.arange
-as_tensor = create.as_tensor
-empty = create.empty
-empty_like = create.empty_like
-eye = create.eye
-from_numpy = create.from_numpy
-full = create.full
-full_like = create.full_like
-linspace = create.linspace
-ones = create.ones
-ones_like = create.ones_like
-rand = draw.rand
-rand_like = draw.rand_like
-randint = draw.randint
-randn = draw.randn
-randn_like = draw.randn_like
-randperm = draw.randperm
-tensor = create.tensor
-zeros = create.zeros
-zeros_like = create.zeros_like
+    def __getattr__(name: str) -> Any: ...
 
-if not TYPE_CHECKING:
-    __getattr__ = absent(__name__)
-
+else:
     # OneFlow has no transforms of functions.
-    __all__ = [name for name in torch.__all__ if name not in ("func", "vmap")]
-
-    def __dir__() -> list[str]:
-        return sorted(__all__)
+    mirror(globals(), without=("func", "vmap"))

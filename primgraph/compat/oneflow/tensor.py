@@ -1,20 +1,13 @@
 """The tensor of OneFlow: torch's, which tells its dtype."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING, Any
 
-from typing import ClassVar, final
+from primgraph.compat.mirror import mirror
 
-from primgraph.compat.torch.creation import Creators, RandomCreators
-from primgraph.compat.torch.tensor import Tensor as _Tensor
+if TYPE_CHECKING:
 
+    def __getattr__(name: str) -> Any: ...
 
-@final
-class Tensor(_Tensor):
-    """`pg.Tensor` with OneFlow's methods and their arguments, which are those of torch."""
-
-    __slots__ = ()
-    _library: ClassVar[str] = "oneflow"
-
-
-create = Creators(Tensor)
-draw = RandomCreators(Tensor)
+else:
+    mirror(globals())
+    globals()["Tensor"]._library = "oneflow"

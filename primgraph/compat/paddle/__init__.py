@@ -22,16 +22,20 @@ from primgraph.compat.absent import absent
 from primgraph.compat.paddle import (
     autograd,
     device,
+    distribution,
     fft,
     functions,
     incubate,
     inplace,
+    io,
     linalg,
     metric,
     nn,
     optimizer,
+    regularizer,
     static,
     tensor,
+    utils,
 )
 from primgraph.compat.paddle.autograd.gradient import grad
 from primgraph.compat.paddle.creation import (
@@ -65,11 +69,10 @@ from primgraph.compat.paddle.device import (
     set_device,
 )
 from primgraph.compat.paddle.dynamic import Tensor, to_tensor
+from primgraph.compat.paddle.files import load, save
 from primgraph.compat.paddle.framework import (
     CPUPlace,
     GradientError,
-    ParamAttr,
-    create_parameter,
     disable_static,
     enable_static,
     in_dynamic_mode,
@@ -81,6 +84,8 @@ from primgraph.compat.paddle.inplace import *  # noqa: F403
 from primgraph.compat.paddle.linalg import inverse
 from primgraph.compat.paddle.methods import DTYPES
 from primgraph.compat.paddle.methods import Size as Size
+from primgraph.compat.paddle.parameter_attributes import ParamAttr
+from primgraph.compat.paddle.parameters import create_parameter
 from primgraph.eager.derivatives.recording import (
     enable_grad,
     is_grad_enabled,
@@ -116,6 +121,7 @@ __all__ = [
     "create_parameter",
     "device",
     "disable_static",
+    "distribution",
     "e",
     "empty",
     "empty_like",
@@ -131,6 +137,7 @@ __all__ = [
     "grad",
     "in_dynamic_mode",
     "incubate",
+    "io",
     "inf",
     "is_compiled_with_cuda",
     "is_compiled_with_rocm",
@@ -139,6 +146,7 @@ __all__ = [
     "inverse",
     "linalg",
     "linspace",
+    "load",
     "metric",
     "logspace",
     "nan",
@@ -149,8 +157,10 @@ __all__ = [
     "ones_like",
     "optimizer",
     "pi",
+    "regularizer",
     "rand",
     "randn",
+    "save",
     "seed",
     "set_default_dtype",
     "set_device",
@@ -162,6 +172,7 @@ __all__ = [
     "tril_indices",
     "triu_indices",
     "uniform",
+    "utils",
     "zeros",
     "zeros_like",
 ]

@@ -8,23 +8,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
-from primgraph import initializers
-from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.methods import Variable
+from primgraph.compat.paddle.program import Program as Program
+from primgraph.compat.paddle.program import building_program
 from primgraph.eager.seeds import next_key
 from primgraph.eager.seeds import seed as set_seed
 from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, OptionError
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.primitive import innermost
 from primgraph.operators.variable import in_manner
-from primgraph.program.declarations import create_parameter as _create_parameter
-from primgraph.program.program import current_program
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Initializer: TypeAlias = initializers.Initializer | Callable[..., Any]
 
 _is_static: list[bool] = [False]
 
@@ -52,7 +49,7 @@ def paddles(function: Callable[P, R]) -> Callable[P, R]:
             )
         if in_dynamic_mode() or innermost.get() is not None:
             return cast("R", in_manner(Variable, checked(*args, **kwargs)))
-        with current_program():
+        with building_program():
             return cast("R", in_manner(Variable, checked(*args, **kwargs)))
 
     return call
@@ -151,7 +148,7 @@ def seed(seed: int) -> None:
     True
     """
     if builds_program():
-        current_program().random_seed = seed
+        building_program().random_seed = seed
     else:
         set_seed(seed)
 
@@ -164,7 +161,7 @@ def builds_program() -> bool:
 def new_key() -> Any:
     """A key for random numbers: of the program that is being built, or of none."""
     if builds_program():
-        return current_program().next_key()
+        return building_program().next_key()
     return next_key()
 
 
@@ -196,64 +193,3 @@ def checked_place(function: str, place: Any) -> Any:
             hint="leave out place",
         )
     return place
-
-
-@dataclass(frozen=True, slots=True)
-class ParamAttr:
-    """Attributes of a parameter: its name and the rule for its first value.
-
-    With `trainable` False optimizers leave it alone. Raises `OptionError` for a learning rate or a
-    regularizer of its own, which there are not; the last two make no difference here.
-    """
-
-    name: str | None = None
-    initializer: Initializer | None = None
-    learning_rate: float = 1.0
-    regularizer: Any = None
-    trainable: bool = True
-    do_model_average: bool = True
-    need_clip: bool = True
-
-    def __post_init__(self) -> None:
-        rate = None if self.learning_rate == 1.0 else self.learning_rate
-        reject_options("ParamAttr", learning_rate=rate, regularizer=self.regularizer)
-
-
-def named_and_initialized(attr: Any, default: Any = None) -> tuple[str | None, Any]:
-    """Name and initializer of a parameter with that attribute, None where it does not say.
-
-    An attribute is a `ParamAttr`, a name, an initializer, or None for none of these. Raises
-    `ArgumentError` for anything else.
-    """
-    if attr is None:
-        return None, default
-    if isinstance(attr, ParamAttr):
-        return attr.name, attr.initializer or default
-    if isinstance(attr, str):
-        return attr, default
-    if callable(attr):
-        return None, attr
-    raise ArgumentError(f"an attribute is a ParamAttr, a name or an initializer, not {attr!r:.60}")
-
-
-@paddles
-def create_parameter(
-    shape: Any,
-    dtype: Any,
-    name: str | None = None,
-    attr: Any = None,
-    is_bias: bool = False,
-    default_initializer: Initializer | None = None,
-) -> Any:
-    """Create a parameter as `pg.create_parameter`, with the name and initializer of `attr`, if any.
-
-    >>> with paddle.static.program_guard(paddle.static.Program()):
-    ...     w = paddle.create_parameter([2], "float32", attr=paddle.ParamAttr(name="w"))
-    >>> w.name
-    'w'
-    """
-    given, rule = named_and_initialized(attr, default_initializer)
-    made = _create_parameter(shape, dtype_or_default(dtype), name or given, rule, is_bias)
-    if isinstance(attr, ParamAttr) and not attr.trainable:
-        made.stop_gradient = True
-    return made

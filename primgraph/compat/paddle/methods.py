@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, overload
 
 from primgraph.compat.dtypes import LibraryDType, dtypes_of
 from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.parameter_attributes import ParameterAttributes
 from primgraph.compat.promotion import promote_arguments
 from primgraph.errors import DTypeError, unknown_name
 from primgraph.ir.types import NAME_OF_DTYPE
 from primgraph.operators.handle import Handle
-from primgraph.operators.variable import Variable as _Variable
 
 DTYPES: dict[str, LibraryDType] = dtypes_of("paddle")
 _OF_NUMPY = {dtype: DTYPES[str(dtype)] for dtype in NAME_OF_DTYPE}
@@ -134,7 +134,7 @@ def _require_promotable(name: str, x: Handle, y: Handle) -> None:
         )
 
 
-class Variable(Methods, _Variable):
+class Variable(Methods, ParameterAttributes):
     """`pg.Variable` with Paddle's methods: what is computed with it has them, too."""
 
     __slots__ = ()

@@ -80,7 +80,9 @@ class GradManager:
         self._is_recording = False
 
     def attach(
-        self, tensors: Tensor | Iterable[Tensor], callbacks: Callback | Sequence[Callback] = ()
+        self,
+        tensors: Tensor | Iterable[Tensor],
+        callbacks: Callback | Sequence[Callback] | None = (),
     ) -> GradManager:
         """Accumulate gradients by `tensors` into their `.grad`, from now on.
 
@@ -88,7 +90,7 @@ class GradManager:
         references are kept. Raises `DTypeError` for tensors that are not floats.
         """
         given = tensors_in(tensors)
-        more = [callbacks] if callable(callbacks) else callbacks
+        more = [callbacks] if callable(callbacks) else () if callbacks is None else callbacks
         if not isinstance(more, list | tuple) or not all(map(callable, more)):
             raise ArgumentError(f"callbacks are functions of tensor and gradient, not {more!r:.60}")
         fresh: dict[int, _Attached] = {}

@@ -1,93 +1,31 @@
-"""The part of `torch.nn` that is about dense networks, and functions of others."""
+"""Networks: modules, layers and functions, by the names of `torch.nn`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.absent import absent
-from primgraph.compat.torch.nn import functional
-from primgraph.compat.torch.nn.modules import (
-    GELU,
-    CrossEntropyLoss,
-    Dropout,
-    Flatten,
-    HuberLoss,
-    LayerNorm,
-    Linear,
-    Module,
-    NLLLoss,
-    Softmax,
-    Softplus,
-)
-from primgraph.compat.torch.tensor import Parameter
-from primgraph.nn import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    BCELoss,
-    BCEWithLogitsLoss,
-    L1Loss,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-    MSELoss,
-    ParameterList,
-    ReLU,
-    Sequential,
-    Sigmoid,
-    SiLU,
-    Tanh,
-)
-from primgraph.nn import LayerDict as ModuleDict
-from primgraph.nn import LayerList as ModuleList
+from primgraph.compat.torch.nn import functional, init, modules, parallel, parameter, utils
+from primgraph.compat.torch.nn.modules import *  # noqa: F403
+from primgraph.compat.torch.nn.parallel import DataParallel
+from primgraph.compat.torch.nn.parameter import Buffer, Parameter
 
-__all__ = [
-    "GELU",
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "BCELoss",
-    "BCEWithLogitsLoss",
-    "CrossEntropyLoss",
-    "Dropout",
-    "Flatten",
-    "HuberLoss",
-    "L1Loss",
-    "LayerNorm",
-    "Linear",
-    "MSELoss",
-    "MaxPool1d",
-    "MaxPool2d",
-    "MaxPool3d",
-    "Module",
-    "ModuleDict",
-    "ModuleList",
-    "NLLLoss",
-    "Parameter",
-    "ParameterList",
-    "ReLU",
-    "Sequential",
-    "SiLU",
-    "Sigmoid",
-    "Softmax",
-    "Softplus",
-    "Tanh",
-    "functional",
-]
+if TYPE_CHECKING:
 
+    def __getattr__(name: str) -> Any: ...
 
-if not TYPE_CHECKING:
+else:
     __getattr__ = absent(__name__)
+    __all__ = [
+        *modules.__all__,
+        "Buffer",
+        "DataParallel",
+        "Parameter",
+        "functional",
+        "init",
+        "modules",
+        "parallel",
+        "parameter",
+        "utils",
+    ]
 
 
 def __dir__() -> list[str]:

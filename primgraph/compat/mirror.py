@@ -1,0 +1,140 @@
+"""Packages that have the code of another one, with classes of their own.
+
+OneFlow's API is torch's. Each module of `primgraph.compat.torch` also exists in
+`primgraph.compat.oneflow`: the same code, executed a second time under OneFlow's name, in which
+imports of torch's modules find OneFlow's. So `oneflow.nn.Linear` has parameters of OneFlow's tensor
+class, and `oneflow.set_default_dtype` leaves torch's default alone.
+
+A file in the folder of the copy comes first. It may begin with `mirror(globals())`, which defines
+what torch's module of that name defines, and then replace some of it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.abc import InspectLoader, Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import PurePath
+from types import ModuleType, SimpleNamespace
+from typing import Any, final
+
+_PARENT = "primgraph.compat"
+# The package whose code a package has.
+ORIGINALS = {f"{_PARENT}.oneflow": f"{_PARENT}.torch"}
+
+
+def mirror(own: dict[str, Any], without: Sequence[str] = ()) -> None:
+    """Define in a module what its original defines, but not the names `without`.
+
+    `own` has the globals of the module, which keeps its docstring.
+    """
+    name: str = own["__name__"]
+    source = find_source(original_name(name))
+    assert source is not None, f"{original_name(name)} does not exist"
+    assert isinstance(source.loader, InspectLoader)
+    code = source.loader.get_code(source.name)
+    assert code is not None
+    kept = {key: own[key] for key in ("__builtins__", "__doc__") if own.get(key) is not None}
+    own["__builtins__"] = _builtins(_copy_of(name))
+    exec(code, own)
+    own.update(kept)
+    for name in without:
+        del own[name]
+        own["__all__"].remove(name)
+
+
+def original_name(name: str) -> str:
+    """Return the name of the module whose code module `name` has."""
+    copy = _copy_of(name)
+    return ORIGINALS[copy] + name.removeprefix(copy)
+
+
+def find_source(name: str) -> ModuleSpec | None:
+    """Find a module below `primgraph.compat` without importing it or its package."""
+    path: Sequence[str] | None = sys.modules[_PARENT].__path__
+    parent, spec = _PARENT, None
+    for part in name.removeprefix(f"{_PARENT}.").split("."):
+        parent = f"{parent}.{part}"
+        spec = PathFinder.find_spec(parent, path)
+        if spec is None or spec.loader is None:
+            return None
+        path = spec.submodule_search_locations or ()
+    return spec
+
+
+def _copy_of(name: str) -> str:
+    """The package of `ORIGINALS` in which a module is; empty if it is in none."""
+    copy = ".".join(name.split(".")[:3])
+    return copy if copy in ORIGINALS else ""
+
+
+@cache
+def _builtins(copy: str) -> Mapping[str, Any]:
+    """Python's builtins, with an `import` that finds modules of the copy."""
+    return {**vars(builtins), "__import__": _importer(copy, ORIGINALS[copy])}
+
+
+def _importer(copy: str, original: str) -> Callable[..., Any]:
+    short = original.rpartition(".")[2]
+
+    def find(
+        name: str, globals: Any = None, locals: Any = None, names: Any = (), level: int = 0
+    ) -> Any:
+        if name == _PARENT and names and short in names:
+            package = builtins.__import__(name, globals, locals, names, level)
+            found = {n: getattr(package, n) for n in names if n != short}
+            return SimpleNamespace(**found, **{short: sys.modules[copy]})
+        if name == original or name.startswith(f"{original}."):
+            assert names, f"{globals['__name__']}: write 'from {name} import ...'"
+            name = copy + name.removeprefix(original)
+        return builtins.__import__(name, globals, locals, names, level)
+
+    return find
+
+
+@final
+class _Loader(Loader):
+    """Loader of modules that have no file of their own."""
+
+    def __init__(self, source: ModuleSpec) -> None:
+        self.source = source
+
+    def exec_module(self, module: ModuleType) -> None:
+        mirror(vars(module))
+
+    def get_source(self, name: str) -> str | None:
+        """Return the text of the original, for tracebacks and `inspect`."""
+        loader = self.source.loader
+        return loader.get_source(self.source.name) if isinstance(loader, InspectLoader) else None
+
+
+@final
+class _Finder(MetaPathFinder):
+    """Finder of the modules of `ORIGINALS`' packages."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not name.startswith(f"{_PARENT}.") or not _copy_of(name) or name in ORIGINALS:
+            return None
+        own = PathFinder.find_spec(name, path)
+        if own is not None and own.loader is not None:
+            return own
+        source = find_source(original_name(name))
+        if source is None:
+            return None
+        is_package = source.submodule_search_locations is not None
+        found = ModuleSpec(name, _Loader(source), origin=source.origin, is_package=is_package)
+        found.has_location = True
+        if is_package:
+            # Files of the copy are found in its folder, if there is one.
+            folders = [str(PurePath(f, name.rpartition(".")[2])) for f in path or ()]
+            found.submodule_search_locations = folders
+        return found
+
+
+# Before Python's own, which would take a folder without __init__.py for a package.
+sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,322 @@
+"""Embeddings, attention and linear maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph import operators as pg
+from primgraph.compat.torch.nn.functional.norms import dropout
+from primgraph.eager.derivatives.recording import no_grad
+from primgraph.eager.seeds import next_key
+from primgraph.errors import ArgumentError, BoundsError, DTypeError, OptionError, ShapeError
+
+__all__ = [
+    "bilinear", "embedding", "embedding_bag", "linear", "multi_head_attention_forward", "one_hot",
+    "scaled_dot_product_attention",
+]  # fmt: skip
+
+
+def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    """Compute `input @ weight.T + bias`: the weight has shape (out_features, in_features).
+
+    >>> torch.nn.functional.linear(torch.ones(1, 2), torch.ones(3, 2), torch.ones(3))
+    tensor([[3., 3., 3.]])
+    """
+    if input.dtype != weight.dtype:
+        raise DTypeError(
+            f"mat1 and mat2 must have the same dtype, but got {input.dtype} and {weight.dtype}"
+        )
+    if weight.ndim == 1:
+        found = pg.matmul(input, weight)
+        return found if bias is None else found + bias
+    return pg.linear(input, weight, bias, transposed=True)
+
+
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """Compute `input1 @ weight[k] @ input2 + bias[k]` for each output `k`.
+
+    >>> torch.nn.functional.bilinear(torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 2, 3))
+    tensor([[6.]])
+    """
+    found = pg.einsum("...i,kij,...j->...k", input1, weight, input2)
+    return found if bias is None else found + bias
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """Encode integers as rows with a one at their position, of `num_classes` or maximum + 1.
+
+    >>> torch.nn.functional.one_hot(torch.tensor([2, 0]))
+    tensor([[0, 0, 1],
+            [1, 0, 0]])
+    """
+    if num_classes == -1:
+        num_classes = int(np.max(np.asarray(tensor))) + 1
+    array = getattr(getattr(tensor, "node", None), "array", None)
+    if array is not None and array.size and (array.min() < 0 or array.max() >= num_classes):
+        text = "non-negative" if array.min() < 0 else "smaller than num_classes"
+        raise BoundsError(f"Class values must be {text}.")
+    return pg.one_hot(tensor, num_classes, "int64")
+
+
+def embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    """Return the rows of `weight` at positions `input`.
+
+    With `max_norm` rows that are longer are shortened first, in place.
+
+    >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[3., 4.],
+            [1., 2.]])
+    """
+    if sparse:
+        raise OptionError("embedding does not have sparse=True: gradients are dense")
+    if scale_grad_by_freq:
+        raise OptionError("embedding does not have scale_grad_by_freq=True")
+    if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
+        raise ArgumentError("Padding_idx must be within num_embeddings")
+    if max_norm is not None:
+        _shorten(input, weight, max_norm, norm_type)
+    return pg.embedding(input, weight, padding_idx)
+
+
+def _shorten(input: Any, weight: Any, max_norm: float, norm_type: float) -> None:
+    """Shorten the rows of `weight` at positions `input` to a norm, in place."""
+    with no_grad():
+        array = weight.numpy()
+        rows = np.unique(np.asarray(input))
+        norms = np.linalg.norm(array[rows], norm_type, axis=1)
+        scales = np.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0)
+        changed = array.copy()
+        changed[rows] *= scales[:, None].astype(array.dtype)
+        weight.copy_(changed)
+
+
+def embedding_bag(
+    input: Any,
+    weight: Any,
+    offsets: Any = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
+    """Return the sum, mean or maximum of rows of `weight` for each bag of positions.
+
+    Bags are the rows of `input`, or parts of it that begin at `offsets`.
+
+    >>> bags = torch.tensor([[0, 1]])
+    >>> torch.nn.functional.embedding_bag(bags, torch.tensor([[1.0], [3.0]]))
+    tensor([[2.]])
+    """
+    if mode not in ("sum", "mean", "max"):
+        raise ArgumentError("mode has to be one of sum or mean")
+    if per_sample_weights is not None and mode != "sum":
+        raise ArgumentError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
+            f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."
+        )
+    numbers = np.asarray(input)
+    if numbers.ndim == 2:
+        if offsets is not None:
+            raise ArgumentError(
+                "if input is 2D, then offsets has to be None, as input is treated is a "
+                "mini-batch of fixed length sequences."
+            )
+        lengths = np.full(numbers.shape[0], numbers.shape[1])
+    elif offsets is None:
+        raise ArgumentError("offsets has to be a 1D Tensor but got None")
+    else:
+        begins = np.asarray(offsets)
+        ends = begins if include_last_offset else np.append(begins, numbers.size)
+        lengths = np.diff(ends)
+    rows = embedding(
+        pg.reshape(input, (-1,)),
+        weight,
+        padding_idx,
+        max_norm,
+        norm_type,
+        scale_grad_by_freq,
+        sparse,
+    )
+    if per_sample_weights is not None:
+        rows = rows * pg.reshape(per_sample_weights, (-1, 1))
+    return _bags(rows, numbers.reshape(-1), lengths, mode, padding_idx, weight)
+
+
+def _bags(
+    rows: Any, numbers: Any, lengths: Any, mode: str, padding_idx: int | None, weight: Any
+) -> Any:
+    """Reduce the rows of each bag."""
+    bag = np.repeat(np.arange(len(lengths)), lengths)
+    taken = np.ones(len(numbers), bool)
+    if padding_idx is not None:
+        taken = numbers != padding_idx % weight.shape[0]
+    counts = np.bincount(bag[taken], minlength=len(lengths))
+    if mode == "max":
+        width = int(counts.max(initial=0))
+        places = np.zeros((len(lengths), max(width, 1)), int)
+        known = np.arange(max(width, 1)) < counts[:, None]
+        places[known] = np.flatnonzero(taken)
+        found = pg.max(pg.where(known[..., None], pg.take(rows, places, 0), -np.inf), 1)
+        return pg.where((counts > 0)[:, None], found, 0)
+    kept = pg.take(rows, np.flatnonzero(taken), 0)
+    sums = pg.scatter_add(pg.zeros((len(lengths), weight.shape[1]), rows.dtype), bag[taken], kept)
+    if mode == "sum":
+        return sums
+    return pg.divide(sums, np.maximum(counts, 1)[:, None].astype(rows.type.dtype))
+
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """Compute means of the values, weighted by the similarity of their keys to the query.
+
+    >>> F = torch.nn.functional
+    >>> F.scaled_dot_product_attention(torch.ones(1, 2), torch.ones(3, 2), torch.ones(3, 4)).shape
+    torch.Size([1, 4])
+    """
+    return pg.scaled_dot_product_attention(
+        query,
+        key,
+        value,
+        attn_mask,
+        dropout_p,
+        is_causal,
+        scale,
+        enable_gqa,
+        next_key() if dropout_p else None,
+    )
+
+
+def multi_head_attention_forward(
+    query: Any,
+    key: Any,
+    value: Any,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Any,
+    in_proj_bias: Any,
+    bias_k: Any,
+    bias_v: Any,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Any,
+    out_proj_bias: Any,
+    training: bool = True,
+    key_padding_mask: Any = None,
+    need_weights: bool = True,
+    attn_mask: Any = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Any = None,
+    k_proj_weight: Any = None,
+    v_proj_weight: Any = None,
+    static_k: Any = None,
+    static_v: Any = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Any, Any]:
+    """Compute attention with several heads, and the weights if `need_weights`.
+
+    Queries, keys and values are of shape (length, samples, features), or without samples.
+
+    >>> x, eye = torch.ones(2, 1, 4), torch.eye(4)
+    >>> result, weights = torch.nn.functional.multi_head_attention_forward(
+    ...     x, x, x, 4, 2, torch.cat([eye] * 3), None, None, None, False, 0.0, eye, None)
+    >>> weights
+    tensor([[[0.5000, 0.5000],
+             [0.5000, 0.5000]]])
+    """
+    is_batched = query.ndim == 3
+    if not is_batched:
+        query, key, value = (pg.expand_dims(x, 1) for x in (query, key, value))
+        if key_padding_mask is not None:
+            key_padding_mask = pg.expand_dims(key_padding_mask, 0)
+    length, samples, width = query.shape
+    if width != embed_dim_to_check:
+        raise ArgumentError(
+            f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}"
+        )
+    if is_causal and attn_mask is None:
+        raise ArgumentError("Need attn_mask if specifying the is_causal hint.")
+    if static_k is not None or static_v is not None:
+        raise OptionError("multi_head_attention_forward does not have static_k and static_v")
+    weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+    if not use_separate_proj_weight:
+        weights = tuple(in_proj_weight[i * width : (i + 1) * width] for i in range(3))
+    biases = [None] * 3
+    if in_proj_bias is not None:
+        biases = [in_proj_bias[i * width : (i + 1) * width] for i in range(3)]
+    q, k, v = (
+        linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)
+    )
+    if bias_k is not None and bias_v is not None:
+        k, v = (
+            pg.concatenate([x, pg.broadcast_to(b, (1, *x.shape[1:]))], 0)
+            for x, b in ((k, bias_k), (v, bias_v))
+        )
+    size = width // num_heads
+    q, k, v = (
+        pg.swapaxes(pg.reshape(x, (x.shape[0], samples * num_heads, size)), 0, 1) for x in (q, k, v)
+    )
+    if add_zero_attn:
+        k, v = (pg.concatenate([x, pg.zeros((x.shape[0], 1, size), x.dtype)], 1) for x in (k, v))
+    scores = pg.matmul(q, pg.swapaxes(k, 1, 2)) * size**-0.5
+    added = k.shape[1] - key.shape[0]
+    mask = _merge_masks(attn_mask, key_padding_mask, samples, num_heads, added, scores.dtype)
+    shares = pg.softmax(scores if mask is None else scores + mask, -1)
+    shares = dropout(shares, dropout_p, training)
+    mixed = pg.swapaxes(pg.matmul(shares, v), 0, 1)
+    found = linear(pg.reshape(mixed, (length, samples, width)), out_proj_weight, out_proj_bias)
+    known = None
+    if need_weights:
+        known = pg.reshape(shares, (samples, num_heads, length, k.shape[1]))
+        known = pg.mean(known, 1) if average_attn_weights else known
+    if is_batched:
+        return found, known
+    return pg.squeeze(found, 1), None if known is None else pg.squeeze(known, 0)
+
+
+def _merge_masks(
+    attn_mask: Any, padding: Any, samples: int, heads: int, added: int, dtype: Any
+) -> Any:
+    """Return what is added to scores of shape (samples * heads, L, S); None for nothing."""
+    total = None
+    if attn_mask is not None:
+        if attn_mask.ndim not in (2, 3):
+            raise ShapeError(f"attn_mask's dimension {attn_mask.ndim} is not supported")
+        total = _as_float_mask(attn_mask, dtype)
+    if padding is not None:
+        rows = pg.expand_dims(_as_float_mask(padding, dtype), (1, 2))
+        rows = pg.broadcast_to(rows, (samples, heads, 1, padding.shape[1]))
+        rows = pg.reshape(rows, (samples * heads, 1, padding.shape[1]))
+        total = rows if total is None else total + rows
+    if total is None or not added:
+        return total
+    return pg.pad(total, [*[(0, 0)] * (total.ndim - 1), (0, added)])
+
+
+def _as_float_mask(mask: Any, dtype: Any) -> Any:
+    """Return 0 where a mask is False, minus infinity where it is True; floats stay."""
+    if mask.dtype.kind != "b":
+        return mask
+    return pg.where(mask, np.array(-np.inf, dtype), np.array(0, dtype))

@@ -1,0 +1,71 @@
+"""`primgraph.compat.oneflow` has the code of each of torch's modules, with classes of its own."""
+
+import importlib
+import inspect
+import pickle
+import pkgutil
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import primgraph.compat.oneflow as flow
+import primgraph.compat.oneflow.nn.functional as F
+import primgraph.compat.torch as torch
+from primgraph.compat.oneflow import nn
+from primgraph.compat.oneflow.nn import Linear
+
+TORCH = "primgraph.compat.torch"
+ONEFLOW = "primgraph.compat.oneflow"
+MODULES = [m.name for m in pkgutil.walk_packages(torch.__path__, f"{TORCH}.")]
+
+
+def copy_of(name: str) -> ModuleType:
+    return importlib.import_module(name.replace(TORCH, ONEFLOW))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_each_module_of_torch_exists_in_oneflow_with_classes_of_its_own(name):
+    for short, value in vars(copy_of(name)).items():
+        is_torchs = getattr(value, "__module__", "").startswith(TORCH)
+        assert not (is_torchs and (inspect.isclass(value) or inspect.isfunction(value))), short
+        assert not (inspect.ismodule(value) and value.__name__.startswith(TORCH)), short
+
+
+def test_names_of_torch_are_those_of_oneflow():
+    assert set(torch.__all__) - set(flow.__all__) == {"func", "vmap"}
+    assert all(hasattr(flow, name) for name in flow.__all__)
+
+
+def test_parameters_and_results_are_tensors_of_oneflow():
+    layer = Linear(2, 3)
+    assert isinstance(layer.weight, flow.Tensor)
+    assert not isinstance(layer.weight, torch.Tensor)
+    assert type(F.relu(layer(flow.ones(1, 2)))) is flow.Tensor
+    assert "oneflow.float32" in repr(flow.ones(2))
+
+
+def test_default_dtypes_are_independent():
+    flow.set_default_dtype(flow.float64)
+    try:
+        assert flow.ones(2).dtype == flow.float64
+        assert torch.ones(2).dtype == torch.float32
+    finally:
+        flow.set_default_dtype(flow.float32)
+
+
+def test_modules_are_like_those_that_have_files():
+    assert nn.functional is F
+    assert nn.__name__ == f"{ONEFLOW}.nn"
+    assert inspect.getsource(F) == inspect.getsource(torch.nn.functional)
+    assert inspect.getsource(Linear).startswith("class Linear")
+    assert pickle.loads(pickle.dumps(Linear)) is Linear
+    with pytest.raises(ModuleNotFoundError, match=r"oneflow\.nothing"):
+        importlib.import_module(f"{ONEFLOW}.nothing")
+
+
+def test_a_copy_loads_without_its_original():
+    code = f"import sys, {ONEFLOW}.nn.functional; print('{TORCH}.nn' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
