@@ -69,3 +69,11 @@ def test_a_copy_loads_without_its_original():
     code = f"import sys, {ONEFLOW}.nn.functional; print('{TORCH}.nn' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
+
+
+def test_texts_name_oneflow() -> None:
+    assert "oneflow.ones" in (flow.ones.__doc__ or "")
+    assert repr(flow.ones(2, 3).shape) == "oneflow.Size([2, 3])"
+    assert repr(torch.ones(2, 3).shape) == "torch.Size([2, 3])"
+    with pytest.raises(AttributeError, match=r"oneflow\.nn\.Nothing is not part"):
+        nn.Nothing  # noqa: B018

@@ -220,6 +220,8 @@ class Tensor(Manners, _Tensor):
     __slots__ = ()
     shares_detached: ClassVar[bool] = True
     _library: ClassVar[str] = "torch"
+    # Whether the default dtype is shown, too.
+    _shows_dtype: ClassVar[bool] = False
 
     def __init__(self, data: Any = (), *sizes: builtins.int) -> None:
         """As in torch: extents give zeros, and other data is in the default dtype."""
@@ -339,9 +341,8 @@ class Tensor(Manners, _Tensor):
     def __repr__(self) -> str:
         text = np.array2string(self._array(), precision=4, separator=", ", prefix="tensor(")
         known = self.dtype in (framework.get_default_dtype(), framework.int64, framework.bool)
-        dtype = (
-            "" if known and self._library == "torch" else f", dtype={self._library}.{self.dtype}"
-        )
+        is_shown = self._shows_dtype or not known
+        dtype = f", dtype={self._library}.{self.dtype}" if is_shown else ""
         leaf = ", requires_grad=True" if self.requires_grad else ""
         return f"tensor({text}{dtype}{leaf})"
 
