@@ -12,14 +12,8 @@ from typing import final
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Graph
-from primgraph.ir.primitive import Op, Primitive
-from primgraph.primitives.linear_algebra import (
-    assumptions,
-    cholesky,
-    matrix_functions,
-    spectra,
-    systems,
-)
+from primgraph.primitives.linear_algebra.spectra import SPECTRUM
+from primgraph.primitives.linear_algebra.systems import SOLVES
 from primgraph.transforms.loops.implicit_solution import expand_solutions
 from primgraph.transforms.loops.split_loops import split_loops
 from primgraph.transforms.lower import lower
@@ -29,23 +23,24 @@ from primgraph.transforms.optimize.join_products import join_products
 from primgraph.transforms.optimize.join_solves import join_solves
 from primgraph.transforms.optimize.matrix_chain import matrix_chain
 from primgraph.transforms.optimize.matrix_structure import structure
+from primgraph.transforms.rewrite.matrices import STRUCTURED
 from primgraph.transforms.rewrite.rule import LEVELS, check_level
-
-# Ops that linear algebra passes transform.
-_OF_MATRICES: frozenset[Op] = frozenset(
-    op
-    for module in (assumptions, cholesky, matrix_functions, spectra, systems)
-    for op in vars(module).values()
-    if isinstance(op, Primitive)
-)
 
 
 def _has_bodies(graph: Graph) -> bool:
     return graph.has_bodies
 
 
-def _has_matrices(graph: Graph) -> bool:
-    return not _OF_MATRICES.isdisjoint(graph.ops)
+def _has_spectra(graph: Graph) -> bool:
+    return any(op.fact(SPECTRUM) for op in graph.ops)
+
+
+def _has_systems(graph: Graph) -> bool:
+    return not STRUCTURED.isdisjoint(graph.ops)
+
+
+def _has_solves(graph: Graph) -> bool:
+    return any(op.fact(SOLVES) for op in graph.ops)
 
 
 @final
@@ -85,10 +80,10 @@ PASSES: list[Pass] = [
     Pass(lower, cleans=False),
     Pass(expand_solutions, applies=_has_bodies, cleans=False),
     Pass(clean_up),
-    Pass(structure, applies=_has_matrices),
-    Pass(drop_eigenvectors, applies=_has_matrices, cleans=False),
+    Pass(structure, applies=_has_systems),
+    Pass(drop_eigenvectors, applies=_has_spectra, cleans=False),
     Pass(split_loops, applies=_has_bodies),
-    Pass(join_solves, applies=_has_matrices),
+    Pass(join_solves, applies=_has_solves),
     Pass(join_products, "fast"),
     Pass(matrix_chain, "fast", cleans=False),
 ]

@@ -77,7 +77,7 @@ class OnTensors(World):
         if any(n.tracked for n in nodes):
             return value
         compute(nodes)
-        arrays = [t.numpy() if isinstance(t, Tensor) else t for t in found]
+        arrays = [t._array().copy() if isinstance(t, Tensor) else t for t in found]
         return tree.unflatten(structure, arrays)
 
 

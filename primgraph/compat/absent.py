@@ -11,27 +11,18 @@ from primgraph.errors import UnknownNameError, near_matches
 
 _PACKAGE = "primgraph.compat."
 _CPU = "all arrays are in the memory of the CPU: leave it out"
-_FILES = (
-    "np.savez(path, **arrays) and np.load store arrays, such as those of layer.state_dict(); "
-    "pg.save and pg.load store programs"
-)
 _ONE = "there is one process: pg.distributed trains on the workers of a dask client"
 _NO_OPERATOR = "there is no such operator: compose it of others, or use pg.custom_vjp"
 _INSTEAD = {
-    **dict.fromkeys(("cuda", "set_device", "set_default_device", "get_device"), _CPU),
+    **dict.fromkeys(("set_device", "get_device", "current_device"), _CPU),
     **dict.fromkeys(("CUDAPlace", "placement", "cpu", "is_compiled_with_cuda"), _CPU),
-    **dict.fromkeys(("save", "load"), _FILES),
-    **dict.fromkeys(("jit", "compile", "to_static", "trace"), "pg.jit compiles a function"),
+    **dict.fromkeys(("jit", "to_static", "trace"), "pg.jit compiles a function"),
     "onnx": "kernel.save writes a file of NumPy or C code",
-    "linalg": "pg.linalg has these functions, and takes tensors",
-    "fft": "pg.fft has these functions, and takes tensors",
-    "special": "pg.special has these functions, and takes tensors",
+    "profiler": "pg.profile measures the lines of a program",
     "distributed": "pg.distributed trains on the workers of a dask client",
-    "lr_scheduler": "optimizers of pg.optimizer take schedule=, such as pg.optimizer.step_decay",
-    "DataLoader": "pg.minibatches yields shuffled batches of arrays",
-    "data": "pg.minibatches yields shuffled batches of arrays",
-    "io": "pg.minibatches yields shuffled batches of arrays",
-    "utils": "pg.minibatches yields batches, and pg.optimizer.clip_by_norm clips gradients",
+    "tensorboard": "it shows logs of other packages: write numbers to a file",
+    "cpp_extension": "kernels of other languages are not loaded: pg.custom_vjp takes functions",
+    "bottleneck": "pg.profile measures each equation",
     "Graph": "pg.jit compiles a function, and pg.Program builds a graph",
     "summary": "print(layer) lists its sublayers and parameters",
     "flops": "pg.cost counts operations and bytes",

@@ -22,6 +22,7 @@ from primgraph.operators.lazy_loading import functions
 _TOGETHER: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("add", "subtract", "multiply", "power", "remainder", "floor_divide"), (0, 1)),
     **dict.fromkeys(("maximum", "minimum", "matmul", "dot", "inner", "outer", "fmod"), (0, 1)),
+    **dict.fromkeys(("fmax", "fmin", "heaviside", "nextafter"), (0, 1)),
     "where": (1, 2),
     "clip": (0, 1, 2),
     "concatenate": (0,),
@@ -37,7 +38,15 @@ _FRACTIONAL: dict[str, tuple[int, ...]] = {
     ),
     **dict.fromkeys(("erf", "erfc", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2"), (0,)),
     **dict.fromkeys(("logsumexp", "reciprocal", "rsqrt", "sigmoid", "sin", "sinh", "sqrt"), (0,)),
-    **dict.fromkeys(("mean", "std", "var", "tan", "tanh"), (0,)),
+    **dict.fromkeys(("mean", "std", "var", "tan", "tanh", "sinc", "deg2rad", "rad2deg"), (0,)),
+    **dict.fromkeys(
+        ("copysign", "logaddexp2", "xlogy", "xlog1py", "gammainc", "gammaincc"), (0, 1)
+    ),
+    **dict.fromkeys(("gammaln", "digamma", "erfinv", "erfcx", "logit", "ndtr", "ndtri"), (0,)),
+    **dict.fromkeys(("log_ndtr", "entr", "i0", "i0e", "i1", "i1e", "j0", "j1", "y0", "y1"), (0,)),
+    **dict.fromkeys(("fft", "fft2", "fftn", "ifft", "ifft2", "ifftn", "rfft", "rfft2"), (0,)),
+    **dict.fromkeys(("rfftn", "irfft", "irfft2", "irfftn", "hfft", "ihfft"), (0,)),
+    "polygamma": (1,),
 }
 _LEVELS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
@@ -75,7 +84,7 @@ def _promote_operands(
     operands: list[Any], name: str, default: DType, is_ranked: bool
 ) -> list[Any] | None:
     """The operands in their common dtype; None where they are in it."""
-    plain = [x.item() if is_ranked and isinstance(x, np.generic) else x for x in operands]
+    plain = [x.item() if is_ranked and _is_single(x) else x for x in operands]
     target = common_dtype(plain, default, is_ranked)
     if target is None:
         return None
@@ -84,10 +93,15 @@ def _promote_operands(
     if target.kind not in "fc":
         return None
     found = [
-        functions["astype"](x, target) if isinstance(x, Handle) and x.dtype != target else x
+        functions["astype"](x, target) if isinstance(x, Handle) and x.type.dtype != target else x
         for x in plain
     ]
     return found if any(a is not b for a, b in zip(found, operands, strict=True)) else None
+
+
+def _is_single(x: Any) -> bool:
+    """Return whether `x` is a number or an array without axes of NumPy."""
+    return isinstance(x, np.generic) or (isinstance(x, np.ndarray) and x.ndim == 0)
 
 
 def common_dtype(operands: Iterable[Any], default: DType, is_ranked: bool) -> DType | None:
@@ -97,7 +111,8 @@ def common_dtype(operands: Iterable[Any], default: DType, is_ranked: bool) -> DT
     numbers: list[DType] = []
     for x in operands:
         if isinstance(x, Handle | np.ndarray | np.generic):
-            (single if is_ranked and x.ndim == 0 else arrays).append(x.dtype)
+            dtype = x.type.dtype if isinstance(x, Handle) else x.dtype
+            (single if is_ranked and x.ndim == 0 else arrays).append(dtype)
         elif isinstance(x, bool):
             numbers.append(np.dtype("bool"))
         elif isinstance(x, int):
@@ -112,16 +127,16 @@ def common_dtype(operands: Iterable[Any], default: DType, is_ranked: bool) -> DT
     for group in (arrays, single, numbers):
         if not group:
             continue
-        dtype = reduce(_pair, group)
+        dtype = reduce(pair_dtype, group)
         if found is None:
             found = dtype
         elif _LEVELS[dtype.kind] > _LEVELS[found.kind]:
-            found = _pair(found, dtype)
+            found = pair_dtype(found, dtype)
     return found
 
 
-def _pair(first: DType, second: DType) -> DType:
-    """The dtype of two arrays that meet."""
+def pair_dtype(first: DType, second: DType) -> DType:
+    """Return the dtype of two arrays that meet."""
     low, high = sorted((first, second), key=lambda d: _LEVELS[d.kind])
     if _LEVELS[low.kind] < 2 <= _LEVELS[high.kind]:
         return high

@@ -63,4 +63,4 @@ class Carried:
                 "not an array"
             )
         found = as_tensor(leaf)
-        return TensorType(found.shape, found.dtype)
+        return found.type

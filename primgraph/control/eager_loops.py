@@ -41,7 +41,7 @@ def scan_tensors(
     f: Callable[..., Any], length: int, reverse: bool, given: Any, init: Any, xs: Any
 ) -> Any:
     leaves, rows = tree.flatten(xs)
-    types = [TensorType(leaf.shape[1:], leaf.dtype) for leaf in leaves]
+    types = [TensorType(leaf.type.shape[1:], leaf.type.dtype) for leaf in leaves]
     init = _convert_init("scan", f, given, init, types, rows)
     order = range(length)
     found, carry, structure = [], init, None
@@ -53,7 +53,7 @@ def scan_tensors(
         found.append(parts)
     if structure is None:
         # Without steps, the types of stacked results come from a discarded step on a row of zeros.
-        row = [zeros(leaf.shape[1:], leaf.dtype) for leaf in leaves]
+        row = [zeros(leaf.type.shape[1:], leaf.type.dtype) for leaf in leaves]
         parts, structure = tree.flatten(_pair(f(init, tree.unflatten(rows, row)))[1])
         return init, tree.unflatten(structure, [stack([part])[:0] for part in parts])
     if reverse:
@@ -87,7 +87,7 @@ def _convert_init(
 
     def begin(_: Any) -> Any:
         state, _, _ = trace_stable_carry(operator, step, given, more)
-        dtypes.extend(v.dtype for v in state)
+        dtypes.extend(v.type.dtype for v in state)
         return [state[0]]
 
     try:
@@ -98,7 +98,7 @@ def _convert_init(
         return init
     leaves, structure = tree.flatten(init)
     begun = [
-        as_tensor(x).astype(dtype) if w and as_tensor(x).dtype != dtype else x
+        as_tensor(x).astype(dtype) if w and as_tensor(x).type.dtype != dtype else x
         for x, w, dtype in zip(leaves, weak, dtypes, strict=True)
     ]
     return tree.unflatten(structure, begun)

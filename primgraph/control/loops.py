@@ -199,7 +199,7 @@ def _convert_bound(bound: Variable) -> Variable:
 
 def _bound_of_tensors(bound: Any) -> int:
     found = as_tensor(bound)
-    _require_bound(TensorType(found.shape, found.dtype))
+    _require_bound(found.type)
     return int(found)
 
 

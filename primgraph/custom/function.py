@@ -16,7 +16,6 @@ from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 
 
-@final
 class Context:
     """State shared by `forward` and `backward`: arrays by `save_for_backward`, others as
     attributes.

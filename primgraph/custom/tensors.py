@@ -46,6 +46,11 @@ class TensorCall(Call, CustomRuleCall):
         self._floats: list[int] = []
         self._steps: dict[int, Step] = {}
 
+    @property
+    def name(self) -> str:
+        """Name of the function, or of the class that declares it."""
+        return self.rule.name.rpartition(".")[2]
+
     def run(self) -> Any:
         """Run the function; attach its custom derivative if gradients are tracked."""
         tracked = recording.is_on.get() and any(n.tracked for n in self._operands())

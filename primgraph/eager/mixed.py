@@ -70,7 +70,7 @@ def replace_tensors(variable: Variable, argument: Any) -> Any:
     if argument.requires_grad and isinstance(recorder, Builder) and recorder.closed:
         raise BuildError(f"a tensor {argument.type} that requires grad comes from outside")
     if not (argument.requires_grad and belongs_to_program(variable)):
-        return argument.numpy()
+        return argument._array().copy()
     program = program_of(variable)
     if argument.is_leaf:
         return parameter_of(program, argument)

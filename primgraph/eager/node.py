@@ -58,6 +58,11 @@ class CustomRuleCall(ABC):
     derivatives go.
     """
 
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name of the function."""
+
     @abstractmethod
     def pull(self, cotangents: Mapping[int, Node], *, tracked: bool) -> list[tuple[Node, Node]]:
         """Apply the rules to cotangents of results; return arguments with their cotangents.

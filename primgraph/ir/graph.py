@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, final
 
@@ -345,7 +346,13 @@ class Graph(Fixed, Drawn, Nested):
             return NotImplemented
         if self is other:
             return True
-        if len(self) != len(other) or hash(self) != hash(other):
+        if len(self) != len(other):
+            return False
+        # The same objects, as after a pass that found nothing to do.
+        ends = self.inputs == other.inputs and self.outputs == other.outputs
+        if ends and all(map(operator.is_, self.body, other.body)):
+            return True
+        if hash(self) != hash(other):
             return False
         pairs = zip(self._shape_of_computation(), other._shape_of_computation(), strict=True)
         return all(mine == theirs for mine, theirs in pairs)

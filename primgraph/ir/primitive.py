@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, final, overload
 
-from primgraph.errors import ArgumentError, BuildError, MissingRuleError, PrimgraphError
+from primgraph.errors import ArgumentError, MissingRuleError, PrimgraphError
 from primgraph.ir.dims import Dim
 from primgraph.ir.facts.ops import (
     Fact,
@@ -24,6 +24,7 @@ from primgraph.ir.facts.ops import (
     recording,
     registered,
 )
+from primgraph.ir.facts.rules import SLOTS, Ruled, no_tangent
 from primgraph.ir.frontend.signature import check_arguments, signature_error
 from primgraph.ir.index_maps import Dependence, Opaque, identity, view_map
 from primgraph.ir.types import DType, Shape, TensorType
@@ -57,13 +58,8 @@ class Linear:
         return self.type.dtype
 
 
-def _no_tangent(*operands: Value, **params: Any) -> None:
-    """JVP rule of operands along which derivatives are zero."""
-    return None
-
-
 @final
-class Primitive(Op, Generic[R]):
+class Primitive(Ruled, Generic[R]):
     """Operation of the small closed set, with every rule that the transforms need.
 
     Called on values it returns an `R`: a `Value`, or a tuple of them if it is `multiple`. `linear`
@@ -80,20 +76,9 @@ class Primitive(Op, Generic[R]):
     """
 
     __slots__ = (
-        "_batch", "_flops", "_index_map", "_jvp", "_transpose", "_view", "constant", "elementwise",
-        "expansion_rule", "impl", "linear", "literal", "moves", "pushforward_rule", "random",
-        "separate_rule", "singular", "slopes_rule", "taylor_rule", "type_rule",
+        "_flops", "constant", "elementwise", "impl", "linear", "literal", "random", "singular",
+        "type_rule",
     )  # fmt: skip
-
-    expansion_rule: Rule | None
-    pushforward_rule: Rule | None
-    separate_rule: Rule | None
-    slopes_rule: Rule | None
-    taylor_rule: Rule | None
-    _batch: Rule | None
-    _index_map: Rule | None
-    _transpose: Rule | None
-    _view: Rule | None
 
     def __init__(
         self,
@@ -137,9 +122,9 @@ class Primitive(Op, Generic[R]):
         self.moves = moves
         self.random = random
         self._flops = flops
-        self._jvp: dict[int, Rule] = {}
-        for rule in _RULES:
-            setattr(self, rule, None)
+        self._jvp = {}
+        for slot in SLOTS:
+            setattr(self, slot, None)
         for kind, fact in (facts or {}).items():
             self.declare(kind, fact)
 
@@ -180,117 +165,6 @@ class Primitive(Op, Generic[R]):
         if callable(self.linear):
             return () if params is None else self.linear(**params)
         return self.linear if isinstance(self.linear, tuple) else ()
-
-    def jvp(self, position: int = 0) -> Callable[[Rule], Rule]:
-        """Declare `rule(z, *inputs, tangent, **params)` for the operand at `position`.
-
-        `z` is the result, or the tuple of results; the rule then returns a tangent, or None, for
-        each.
-        """
-
-        def declare(rule: Rule) -> Rule:
-            if position in self._jvp:
-                raise BuildError(f"{self.name} has a jvp rule for operand {position} already")
-            self._jvp[position] = rule
-            return rule
-
-        return declare
-
-    def flat(self, *positions: int) -> None:
-        """Declare that tangents of the operands at `positions` are zero.
-
-        Such operands only select positions, or are held constant.
-        """
-        for position in positions:
-            self.jvp(position)(_no_tangent)
-
-    def moving(self, inputs: Sequence[T]) -> Sequence[T]:
-        """Return those `inputs` along which the derivative may be nonzero."""
-        if _no_tangent not in self._jvp.values():
-            return inputs
-        return [v for i, v in enumerate(inputs) if self._jvp.get(i) is not _no_tangent]
-
-    def pushforward(self, rule: Rule) -> Rule:
-        """Declare `rule(inputs, tangents, turned, **params)`, for all operands at once.
-
-        It replaces the rules for single operands, and returns a tangent, or None, for each result.
-        `tangents` has the given tangents by position. `turned` says that the recorded equations
-        will be transposed instead of evaluated.
-        """
-        return self._declare_rule("pushforward_rule", rule)
-
-    def slopes(self, rule: Rule) -> Rule:
-        """Declare `rule(inputs, positions, **params)` for a derivative that is in the parameters.
-
-        It returns graphs of the derivative along the operands at these positions, with their inputs
-        for these operands, results and seeds. They determine which elements of operands and results
-        are related.
-        """
-        return self._declare_rule("slopes_rule", rule)
-
-    def taylor(self, rule: Rule) -> Rule:
-        """Declare `rule(jets, k, z, *inputs, **params)`: Taylor coefficient `k` >= 1 of the result
-        `z`, or of a tuple of results.
-
-        `z` and inputs are series: `x[i]` is coefficient i, or None if it is zero; those of `z`
-        below `k` are known. `jets` combines them. Primitives without a rule, and rules that return
-        `NotImplemented`, use the JVP rules instead.
-        """
-        return self._declare_rule("taylor_rule", rule)
-
-    def expansion(self, rule: Rule) -> Rule:
-        """Declare `rule(expand, inputs, moving, order, **params)`, for all Taylor coefficients at
-        once, if parameters are graphs.
-
-        `moving` has, by position, the coefficients 1 to `order` of inputs; the rule returns those
-        of the results. `expand(graph, places)` appends the coefficients of the inputs at `places`
-        to the graph's inputs, and those of its floating-point outputs to its outputs.
-        """
-        return self._declare_rule("expansion_rule", rule)
-
-    def separate(self, rule: Rule) -> Rule:
-        """Declare `rule(linear, *inputs, **params)`, for an op whose linearity depends on
-        parameters.
-
-        `linear` says in which operands the results are linear; at least one is. The rule records
-        the same results by equations that either do not use these operands, or are linear in them
-        with all results. The transpose rule receives only the latter.
-        """
-        return self._declare_rule("separate_rule", rule)
-
-    def transpose(self, rule: Rule) -> Rule:
-        """Declare `rule(ct, *inputs, **params)`, which returns one cotangent or None per input."""
-        return self._declare_rule("_transpose", rule)
-
-    def batch(self, rule: Rule) -> Rule:
-        """Declare `rule(batched, *inputs, **params)`: the op with a leading batch dimension.
-
-        `batched` says for each input whether it has that axis; at least one does.
-        """
-        return self._declare_rule("_batch", rule)
-
-    def index_map(self, rule: Rule) -> Rule:
-        """Declare `rule(k, i, operands, results, **params)`: the index map of a result and operand.
-
-        It gives what of operand `i` elements of result `k` depend on, as data of
-        `primgraph.ir.index_maps`; `operands` and `results` are types. What is elementwise, a view,
-        or consists of graphs needs none. Of a primitive that has no map all elements of operands
-        may matter to all of results.
-        """
-        return self._declare_rule("_index_map", rule)
-
-    def opaque(self, reason: str) -> None:
-        """Declare that any element of results may depend on any of operands, and why."""
-        self.index_map(lambda k, i, operands, results, **params: Opaque(reason))
-
-    def view(self, rule: Rule) -> Rule:
-        """Declare `rule(k, x, **params)`: how result `k` is a view of the operand `x`.
-
-        It returns a view of `primgraph.ir.views`, or None if the result is the operand, possibly
-        broadcast along leading axes.
-        """
-        self.is_view = self.moves = True
-        return self._declare_rule("_view", rule)
 
     def flops(self, types: Types, params: dict[str, Any]) -> int:
         """Return the number of floating-point operations on operands of these types.
@@ -341,17 +215,18 @@ class Primitive(Op, Generic[R]):
         found: Dependence = self._index_map(k, i, operands, results, **params)
         return found
 
+    def moving(self, inputs: Sequence[T]) -> Sequence[T]:
+        """Return those `inputs` along which the derivative may be nonzero."""
+        if no_tangent not in self._jvp.values():
+            return inputs
+        return [v for i, v in enumerate(inputs) if self._jvp.get(i) is not no_tangent]
+
     def is_flat(self, position: int) -> bool:
         """Whether no tangent comes from the operand at this position; see `flat`."""
-        return self._jvp.get(position) is _no_tangent
+        return self._jvp.get(position) is no_tangent
 
     def jvp_rule(self, position: int) -> Rule | None:
         return self._jvp.get(position)
-
-    def seen(self, k: int, x: TensorType, params: dict[str, Any]) -> View | None:
-        """Return how result `k` is a view of the operand `x`, for a view primitive."""
-        found: View | None = _require_rule(self.name, self._view, "view")(k, x, **params)
-        return found
 
     @property
     def transpose_rule(self) -> Rule:
@@ -369,25 +244,10 @@ class Primitive(Op, Generic[R]):
     def has_batch_rule(self) -> bool:
         return self._batch is not None
 
-    def _declare_rule(self, slot: str, rule: Rule) -> Rule:
-        if getattr(self, slot) is not None:
-            raise BuildError(f"{self.name} has {_RULES[slot]} already")
-        setattr(self, slot, rule)
-        return rule
-
-
-# Rules that a primitive has once, by attribute.
-_RULES = {
-    "expansion_rule": "a rule for all coefficients",
-    "pushforward_rule": "a rule for all tangents",
-    "separate_rule": "a rule that separates it",
-    "slopes_rule": "graphs of its derivative",
-    "taylor_rule": "a Taylor rule",
-    "_batch": "a batching rule",
-    "_index_map": "an index map",
-    "_transpose": "a transpose rule",
-    "_view": "a rule for its view",
-}
+    def seen(self, k: int, x: TensorType, params: dict[str, Any]) -> View | None:
+        """Return how result `k` is a view of the operand `x`, for a view primitive."""
+        found: View | None = _require_rule(self.name, self._view, "view")(k, x, **params)
+        return found
 
 
 def _require_functions(name: str, type_rule: Any, impl: Any) -> None:

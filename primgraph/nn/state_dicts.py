@@ -29,7 +29,7 @@ def values_of(owner: str, listed: States, scope: Scope | None) -> dict[str, np.n
     for name, parameter in listed:
         home = parameter.home
         if home is None:
-            values[name] = parameter.tensor.numpy()
+            values[name] = parameter.tensor._array().copy()
         else:
             program = program_of(home)
             if program not in programs:

@@ -151,39 +151,6 @@ class ChangingArray(Variable):
         self.change_to(found)
         return self
 
-    def __iadd__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._change_in_place("add", other)
-
-    def __isub__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._change_in_place("subtract", other)
-
-    def __imul__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._change_in_place("multiply", other)
-
-    def __itruediv__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._change_in_place("divide", other)
-
-    def __ifloordiv__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._change_in_place("floor_divide", other)
-
-    def __imod__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._change_in_place("remainder", other)
-
-    def __ipow__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._change_in_place("power", other)
-
-    def __imatmul__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._change_in_place("matmul", other)
-
-    def __iand__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._change_in_place("bitwise_and", other)
-
-    def __ior__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._change_in_place("bitwise_or", other)
-
-    def __ixor__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._change_in_place("bitwise_xor", other)
-
     def fill(self, value: Any) -> None:
         """`x[...] = value`; a number, which NumPy's `x.copy()` is too, stays as it is."""
         if not self._is_number:
@@ -237,30 +204,7 @@ class ChangingArray(Variable):
         order = args[-1] if isinstance(args[-1], str) else ""
         if not isinstance(array, ChangingArray) or order not in ("A", "K"):
             return None
-        return (*args[:-1], array._order_of(order))
-
-    def _order_of(self, order: str) -> str:
-        """Return what "A" and "K" mean for this array."""
-        layout = self._layout()
-        if layout is None:
-            raise ArgumentError(
-                f"order={order!r} is the order of the elements in memory, which is not known for "
-                f"this {self.type}",
-                hint="give order='C' or 'F'",
-            )
-        if order == "A":
-            return "F" if layout.flags.fnc else "C"
-        pairs = zip(layout.strides, layout.shape, strict=True)
-        strides = [abs(step) for step, n in pairs if n > 1]
-        if strides == sorted(strides, reverse=True):
-            return "C"
-        if strides == sorted(strides):
-            return "F"
-        raise ArgumentError(
-            "order='K' is the order of the elements in memory, which is neither that of 'C' "
-            f"nor that of 'F' in this {self.type}",
-            hint="give order='C' or 'F'",
-        )
+        return (*args[:-1], _order_of(array, order))
 
     @classmethod
     def returned(
@@ -342,6 +286,58 @@ class ChangingArray(Variable):
             self._family, self._seen = Family(), 0
         found._may_see(self._family)
         return found
+
+
+_IN_PLACE = {
+    "add": "add",
+    "and": "bitwise_and",
+    "floordiv": "floor_divide",
+    "matmul": "matmul",
+    "mod": "remainder",
+    "mul": "multiply",
+    "or": "bitwise_or",
+    "pow": "power",
+    "sub": "subtract",
+    "truediv": "divide",
+    "xor": "bitwise_xor",
+}
+
+
+def _in_place(function: str) -> Callable[[ChangingArray, Any], ChangingArray]:
+    """Return the method of `x += y` and its kind."""
+
+    def method(array: ChangingArray, other: Any) -> ChangingArray:
+        return array._change_in_place(function, other)
+
+    return method
+
+
+for _name, _function in _IN_PLACE.items():
+    setattr(ChangingArray, f"__i{_name}__", _in_place(_function))
+
+
+def _order_of(array: ChangingArray, order: str) -> str:
+    """Return what "A" and "K" mean for an array."""
+    layout = array._layout()
+    if layout is None:
+        raise ArgumentError(
+            f"order={order!r} is the order of the elements in memory, which is not known for "
+            f"this {array.type}",
+            hint="give order='C' or 'F'",
+        )
+    if order == "A":
+        return "F" if layout.flags.fnc else "C"
+    pairs = zip(layout.strides, layout.shape, strict=True)
+    strides = [abs(step) for step, n in pairs if n > 1]
+    if strides == sorted(strides, reverse=True):
+        return "C"
+    if strides == sorted(strides):
+        return "F"
+    raise ArgumentError(
+        "order='K' is the order of the elements in memory, which is neither that of 'C' "
+        f"nor that of 'F' in this {array.type}",
+        hint="give order='C' or 'F'",
+    )
 
 
 def _assign_element(x: Variable, index: Any, value: Any) -> Variable:

@@ -71,6 +71,7 @@ class Row:
 
 
 _worlds: dict[str, dict[str, Row]] = {}
+_PLAIN = frozenset((int, float, bool, complex, list, tuple, str))
 _CALL = re.compile(r"([\w.]+)(\([^)]*\))?")
 
 
@@ -120,7 +121,10 @@ def define(
     own: dict[str, Any],
     text: str,
     decorate: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
-    unused: str = "",
+    unused: Sequence[str] = (),
+    also: Mapping[str, str] = MappingProxyType({}),
+    store: Callable[[Any, Any], Any] | None = None,
+    refuse: Callable[[str, Any], Any] | None = None,
 ) -> list[str]:
     """Define the functions of rows with parameters and docstrings in `own`; return their names.
 
@@ -129,21 +133,29 @@ def define(
     Lines of the docstring follow, and an empty one ends the row. Functions of `own` count as ours.
 
     Our functions take parameters without default by position, unless they are keyword-only, and
-    all others by name; positional arguments of a row take the place of all of these. `unused` is a
-    parameter that each function has last, and that is not passed on: `name=None`. `decorate`
-    wraps each function.
+    all others by name; positional arguments of a row take the place of all of these. Rows
+    `name(parameters) = expression` are computed from globals of `own`. Parameters that are named in
+    `unused` are not passed on. `decorate` wraps each function.
+    `also` has further names of optional parameters by their names: `{"axis": "dim"}`. With `store`,
+    each function takes `out`, and returns `store(out, result)` for it. Functions of one parameter
+    call `refuse(name, x)` for Python's numbers and lists.
     """
     names = []
     for block in text.strip().split("\n\n"):
         head, _, doc = block.partition("\n")
-        call, _, target = head.partition("): ")
-        aliases, _, parameters = call.removesuffix(")").partition("(")
-        given = ", ".join(filter(None, [parameters, unused]))
+        call, _, expression = head.partition(") = ")
+        call, _, target = call.partition("): ")
+        if not (expression or target):
+            call = call.removesuffix(")")
+        aliases, _, parameters = call.partition("(")
         for name in aliases.split("|"):
-            row, load, arguments = _target(own, target or name, given)
+            computed, load = expression, None
+            row = Row(own["__name__"], name, parameters=parameters)
+            if not expression:
+                row, load, arguments = _target(own, target or name, parameters)
+                computed = f"load()({_passed(parameters, arguments, unused)})"
             _worlds.setdefault(world, {})[name] = row
-            passed = _passed(parameters, arguments)
-            made = _function(name, given, passed, load, own["__name__"])
+            made = _function(name, parameters, computed, own, load, also, store, refuse)
             made.__doc__ = doc.replace("\n>>>", "\n\n>>>", 1)
             own[name] = made if decorate is None else decorate(made)
             names.append(name)
@@ -164,33 +176,69 @@ def _target(own: dict[str, Any], target: str, given: str) -> tuple[Row, Any, ast
     return row, cache(row.load), call
 
 
-def _passed(parameters: str, arguments: ast.Call) -> str:
+def _passed(parameters: str, arguments: ast.Call, unused: Sequence[str]) -> str:
     """Return the arguments that a function with these parameters passes to ours, as text."""
     (definition,) = ast.parse(f"def f({parameters}): pass").body
     assert isinstance(definition, ast.FunctionDef)
     given = definition.args
-    used = {n.id for n in ast.walk(arguments) if isinstance(n, ast.Name)}
+    used = {n.id for n in ast.walk(arguments) if isinstance(n, ast.Name)} | {*unused}
     positional = [*given.posonlyargs, *given.args]
     required = len(positional) - len(given.defaults)
     first = [a.arg for a in positional[:required] if a.arg not in used]
     named = [a.arg for a in (*positional[required:], *given.kwonlyargs) if a.arg not in used]
+    if arguments.args:
+        first, named = list(map(ast.unparse, arguments.args)), []
     return ", ".join([
-        *map(ast.unparse, arguments.args),
-        *([] if arguments.args else first),
+        *first,
         *(f"{name}={name}" for name in named),
         *(f"{k.arg}={ast.unparse(k.value)}" for k in arguments.keywords),
     ])  # fmt: skip
 
 
 def _function(
-    name: str, parameters: str, passed: str, load: Callable[[], Any], module: str
+    name: str,
+    parameters: str,
+    expression: str,
+    own: dict[str, Any],
+    load: Any,
+    also: Mapping[str, str],
+    store: Callable[[Any, Any], Any] | None,
+    refuse: Callable[[str, Any], Any] | None,
 ) -> Callable[..., Any]:
-    """Return a function with these parameters, which calls what is loaded."""
-    text = f"def {name}({parameters}):\n    return load()({passed})"
-    found: dict[str, Any] = {"__name__": module, "load": load}
-    exec(compile(text, f"<row {name}>", "exec"), found)
-    function: Callable[..., Any] = found[name]
+    """Return a function that computes an expression from its parameters, `load` and `own`."""
+    (definition,) = ast.parse(f"def f({parameters}): pass").body
+    assert isinstance(definition, ast.FunctionDef)
+    given = definition.args
+    lines = [_alias_line(given, other, known) for other, known in also.items()]
+    if refuse is not None and len(given.args) == 1:
+        first = given.args[0].arg
+        lines.append(f"if {first}.__class__ in plain: refuse({name!r}, {first})")
+    if store is not None:
+        _add_option(given, "out")
+        lines.append(f"if out is not None: return store(out, {expression})")
+    body = "\n  ".join([*filter(None, lines), f"return {expression}"])
+    head = f"def make(load, store, refuse, plain):\n def {name}({ast.unparse(given)}):"
+    text = f"{head}\n  {body}\n return {name}"
+    found: dict[str, Callable[..., Any]] = {}
+    exec(compile(text, f"<row {name}>", "exec"), own, found)
+    function: Callable[..., Any] = found["make"](load, store, refuse, _PLAIN)
+    function.__qualname__ = name
     return function
+
+
+def _alias_line(given: ast.arguments, other: str, known: str) -> str:
+    """Add the parameter `other` where `known` has a default; return the line that reads it."""
+    optional = given.args[len(given.args) - len(given.defaults) :] if given.defaults else []
+    if all(a.arg != known for a in optional):
+        return ""
+    _add_option(given, other)
+    return f"{known} = {known} if {other} is None else {other}"
+
+
+def _add_option(given: ast.arguments, name: str) -> None:
+    """Add a keyword parameter with the default None."""
+    given.kwonlyargs.append(ast.arg(name))
+    given.kw_defaults.append(ast.Constant(None))
 
 
 def rows(world: str) -> Mapping[str, Row]:

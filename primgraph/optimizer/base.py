@@ -254,7 +254,7 @@ class Optimizer(ABC):
             return {n.removeprefix(start): a for n, a in found.items() if n.startswith(start)}
         if not self._eager.states:
             _settle(self, self._eager)
-        return {name: tensor.numpy() for name, tensor in self._eager.states.items()}
+        return {name: t._array().copy() for name, t in self._eager.states.items()}
 
     def set_state_dict(self, values: Mapping[str, Any], scope: Scope | None = None) -> None:
         """Go on from what `state_dict` gave, of this optimizer or another one of its class.

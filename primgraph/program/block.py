@@ -50,7 +50,6 @@ class Operation:
         return self.attrs.get(name)
 
 
-@final
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Block(Generic[P]):

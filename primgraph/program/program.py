@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, final
+from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
@@ -30,7 +30,6 @@ from primgraph.program.block import Block
 from primgraph.program.scope import Scope, State, copy_for_scope, initial_value, require_known
 
 
-@final
 @checked_methods()
 class Program(Drawn):
     """Program under construction: named inputs, and all values computed from them.
@@ -329,7 +328,7 @@ def _ends(builder: Builder, eqn: Equation, used: set[Value]) -> list[Value]:
 
 def _cloned(program: Program, for_test: bool) -> Program:
     """Return a copy of `program` with the same scope; see `Program.clone`."""
-    other = Program(program.name)
+    other = type(program)(program.name)
     other.scope, other._seed = program.scope, program._seed
     moved: dict[Value, Value] = {}
     for value in program.builder.inputs:

@@ -61,7 +61,7 @@ def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = N
     members = _Writer(program, scope).members()
     listing = {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in members}
     manifest = {"format": "primgraph", "version": FORMAT, "members": listing}
-    with _replace_file(path) as file:
+    with replace_file(path) as file:
         archive = Archive(file, "w")
         for name, data in [("manifest.json", _json(manifest)), *members]:
             info = zipfile.ZipInfo(name, DATE)
@@ -72,7 +72,7 @@ def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = N
 
 
 @contextmanager
-def _replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces the one at `path`, with its mode, at the end.
 
     A path that is not a regular file, such as a pipe, is written directly.

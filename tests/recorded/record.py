@@ -110,7 +110,7 @@ def encode(value: Any) -> Any:
     """Return `value` as JSON has it: tensors with dtype, shape and values."""
     if value is None or isinstance(value, bool | str | int | float):
         return value
-    if isinstance(value, np.dtype) or type(value).__name__ in ("dtype", "DataType"):
+    if isinstance(value, np.dtype) or type(value).__name__ in ("dtype", "DataType", "LibraryDType"):
         return {"dtype": dtype_name(value)}
     if isinstance(value, complex):
         return {"complex": [value.real, value.imag]}

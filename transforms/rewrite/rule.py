@@ -247,7 +247,7 @@ class Seen:
         """Return the result of the first of `rules` that applies, or None."""
         outer, found = self.type, None
         self._depth += 1
-        if any(v.type.dtype.kind == "c" for v in inputs) or type.dtype.kind == "c":
+        if type.is_complex or any(v.type.is_complex for v in inputs):
             rules = [rule for rule in rules if rule.any_dtype]
         for rule in rules:
             self.type = type

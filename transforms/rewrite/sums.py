@@ -268,6 +268,14 @@ def _counts(dtype: DType, size: int) -> bool:
     return dtype.kind in "iu" and size <= int(np.iinfo(dtype).max)
 
 
+@_rule(permute, level="signs")
+def _transposed_product_of_derivative(
+    seen: Seen, inputs: list[Value], params: dict[str, Any]
+) -> Value | None:
+    """Apply `_transposed_product` to a product that a derivative adds: it has no order to keep."""
+    return _transposed_product(seen, inputs, params) if seen.derived else None
+
+
 @_rule(permute, level="fast")
 def _transposed_product(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Rewrite the transpose of `x.T @ y` to `y.T @ x`; BLAS may add in another order."""

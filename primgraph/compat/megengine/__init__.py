@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from primgraph.compat.absent import absent
 from primgraph.compat.megengine import (
     autodiff,
+    data,
     device,
     distributed,
     functional,
@@ -29,6 +30,7 @@ from primgraph.compat.megengine.device import (
     set_default_device,
 )
 from primgraph.compat.megengine.logger import get_logger, set_log_file, set_log_level
+from primgraph.compat.megengine.serialization import load, save
 from primgraph.compat.megengine.tensor import Parameter, Tensor, tensor
 
 if not TYPE_CHECKING:
@@ -45,6 +47,7 @@ __all__ = [
     "Parameter",
     "Tensor",
     "autodiff",
+    "data",
     "device",
     "distributed",
     "functional",
@@ -53,9 +56,11 @@ __all__ = [
     "get_logger",
     "is_cuda_available",
     "jit",
+    "load",
     "logger",
     "module",
     "optimizer",
+    "save",
     "set_default_device",
     "set_log_file",
     "set_log_level",

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from primgraph.compat.modules.conversions import Conversions
 from primgraph.compat.modules.hooks import (
     RemovableHandle,
+    Table,
     add_hook,
     call_with_hooks,
     everywhere,
@@ -23,11 +24,11 @@ from primgraph.compat.modules.walks import (
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, MissingMethodError, UnknownKeyError, UnknownNameError
 from primgraph.nn.layer import Layer, read_parameter
-from primgraph.nn.parameter import Parameter, state_around
+from primgraph.nn.parameter import Parameter, as_parameter, state_around
 from primgraph.nn.scopes import EAGERLY, world
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
-from primgraph.program.program import belongs_to_program
+from primgraph.program.program import belongs_to_program, program_of
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 
@@ -145,7 +146,9 @@ class Module(Conversions, StateDicts, Layer):  # type: ignore[misc]
             if found is not None and name in found:
                 item = found[name]
                 current = world.get()
-                if current is None or current is EAGERLY or not isinstance(item, Tensor):
+                if current is None or not isinstance(item, Handle):
+                    return item
+                if current is EAGERLY and isinstance(item, Tensor):
                     return item
                 return read_parameter(self, self._table("_states")[name])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
@@ -169,11 +172,15 @@ class Module(Conversions, StateDicts, Layer):  # type: ignore[misc]
         known: dict[str, Parameter] = self.__dict__["_states"]
         found = {}
         for table in _TABLES[:2]:
-            for key, tensor in self.__dict__[table].items():
-                if isinstance(tensor, Tensor):
-                    state = known.get(key)
-                    if state is None or not state.is_around(tensor):
-                        state = known[key] = state_around(tensor, table == "_parameters")
+            for key, item in self.__dict__[table].items():
+                state = known.get(key)
+                if isinstance(item, Tensor):
+                    if state is None or not state.is_around(item):
+                        state = known[key] = state_around(item, table == "_parameters")
+                    found[key] = state
+                elif isinstance(item, Variable) and belongs_to_program(item):
+                    if state is None or state.state_in(program_of(item)) is not item:
+                        state = known[key] = as_parameter(key, item)
                     found[key] = state
         return found
 
@@ -275,6 +282,18 @@ class Module(Conversions, StateDicts, Layer):  # type: ignore[misc]
         return add_hook(self._hooks, "backward", hook, False, prepend)
 
     register_backward_hook = register_full_backward_hook
+
+    @property
+    def _forward_hooks(self) -> Table:
+        return self._hooks.get("forward", {})
+
+    @property
+    def _forward_pre_hooks(self) -> Table:
+        return self._hooks.get("forward_pre", {})
+
+    @property
+    def _backward_hooks(self) -> Table:
+        return self._hooks.get("backward", {})
 
     # Text.
 

@@ -10,7 +10,7 @@ from primgraph.compat.modules.hooks import RemovableHandle, Table, add_hook, hoo
 from primgraph.compat.modules.walks import join_path
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.eager.tensor import Tensor
-from primgraph.errors import ArgumentError, FeedError, UnknownKeyError
+from primgraph.errors import ArgumentError, BuildError, FeedError, UnknownKeyError
 
 
 class IncompatibleKeys(NamedTuple):
@@ -70,8 +70,9 @@ class StateDicts:
                 )
         for hook, replaces in hooks_of(self, "state_dict"):
             found = hook(self, destination, prefix, local)
-            if replaces and found is not None:
-                destination = found
+            if found is not None and not replaces:
+                raise BuildError("state_dict post-hook must return None")
+            destination = destination if found is None else found
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:

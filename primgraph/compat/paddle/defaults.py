@@ -28,7 +28,7 @@ def set_default_dtype(d: Any) -> None:
 
     >>> paddle.set_default_dtype("float64")
     >>> paddle.ones([2]).dtype
-    dtype('float64')
+    paddle.float64
     >>> paddle.set_default_dtype("float32")
     """
     found = as_dtype(d)

@@ -2,72 +2,159 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar, cast, final
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
 from primgraph.compat.paddle.defaults import dtype_or_default
-from primgraph.compat.paddle.framework import CPUPlace, paddles
-from primgraph.compat.paddle.methods import Methods, Variable
+from primgraph.compat.paddle.framework import (
+    CPUPlace,
+    GradientError,
+    RequirementError,
+    SpentGraphError,
+    as_paddle_raises,
+    checked_place,
+    paddles,
+)
+from primgraph.compat.paddle.functions.printing import describe
+from primgraph.compat.paddle.methods import DTYPES, Methods, Variable
+from primgraph.compat.torch.indices import in_two_steps
+from primgraph.eager.derivatives.differentiable import Differentiable, Hook
 from primgraph.eager.derivatives.recording import no_grad as nothing_recorded
 from primgraph.eager.inplace.adoption import stand_ins
-from primgraph.eager.node import array_node
+from primgraph.eager.inplace.in_place import change
+from primgraph.eager.inplace.views import Storage, View, show_elements
+from primgraph.eager.node import Node, array_node
 from primgraph.eager.tensor import Tensor as _Tensor
-from primgraph.errors import ArgumentError
-from primgraph.ir.types import as_dtype
+from primgraph.errors import ArgumentError, BuildError, ShapeError
+from primgraph.ir.types import as_dtype, complex_dtype
+from primgraph.operators import astype
+from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
 
 T = TypeVar("T")
+_gradient_of: Any = vars(Differentiable)["grad"]
+_numbers = {"generated_tensor": count(), "eager_tmp": count()}
 
 
-@final
 class Tensor(Methods, _Tensor):
     """`pg.Tensor` with what Paddle's has beside the methods of all arrays.
 
     >>> x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
     >>> paddle.sum(x * x).backward()
-    >>> x.grad
-    tensor([2., 4.], dtype=float32)
+    >>> x.grad.tolist()
+    [2.0, 4.0]
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)
     shares_detached: ClassVar[bool] = True
+
+    def __init__(self, data: Any = (), *args: Any, **kwargs: Any) -> None:
+        """Make a tensor of the elements of `data`, as `to_tensor` does."""
+        made = data if isinstance(data, Node) else as_tensor(data, *args, **kwargs).node
+        super().__init__(made)
 
     @property
     def stop_gradient(self) -> bool:
         """Whether derivatives treat it as a constant."""
-        return not self.requires_grad
+        return not (self.requires_grad or self.__dict__.get("_is_followed", False))
 
     @stop_gradient.setter
     def stop_gradient(self, stop: bool) -> None:
         if not isinstance(stop, bool):
             raise ArgumentError(f"stop_gradient is True or False, not {stop!r:.60}")
-        if stop:
-            self.detach_()
+        if not self.type.is_inexact:
+            # Integers have no derivatives, and keep what is set.
+            self.__dict__["_is_followed"] = not stop
+        elif stop:
+            super().detach_()
         else:
             self.requires_grad_()
+
+    @property
+    def name(self) -> str:
+        """A unique name, which may be set."""
+        if "name" not in self.__dict__:
+            is_given = self.is_leaf and self.node.step is None
+            kind = "generated_tensor" if is_given else "eager_tmp"
+            self.__dict__["name"] = f"{kind}_{next(_numbers[kind])}"
+        return str(self.__dict__["name"])
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self.__dict__["name"] = name
+
+    persistable = False
 
     @property
     def place(self) -> CPUPlace:
         """The processor."""
         return CPUPlace()
 
+    @property
+    def data(self) -> Any:
+        """The same elements, shared, without what they were computed from."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: _Tensor) -> None:
+        show_elements(self, value)
+
+    @property
+    def strides(self) -> list[int]:
+        """The distances of neighbours along each axis, in elements."""
+        array = np.empty(tuple(self.shape), np.int8)
+        return list(array.strides)
+
+    @property
+    def inplace_version(self) -> int:
+        """The number of in-place changes."""
+        alias: Any = self._alias
+        storage = alias if isinstance(alias, Storage) else getattr(alias, "storage", None)
+        shared = 0 if storage is None else storage.version
+        return int(max(shared, self.__dict__.get("_changes", 0)))
+
     def backward(  # type: ignore[override]
         self, grad_tensor: _Tensor | None = None, retain_graph: bool = False
     ) -> None:
         """Add gradients to `.grad` of the leaves that it depends on; the seed is ones by default.
 
-        See `pg.autograd.backward`.
+        A tensor that stops gradients has none. Raises `SpentGraphError` the second time, unless
+        `retain_graph` was given the first.
         """
-        seed = np.ones(self.shape, self.dtype) if grad_tensor is None else grad_tensor
-        super().backward(seed, retain_graph)
+        if self.stop_gradient:
+            return
+        if grad_tensor is not None and tuple(grad_tensor.shape) != self.type.shape:
+            raise RequirementError(
+                f"the seed of shape {list(grad_tensor.shape)} mismatches the tensor of shape "
+                f"{list(self.shape)}"
+            )
+        seed = np.ones(self.type.shape, self.type.dtype) if grad_tensor is None else grad_tensor
+        with SpentGraphError.instead():
+            super().backward(seed, retain_graph)
+
+    @property
+    def grad(self) -> Any:
+        """The gradient that `backward` accumulated, zeros that `clear_grad` left, or None."""
+        known = self._backward
+        if known is not None and known.gradient is not None:
+            return known.gradient
+        return self.__dict__.get("_cleared")
+
+    @grad.setter
+    def grad(self, gradient: Any) -> None:
+        self.__dict__.pop("_cleared", None)
+        _gradient_of.__set__(self, gradient)
 
     def clear_gradient(self, set_to_zero: bool = True) -> None:
-        """Let `.grad` be zeros, or None."""
-        if set_to_zero and self.grad is not None:
-            self.grad.zero_()
-        else:
-            self.grad = None
+        """Let `.grad` be zeros until it gets another gradient, or None."""
+        before = self.grad
+        self.grad = None
+        if set_to_zero and before is not None:
+            with nothing_recorded():
+                self.__dict__["_cleared"] = before.zero_()
 
     clear_grad = clear_gradient
 
@@ -75,10 +162,183 @@ class Tensor(Methods, _Tensor):
         """`.grad` as an array, or None."""
         return None if self.grad is None else self.grad.numpy()
 
+    def retain_grads(self) -> None:
+        """Let `backward` fill `.grad` although this is not a leaf."""
+        if not self.stop_gradient:
+            self.retain_grad()
+
+    @as_paddle_raises
+    def register_hook(self, hook: Callable[[Any], Any]) -> Hook:
+        """Call `hook` with each gradient by this tensor; a result other than None replaces it."""
+        return super().register_hook(hook)
+
     def set_value(self, value: Any) -> None:
-        """Other elements from now on."""
+        """Show other elements, of an array or a tensor of the same shape and dtype, from now on."""
+        if not isinstance(value, np.ndarray | _Tensor):
+            raise RequirementError("set_value takes a tensor or an array of NumPy")
+        if tuple(value.shape) != self.type.shape or value.dtype != self.type.dtype:
+            raise RequirementError(
+                f"set_value of {self.type} takes no value of shape {list(value.shape)} and dtype "
+                f"{value.dtype}",
+                hint="value.astype(...) converts it",
+            )
         with nothing_recorded():
             self.copy_(value)
+
+    @as_paddle_raises
+    def copy_(self, other: Any, blocking: bool = True) -> Self:
+        """Copy the elements of `other` into this tensor."""
+        return super().copy_(other)
+
+    @as_paddle_raises
+    def fill_(self, value: Any) -> Self:
+        """Set all elements to `value`."""
+        return super().fill_(value.item() if isinstance(value, _Tensor) else value)
+
+    @as_paddle_raises
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(value, list | tuple):
+            raise ArgumentError(f"a {type(value).__name__} cannot be assigned to elements")
+        if self.type.dtype.kind in "biu":
+            value = value.astype(self.type.dtype) if hasattr(value, "dtype") else int(value)
+        steps = in_two_steps(index)
+        if steps is None:
+            super().__setitem__(index, value)
+        else:
+            first, second = steps
+            self[first][second] = value
+
+    def __getitem__(self, index: Any) -> Self:
+        steps = in_two_steps(index)
+        if steps is None:
+            return super().__getitem__(index)
+        first, second = steps
+        return super().__getitem__(first)[second]
+
+    def replace_by(self, value: Any) -> Self:
+        """Show `value`, computed from this tensor by an in-place function, from now on."""
+        if value.shape != self.shape:
+            raise ShapeError(
+                f"the shape of the result, {list(value.shape)}, is different from that of the "
+                f"tensor that is changed in place, {list(self.shape)}"
+            )
+        self.__dict__["_changes"] = self.__dict__.get("_changes", 0) + 1
+        if value.dtype == self.dtype:
+            return change(self, value)
+        self.show(value.node)
+        return self
+
+    # Augmented assignments give the name to a new tensor.
+
+    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self + other
+
+    def __isub__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self - other
+
+    def __imul__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self * other
+
+    def __itruediv__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self / other
+
+    def __ipow__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self**other
+
+    def __imatmul__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self @ other
+
+    # Conversions.
+
+    def to(
+        self,
+        *targets: Any,
+        device: Any = None,
+        dtype: Any = None,
+        blocking: Any = None,
+        copy_tensor: Any = None,
+    ) -> Any:
+        """Convert to another dtype, given as such or by a tensor of it; a device is the CPU."""
+        for target in targets:
+            if isinstance(target, Handle):
+                dtype = target.dtype
+            elif str(target).removeprefix("paddle.") in DTYPES:
+                dtype = target
+            elif not isinstance(target, bool | None):
+                checked_place("to", target)
+        checked_place("to", device)
+        return self if dtype is None else astype(self, as_dtype(dtype))
+
+    def cuda(self, device_id: Any = None, blocking: bool = True) -> Any:
+        """Raise `ArgumentError`, as all tensors are in the memory of the CPU."""
+        return checked_place("cuda", "gpu")
+
+    def pin_memory(self, blocking: bool = True) -> Any:
+        """Return the tensor itself, as there is one memory."""
+        return self
+
+    def numpy(self, writable: bool = True) -> np.ndarray[Any, Any]:
+        """Return a copy of the elements as an array."""
+        return super().numpy()
+
+    def item(self, *args: int) -> Any:
+        """Return an element as a Python number: at an index, or of a tensor of one element."""
+        if args:
+            index = args[0] if len(args) == 1 else args
+            return self.numpy().item(index)
+        return super().item()
+
+    def is_contiguous(self) -> bool:
+        """Return whether the elements lie in memory in the order of their indices."""
+        return not (isinstance(self._alias, View) and not self._alias.is_contiguous)
+
+    def contiguous(self) -> Self:
+        """Return itself, or a copy of a view whose elements lie in another order."""
+        return self if self.is_contiguous() else self.clone()
+
+    def value(self) -> Self:
+        """Return the tensor itself."""
+        return self
+
+    def detach_(self) -> Self:
+        """Make this tensor a constant for derivatives."""
+        return super().detach_()
+
+    def __bool__(self) -> bool:
+        self._require_one("when used as the condition of if or while, a tensor has one element")
+        return bool(self._array().item())
+
+    def __float__(self) -> float:
+        self._require_one("only one element variable can be converted to float")
+        return float(self._array().item())
+
+    def __int__(self) -> int:
+        self._require_one("only one element variable can be converted to int")
+        return int(self._array().item())
+
+    def __len__(self) -> int:
+        if not self.type.shape:
+            raise RequirementError("len() of a 0-D tensor is wrong")
+        return self.type.shape[0]
+
+    def __iter__(self) -> Iterator[Self]:
+        return (self[i] for i in range(len(self)))
+
+    def _require_one(self, rule: str) -> None:
+        if self.type.size != 1:
+            raise RequirementError(f"{rule}, and this is {self.type}")
+
+    def __eq__(self, other: Any) -> Any:
+        return False if other is None else super().__eq__(other)
+
+    def __ne__(self, other: Any) -> Any:
+        return True if other is None else super().__ne__(other)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return describe(self._array(), self.stop_gradient)
 
 
 stand_ins[Tensor] = Variable
@@ -93,25 +353,30 @@ def to_tensor(
     Python floats take the default dtype. Gradients are computed for it if `stop_gradient` is False.
 
     >>> paddle.to_tensor([1.0, 2.0])
-    tensor([1., 2.], dtype=float32)
+    Tensor(shape=[2], dtype=float32, place=Place(cpu), stop_gradient=True,
+           [1., 2.])
     """
-    if place is not None and not isinstance(place, CPUPlace) and str(place) != "cpu":
-        raise ArgumentError(
-            f"to_tensor: there is no place {place!r:.60}: tensors are in the memory of the CPU",
-            hint="leave out place",
-        )
+    checked_place("to_tensor", place)
     made = as_tensor(data, dtype)
     made.stop_gradient = stop_gradient
     return made
 
 
 def as_tensor(data: Any, dtype: Any = None) -> Tensor:
-    """A tensor of those elements, a constant for derivatives."""
+    """Return a tensor of those elements, a constant for derivatives."""
+    if data is None or isinstance(data, str | dict | set):
+        raise ArgumentError(
+            f"to_tensor takes numbers, lists, arrays and tensors, not {type(data).__name__}"
+        )
     if isinstance(data, _Tensor):
         data = data.numpy()
+    elif isinstance(data, list | tuple) and any(isinstance(d, _Tensor) for d in data):
+        data = np.stack([d.numpy() if isinstance(d, _Tensor) else np.asarray(d) for d in data])
     array = array_of(data, None if dtype is None else as_dtype(dtype))
-    if dtype is None and array.dtype.kind == "f" and not isinstance(data, np.ndarray | np.generic):
-        array = array.astype(dtype_or_default(None))
+    if dtype is None and not isinstance(data, np.ndarray | np.generic):
+        default = dtype_or_default(None)
+        if array.dtype.kind in "fc":
+            array = array.astype(default if array.dtype.kind == "f" else complex_dtype(default))
     return Tensor(array_node(np.array(array)))
 
 
@@ -119,3 +384,6 @@ def as_paddles(made: T) -> T:
     """Convert a tensor of primgraph to a tensor of this package; return other objects as they
     are."""
     return cast("T", Tensor(made.node)) if isinstance(made, _Tensor) else made
+
+
+__all__ = ["BuildError", "GradientError", "Tensor", "as_paddles", "as_tensor", "to_tensor"]

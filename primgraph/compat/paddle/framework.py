@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
-import numpy as np
-
-from primgraph import initializers
-from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.methods import Variable
+from primgraph.compat.paddle.program import Program as Program
+from primgraph.compat.paddle.program import building_program
 from primgraph.eager.seeds import next_key
 from primgraph.eager.seeds import seed as set_seed
-from primgraph.errors import ArgumentError, NotDifferentiable, OptionError
+from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, OptionError
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.primitive import innermost
 from primgraph.operators.variable import in_manner
-from primgraph.program.declarations import create_parameter as _create_parameter
-from primgraph.program.program import current_program
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Initializer: TypeAlias = initializers.Initializer | Callable[..., Any]
 
 _is_static: list[bool] = [False]
 
@@ -36,8 +33,10 @@ def paddles(function: Callable[P, R]) -> Callable[P, R]:
     Paddle's. In static mode what is made from nothing belongs to the default program, where no
     other one is entered. Variables that it returns have Paddle's methods.
     """
-    parameters = list(inspect.signature(function).parameters)
-    place = parameters.index("name") if "name" in parameters else len(parameters)
+    found = inspect.signature(function).parameters
+    parameters = list(found)
+    is_placed = "name" in found and found["name"].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    place = parameters.index("name") if is_placed else sys.maxsize
     checked = checked_late(function)
 
     @wraps(function)
@@ -50,7 +49,7 @@ def paddles(function: Callable[P, R]) -> Callable[P, R]:
             )
         if in_dynamic_mode() or innermost.get() is not None:
             return cast("R", in_manner(Variable, checked(*args, **kwargs)))
-        with current_program():
+        with building_program():
             return cast("R", in_manner(Variable, checked(*args, **kwargs)))
 
     return call
@@ -62,6 +61,25 @@ class GradientError(NotDifferentiable, RuntimeError, ValueError):
     Paddle raises a RuntimeError for an output that depends on no input, and a ValueError for an
     input that no output depends on.
     """
+
+
+class RequirementError(ArgumentError, AssertionError):
+    """An argument is not what is required: an AssertionError, as in Paddle."""
+
+
+class SpentGraphError(BuildError, SystemError):
+    """A graph was differentiated that an earlier backward has dropped."""
+
+    @classmethod
+    @contextmanager
+    def instead(cls) -> Iterator[None]:
+        """Raise this class in place of the `BuildError` of a graph that was dropped."""
+        try:
+            yield
+        except BuildError as error:
+            if type(error) is not BuildError or "second time" not in error.message:
+                raise
+            raise cls(error.message, origin=error.origin, hint=error.hint) from None
 
 
 def as_paddle_raises(function: Callable[P, R]) -> Callable[P, R]:
@@ -102,8 +120,8 @@ def disable_static(place: Any = None) -> None:
     """Compute eagerly from now on, which is the initial mode.
 
     >>> paddle.disable_static()
-    >>> paddle.ones([2])
-    tensor([1., 1.], dtype=float32)
+    >>> paddle.ones([2]).tolist()
+    [1.0, 1.0]
     """
     _is_static[0] = False
 
@@ -130,7 +148,7 @@ def seed(seed: int) -> None:
     True
     """
     if builds_program():
-        current_program().random_seed = seed
+        building_program().random_seed = seed
     else:
         set_seed(seed)
 
@@ -143,7 +161,7 @@ def builds_program() -> bool:
 def new_key() -> Any:
     """A key for random numbers: of the program that is being built, or of none."""
     if builds_program():
-        return current_program().next_key()
+        return building_program().next_key()
     return next_key()
 
 
@@ -151,77 +169,27 @@ def new_key() -> Any:
 class CPUPlace:
     """The processor, which is the only place where programs run.
 
-    >>> paddle.CPUPlace() == paddle.CPUPlace()
-    True
+    >>> paddle.CPUPlace()
+    Place(cpu)
     """
 
+    def is_cpu_place(self) -> bool:
+        """Return True."""
+        return True
 
-@dataclass(frozen=True, slots=True)
-class ParamAttr:
-    """Attributes of a parameter: its name and the rule for its first value.
+    def is_gpu_place(self) -> bool:
+        """Return False."""
+        return False
 
-    With `trainable` False optimizers leave it alone. Raises `OptionError` for a learning rate or a
-    regularizer of its own, which there are not; the last two make no difference here.
-    """
-
-    name: str | None = None
-    initializer: Initializer | None = None
-    learning_rate: float = 1.0
-    regularizer: Any = None
-    trainable: bool = True
-    do_model_average: bool = True
-    need_clip: bool = True
-
-    def __post_init__(self) -> None:
-        rate = None if self.learning_rate == 1.0 else self.learning_rate
-        reject_options("ParamAttr", learning_rate=rate, regularizer=self.regularizer)
+    def __repr__(self) -> str:
+        return "Place(cpu)"
 
 
-def named_and_initialized(attr: Any, default: Any = None) -> tuple[str | None, Any]:
-    """Name and initializer of a parameter with that attribute, None where it does not say.
-
-    An attribute is a `ParamAttr`, a name, an initializer, or None for none of these. Raises
-    `ArgumentError` for anything else.
-    """
-    if attr is None:
-        return None, default
-    if isinstance(attr, ParamAttr):
-        return attr.name, attr.initializer or default
-    if isinstance(attr, str):
-        return attr, default
-    if callable(attr):
-        return None, attr
-    raise ArgumentError(f"an attribute is a ParamAttr, a name or an initializer, not {attr!r:.60}")
-
-
-@paddles
-def create_parameter(
-    shape: Any,
-    dtype: Any,
-    name: str | None = None,
-    attr: Any = None,
-    is_bias: bool = False,
-    default_initializer: Initializer | None = None,
-) -> Any:
-    """Create a parameter as `pg.create_parameter`, with the name and initializer of `attr`, if any.
-
-    >>> with paddle.static.program_guard(paddle.static.Program()):
-    ...     w = paddle.create_parameter([2], "float32", attr=paddle.ParamAttr(name="w"))
-    >>> w.name
-    'w'
-    """
-    given, rule = named_and_initialized(attr, default_initializer)
-    made = _create_parameter(shape, dtype_or_default(dtype), name or given, rule, is_bias)
-    if isinstance(attr, ParamAttr) and not attr.trainable:
-        made.stop_gradient = True
-    return made
-
-
-float16 = np.dtype("float16")
-float32 = np.dtype("float32")
-float64 = np.dtype("float64")
-int8 = np.dtype("int8")
-int16 = np.dtype("int16")
-int32 = np.dtype("int32")
-int64 = np.dtype("int64")
-uint8 = np.dtype("uint8")
+def checked_place(function: str, place: Any) -> Any:
+    """Raise `ArgumentError` for another place than the memory of the CPU."""
+    if place is not None and not isinstance(place, CPUPlace) and str(place) != "cpu":
+        raise ArgumentError(
+            f"{function}: there is no place {place!r:.60}: tensors are in the memory of the CPU",
+            hint="leave out place",
+        )
+    return place

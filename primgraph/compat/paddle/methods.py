@@ -1,152 +1,140 @@
-"""Methods of Paddle's tensors that mean something else than NumPy's of the same name."""
+"""Attributes of Paddle's tensors and variables that mean something else than NumPy's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import prod as product
-from typing import Any, NoReturn, Self
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from math import prod
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, overload
 
-from primgraph import operators as pg
+from primgraph.compat.dtypes import LibraryDType, dtypes_of
 from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.parameter_attributes import ParameterAttributes
 from primgraph.compat.promotion import promote_arguments
-from primgraph.errors import UnknownNameError
-from primgraph.ir.types import as_axis
-from primgraph.operators.handle import Axes, Handle
-from primgraph.operators.variable import Variable as _Variable
+from primgraph.errors import DTypeError, unknown_name
+from primgraph.ir.types import NAME_OF_DTYPE
+from primgraph.operators.handle import Handle
 
-# Paddle's methods whose namesakes of NumPy give something else, and that are not written here.
-_LACKING = (
-    "corrcoef",
-    "cov",
-    "cummax",
-    "cummin",
-    "histogram",
-    "histogram_bin_edges",
-    "nan_to_num",
-    "nonzero",
-    "repeat",
-    "scatter_add",
-    "swapaxes",
-)
+DTYPES: dict[str, LibraryDType] = dtypes_of("paddle")
+_OF_NUMPY = {dtype: DTYPES[str(dtype)] for dtype in NAME_OF_DTYPE}
+
+# Functions of two operands that must have one dtype, or the places of these.
+_PAIRED: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("add", "subtract", "multiply", "divide", "power", "remainder"), (0, 1)),
+    **dict.fromkeys(("floor_divide", "maximum", "minimum", "fmax", "fmin", "matmul"), (0, 1)),
+    **dict.fromkeys(("greater", "greater_equal", "less", "less_equal"), (0, 1)),
+    "where": (1, 2),
+}
+
+
+def is_array(x: Any) -> bool:
+    """Return whether `x` is a tensor or a variable."""
+    return isinstance(x, Handle)
+
+
+class Size(list[int]):
+    """A shape: a list, as Paddle's tensors have it, that is equal to a tuple, too."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return list.__eq__(self, list(other)) if isinstance(other, tuple) else super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> int: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Size: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> int | Size:
+        found = super().__getitem__(index)
+        return Size(found) if isinstance(found, list) else found
+
+    def __repr__(self) -> str:
+        return f"paddle.Size({super().__repr__()})"
+
+    def numel(self) -> int:
+        """Return the number of elements of an array of this shape."""
+        return prod(self)
+
+    def __add__(self, other: Iterable[int]) -> Size:  # type: ignore[override]
+        return Size(chain(self, other))
+
+    def __radd__(self, other: Iterable[int]) -> Size:
+        return Size(chain(other, self))
 
 
 class Methods(Handle):
-    """Paddle's methods and their arguments, for tensors and for variables of programs.
+    """Paddle's attributes, for tensors and for variables of programs.
 
-    Methods that are not here are those of all arrays, which mean the same in Paddle.
+    Its functions of a tensor are methods as well: see `primgraph.compat.paddle.functions`.
     """
 
     __slots__ = ()
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise unknown_name(self._called, name, dir(type(self)))
+
+        @property
+        def shape(self) -> Size:
+            """Return the extents along the axes, in a list."""
+            return Size(self.type.shape)
+
+        @property
+        def dtype(self) -> LibraryDType:
+            """Return the dtype of the elements."""
+            return _OF_NUMPY[self.type.dtype]
+
     @classmethod
     def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
-        """Return arguments in the dtypes to which Paddle promotes them; None for the same."""
-        return promote_arguments(function, args, dtype_or_default(None))
+        """Return arguments in the dtypes to which Paddle promotes them; None for the same.
 
-    def std(  # type: ignore[override]
-        self,
-        axis: Axes = None,
-        unbiased: bool = True,
-        keepdim: bool = False,
-        name: str | None = None,
-    ) -> Self:
-        """Return the standard deviation over `axis`: squares are divided by their number less 1."""
-        return self._dispatch("std", self, axis, keepdim, ddof=int(unbiased))
+        Raises `DTypeError` for tensors of an integer and a float dtype, and of different integers.
+        """
+        places = _PAIRED.get(function.__name__)
+        if places is not None and len(args) > places[1]:
+            x, y = args[places[0]], args[places[1]]
+            if isinstance(x, Handle) and isinstance(y, Handle):
+                _require_promotable(function.__name__, x, y)
+        return promote_arguments(function, args, dtype_or_default(None), is_ranked=True)
 
-    def var(  # type: ignore[override]
-        self,
-        axis: Axes = None,
-        unbiased: bool = True,
-        keepdim: bool = False,
-        name: str | None = None,
-    ) -> Self:
-        """Return the variance over `axis`: squares are divided by their number less 1."""
-        return self._dispatch("var", self, axis, keepdim, ddof=int(unbiased))
+    def dim(self) -> int:
+        """Return the number of axes."""
+        return len(self.type.shape)
 
-    def prod(
-        self,
-        axis: Axes = None,
-        keepdim: bool = False,
-        dtype: Any = None,
-        name: str | None = None,
-    ) -> Self:
-        """Return the product over `axis`, or of all elements."""
-        return self._dispatch("prod", self, axis, keepdim, dtype=dtype)
+    ndimension = dim
 
-    def any(self, axis: Axes = None, keepdim: bool = False, name: str | None = None) -> Self:
-        """Return whether an element over `axis` differs from zero."""
-        return self._dispatch("any", self, axis, keepdim)
+    def element_size(self) -> int:
+        """Return the number of bytes of an element."""
+        return self.type.dtype.itemsize
 
-    def all(self, axis: Axes = None, keepdim: bool = False, name: str | None = None) -> Self:
-        """Return whether all elements over `axis` differ from zero."""
-        return self._dispatch("all", self, axis, keepdim)
-
-    def argmax(
-        self,
-        axis: int | None = None,
-        keepdim: bool = False,
-        dtype: Any = "int64",
-        name: str | None = None,
-    ) -> Self:
-        """Return the index of the first largest element."""
-        return self._dispatch("argmax", self, axis, keepdim).astype(dtype)
-
-    def argmin(
-        self,
-        axis: int | None = None,
-        keepdim: bool = False,
-        dtype: Any = "int64",
-        name: str | None = None,
-    ) -> Self:
-        """Return the index of the first smallest element."""
-        return self._dispatch("argmin", self, axis, keepdim).astype(dtype)
-
-    def cumsum(self, axis: int | None = None, dtype: Any = None, name: str | None = None) -> Self:
-        """Return running sums along `axis`, or of all elements in their order."""
-        return self._dispatch("cumsum", self, axis, dtype=dtype)
-
-    def dot(self, y: Any, name: str | None = None) -> Self:
-        """Return the product of two vectors, or of each row with the other's."""
-        found: Self = pg.sum(pg.multiply(self, y), -1)  # type: ignore[assignment]
-        return found
-
-    def squeeze(self, axis: Axes = None, name: str | None = None) -> Self:
-        """Return the array without axes of extent one: all, or those in `axis` that have it."""
-        if axis is None:
-            return self._dispatch("squeeze", self)
-        listed = [axis] if isinstance(axis, int) else axis
-        axes = [as_axis(a, self.ndim) for a in listed]
-        return self._dispatch("squeeze", self, tuple(a for a in axes if self.shape[a] == 1))
-
-    def flatten(  # type: ignore[override]
-        self, start_axis: int = 0, stop_axis: int = -1, name: str | None = None
-    ) -> Self:
-        """Return the array with the axes from `start_axis` to `stop_axis` as one."""
-        shape = self.shape
-        if not shape:
-            return self._dispatch("reshape", self, (1,))
-        first, last = as_axis(start_axis, len(shape)), as_axis(stop_axis, len(shape))
-        middle = product(shape[first : last + 1])
-        return self._dispatch("reshape", self, (*shape[:first], middle, *shape[last + 1 :]))
+    def cpu(self) -> Any:
+        """Return the tensor itself, as there is no other place."""
+        return self
 
 
-def _unsupported_method(name: str) -> Callable[..., NoReturn]:
-    def method(self: Handle, *args: Any, **kwargs: Any) -> NoReturn:
-        raise UnknownNameError(
-            f"Paddle's method {name!r} is not supported",
-            hint=f"pg.{name}(x) is NumPy's, which gives something else",
+def _require_promotable(name: str, x: Handle, y: Handle) -> None:
+    """Raise for dtypes that Paddle does not promote."""
+    first, second = x.type.dtype, y.type.dtype
+    if first == second or not (x.type.shape and y.type.shape):
+        return
+    if first.kind not in "fc" or second.kind not in "fc":
+        raise DTypeError(
+            f"{name}: type promotion is between floats and complex numbers, or with a tensor of no "
+            f"axes, not of {x.type} and {y.type}",
+            hint="x.astype(...) converts one of them",
         )
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"Raise `UnknownNameError`: Paddle's {name} gives something else than NumPy's."
-    return method
 
-
-for _name in _LACKING:
-    setattr(Methods, _name, _unsupported_method(_name))
-
-
-class Variable(Methods, _Variable):
+class Variable(Methods, ParameterAttributes):
     """`pg.Variable` with Paddle's methods: what is computed with it has them, too."""
 
     __slots__ = ()

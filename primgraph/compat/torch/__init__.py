@@ -17,10 +17,30 @@ are results. Differences from torch:
 The default dtype of this package is float32, whatever primgraph's default is.
 """
 
+import math
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.torch import autograd, func, functions, nn, optim
+from primgraph.compat.dtypes import LibraryDType as dtype
+from primgraph.compat.torch import (
+    autograd,
+    backends,
+    configuration,
+    cuda,
+    distributions,
+    fft,
+    func,
+    functions,
+    linalg,
+    nn,
+    optim,
+    random,
+    return_types,
+    signals,
+    special,
+    utils,
+)
+from primgraph.compat.torch.anomaly import is_anomaly_enabled
 from primgraph.compat.torch.autograd import (
     enable_grad,
     inference_mode,
@@ -28,7 +48,8 @@ from primgraph.compat.torch.autograd import (
     no_grad,
     set_grad_enabled,
 )
-from primgraph.compat.torch.creation import create, draw
+from primgraph.compat.torch.configuration import *  # noqa: F403
+from primgraph.compat.torch.creation import create
 from primgraph.compat.torch.framework import (
     bool,
     cdouble,
@@ -41,6 +62,7 @@ from primgraph.compat.torch.framework import (
     float16,
     float32,
     float64,
+    get_default_device,
     get_default_dtype,
     half,
     int,
@@ -49,42 +71,109 @@ from primgraph.compat.torch.framework import (
     int32,
     int64,
     long,
+    set_default_device,
     set_default_dtype,
     short,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from primgraph.compat.torch.func import vmap
 from primgraph.compat.torch.functions import *  # noqa: F403
-from primgraph.compat.torch.tensor import Sizes as Size
+from primgraph.compat.torch.functions.properties import finfo, iinfo
+from primgraph.compat.torch.methods import Sizes as Size
+from primgraph.compat.torch.printing import get_printoptions, printoptions, set_printoptions
+from primgraph.compat.torch.randomness import (
+    Generator,
+    default_generator,
+    draw,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from primgraph.compat.torch.serialization import load, save
+from primgraph.compat.torch.signals import *  # noqa: F403
 from primgraph.compat.torch.tensor import Tensor
-from primgraph.eager.seeds import seed as manual_seed
+
+__version__ = "2.13.0+primgraph"
+e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
+newaxis = None
 
 arange = create.arange
+asarray = create.asarray
 as_tensor = create.as_tensor
 empty = create.empty
 empty_like = create.empty_like
+empty_strided = create.empty_strided
 eye = create.eye
 from_numpy = create.from_numpy
 full = create.full
 full_like = create.full_like
 linspace = create.linspace
+logspace = create.logspace
 ones = create.ones
 ones_like = create.ones_like
+bernoulli = draw.bernoulli
+binomial = draw.binomial
+multinomial = draw.multinomial
+normal = draw.normal
+poisson = draw.poisson
 rand = draw.rand
 rand_like = draw.rand_like
 randint = draw.randint
+randint_like = draw.randint_like
 randn = draw.randn
 randn_like = draw.randn_like
 randperm = draw.randperm
+range = create.range
+scalar_tensor = create.scalar_tensor
 tensor = create.tensor
+tril_indices = create.tril_indices
+triu_indices = create.triu_indices
 zeros = create.zeros
 zeros_like = create.zeros_like
 
 if not TYPE_CHECKING:
     __getattr__ = absent(__name__)
+    globals().update(configuration.TYPES)
 
     __all__ = [
+        *configuration.TYPES,
+        *configuration.__all__,
         *functions.__all__,
+        *signals.__all__,
+        "asarray",
+        "backends",
+        "cuda",
+        "dtype",
+        "e",
+        "empty_strided",
+        "inf",
+        "is_anomaly_enabled",
+        "logspace",
+        "nan",
+        "newaxis",
+        "pi",
+        "range",
+        "scalar_tensor",
+        "tril_indices",
+        "triu_indices",
+        "fft",
+        "finfo",
+        "get_default_device",
+        "get_printoptions",
+        "iinfo",
+        "printoptions",
+        "set_default_device",
+        "return_types",
+        "set_printoptions",
+        "special",
+        "uint16",
+        "uint32",
+        "uint64",
         "Size",
         "Tensor",
         "arange",
@@ -118,6 +207,7 @@ if not TYPE_CHECKING:
         "int64",
         "int8",
         "is_grad_enabled",
+        "linalg",
         "linspace",
         "long",
         "manual_seed",
@@ -139,6 +229,23 @@ if not TYPE_CHECKING:
         "uint8",
         "vmap",
         "zeros",
+        "Generator",
+        "default_generator",
+        "bernoulli",
+        "binomial",
+        "get_rng_state",
+        "initial_seed",
+        "multinomial",
+        "normal",
+        "poisson",
+        "randint_like",
+        "random",
+        "seed",
+        "set_rng_state",
+        "utils",
+        "load",
+        "save",
+        "distributions",
         "zeros_like",
     ]
 

@@ -2,42 +2,68 @@
 
 from __future__ import annotations
 
+import builtins
+import re
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from primgraph.errors import DTypeError, OptionError
+from primgraph.compat.dtypes import LibraryDType, dtypes_of
+from primgraph.errors import ArgumentError, DTypeError, OptionError
 from primgraph.ir.types import FLOAT32, DType, as_dtype
 
-bool = np.dtype("bool")
-cfloat = complex64 = np.dtype("complex64")
-cdouble = complex128 = np.dtype("complex128")
-double = float64 = np.dtype("float64")
-float = float32 = np.dtype("float32")
-half = float16 = np.dtype("float16")
-int = int32 = np.dtype("int32")
-int8 = np.dtype("int8")
-int16 = short = np.dtype("int16")
-int64 = long = np.dtype("int64")
-uint8 = np.dtype("uint8")
+_DTYPES = dtypes_of("torch")
+bool = _DTYPES["bool"]
+cfloat = complex64 = _DTYPES["complex64"]
+cdouble = complex128 = _DTYPES["complex128"]
+double = float64 = _DTYPES["float64"]
+float = float32 = _DTYPES["float32"]
+half = float16 = _DTYPES["float16"]
+int = int32 = _DTYPES["int32"]
+int8 = _DTYPES["int8"]
+int16 = short = _DTYPES["int16"]
+int64 = long = _DTYPES["int64"]
+uint8 = _DTYPES["uint8"]
+uint16 = _DTYPES["uint16"]
+uint32 = _DTYPES["uint32"]
+uint64 = _DTYPES["uint64"]
 
 _default_dtype: list[DType] = [FLOAT32]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, init=False, repr=False)
 class device:
-    """Place of tensors: the processor's memory.
+    """Place of tensors: the processor's memory. Others are an `OptionError`.
 
     >>> torch.zeros(2, device=torch.device("cpu")).device
     device(type='cpu')
     """
 
     type: str = "cpu"
+    index: Any = None
 
-    def __post_init__(self) -> None:
-        if self.type != "cpu":
-            raise OptionError(f"there is no device {self.type!r:.60}: tensors are on the 'cpu'")
+    def __init__(self, type: Any = "cpu", index: Any = None) -> None:
+        if isinstance(type, device):
+            type, index = type.type, type.index
+        found = re.fullmatch(r"(\w+)(?::(\d+))?", str(type))
+        if found is None or found[1] != "cpu":
+            raise OptionError(
+                f"there is no device {type!r:.60}: tensors are on the 'cpu'",
+                hint="torch.cuda.is_available() is False",
+            )
+        object.__setattr__(self, "index", index if found[2] is None else builtins.int(found[2]))
+
+    def __str__(self) -> str:
+        return "cpu" if self.index is None else f"cpu:{self.index}"
+
+    def __repr__(self) -> str:
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type='cpu'{index})"
+
+    def __enter__(self) -> device:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
 
 
 def checked_device(given: Any) -> None:
@@ -46,13 +72,13 @@ def checked_device(given: Any) -> None:
         device(given)
 
 
-def get_default_dtype() -> DType:
+def get_default_dtype() -> LibraryDType:
     """Return the dtype of floats without one, initially float32; primgraph's own is separate.
 
     >>> torch.get_default_dtype()
-    dtype('float32')
+    torch.float32
     """
-    return _default_dtype[0]
+    return LibraryDType("torch", _default_dtype[0])
 
 
 def set_default_dtype(d: Any) -> None:
@@ -60,7 +86,7 @@ def set_default_dtype(d: Any) -> None:
 
     >>> torch.set_default_dtype(torch.float64)
     >>> torch.ones(2).dtype
-    dtype('float64')
+    torch.float64
     """
     found = as_dtype(d)
     if found.kind != "f":
@@ -68,6 +94,31 @@ def set_default_dtype(d: Any) -> None:
     _default_dtype[0] = found
 
 
+def get_default_device() -> device:
+    """Return the device of new tensors: the processor.
+
+    >>> torch.get_default_device()
+    device(type='cpu')
+    """
+    return device()
+
+
+def set_default_device(device: Any) -> None:
+    """Check that `device` is the processor, where all tensors are.
+
+    >>> torch.set_default_device("cpu")
+    """
+    checked_device(device)
+
+
 def dtype_or_default(dtype: Any) -> DType:
-    """The dtype that `dtype` names; the default one for None."""
+    """Return NumPy's dtype of `dtype`; the default one for None. Raises `ArgumentError` for text.
+
+    >>> torch.framework.dtype_or_default(torch.int64)
+    dtype('int64')
+    """
+    if isinstance(dtype, str):
+        raise ArgumentError(
+            f"dtype= must be torch.dtype, not str {dtype!r:.60}", hint="write torch.float32"
+        )
     return _default_dtype[0] if dtype is None else as_dtype(dtype)

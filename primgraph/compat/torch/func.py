@@ -10,8 +10,20 @@ from primgraph.api.derivatives import of_functions, products
 from primgraph.api.vmap import vmap as vectorized
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.conjugates import conjugate_values
+from primgraph.errors import ArgumentError, OptionError
 
-__all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]
+__all__ = [
+    "functionalize",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "vjp",
+    "vmap",
+]
 
 Function: TypeAlias = Callable[..., Any]
 Positions: TypeAlias = int | Sequence[int]
@@ -35,6 +47,8 @@ def grad(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Funct
 def grad_and_value(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
     """Return the function that computes the gradient and the value of `func`.
 
+    With `has_aux`, the value is the pair of the result and what `func` returns beside it.
+
     >>> torch.func.grad_and_value(lambda x: torch.sum(x * x))(torch.tensor([1.0, 2.0]))
     (tensor([2., 4.]), tensor(5.))
     """
@@ -47,70 +61,149 @@ def grad_and_value(func: Function, argnums: Positions = 0, has_aux: bool = False
     return call_conjugated
 
 
-def jacrev(func: Function, argnums: Positions = 0, *, has_aux: bool = False) -> Function:
+def _require_chunk(chunk_size: int | None) -> None:
+    if chunk_size is not None and chunk_size < 1:
+        raise ArgumentError(f"chunk_size should be greater than 0, and is not {chunk_size}")
+
+
+def jacrev(
+    func: Function,
+    argnums: Positions = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Function:
     """Return the function that computes the Jacobian of `func`, by reverse mode.
+
+    All rows are computed in one vectorized pass, whatever `chunk_size` is.
 
     >>> torch.func.jacrev(lambda x: x * x)(torch.tensor([1.0, 2.0]))
     tensor([[2., 0.],
             [0., 4.]])
     """
+    _require_chunk(chunk_size)
     return of_functions.jacrev(func, argnums, has_aux)
 
 
-def jacfwd(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
+def jacfwd(
+    func: Function, argnums: Positions = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Function:
     """Return the function that computes the Jacobian of `func`, by forward mode.
 
     >>> torch.func.jacfwd(lambda x: x * x)(torch.tensor([1.0, 2.0]))
     tensor([[2., 0.],
             [0., 4.]])
     """
+    _require_randomness(randomness)
     return of_functions.jacfwd(func, argnums, has_aux)
 
 
 def hessian(func: Function, argnums: Positions = 0) -> Function:
-    """Return the function that computes the Hessian of `func`, whose result has one element.
+    """Return the function that computes second derivatives of `func`, forward over reverse mode.
 
     >>> torch.func.hessian(lambda x: torch.sum(x**3))(torch.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    return of_functions.hessian_of(func, argnums, False)
+    return jacfwd(jacrev(func, argnums), argnums)
 
 
-def jvp(func: Function, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+def jvp(
+    func: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
+) -> tuple[Any, ...]:
     """Return `func(*primals)` and the product of its Jacobian with `tangents`.
+
+    With `has_aux`, what `func` returns beside its result follows.
 
     >>> x = torch.tensor([1.0, 2.0])
     >>> torch.func.jvp(lambda x: x * x, (x,), (torch.ones(2),))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
-    value, product = products.jvp(func, primals, tangents)
-    return value, product
+    if not isinstance(primals, tuple | list) or len(primals) != len(tangents):
+        raise ArgumentError(
+            "jvp(f, primals, tangents): expected primals and tangents to be tuples of one length"
+        )
+    value, product = products.jvp(_first_of(func, has_aux), tuple(primals), tuple(tangents))
+    return (value, product, func(*primals)[1]) if has_aux else (value, product)
 
 
-def vjp(func: Function, *primals: Any) -> tuple[Any, Function]:
+def _first_of(func: Function, has_aux: bool) -> Function:
+    """Return the function without what it returns beside its result."""
+    return (lambda *args: func(*args)[0]) if has_aux else func
+
+
+def vjp(func: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Return `func(*primals)` and the function that multiplies a cotangent with its Jacobian.
+
+    With `has_aux`, what `func` returns beside its result follows.
 
     >>> y, pullback = torch.func.vjp(lambda x: x * x, torch.tensor([1.0, 2.0]))
     >>> pullback(torch.ones(2))
     (tensor([2., 4.]),)
     """
+    plain = _first_of(func, has_aux)
 
-    def back(cotangent: Any) -> tuple[Any, ...]:
-        return tuple(conjugate_values(products.vjp(func, primals, conjugate_values(cotangent))[1]))
+    def back(cotangent: Any, *others: Any) -> tuple[Any, ...]:
+        seeds = (cotangent, *others) if others else cotangent
+        return tuple(conjugate_values(products.vjp(plain, primals, conjugate_values(seeds))[1]))
 
-    return func(*primals), back
+    found = func(*primals)
+    return (found[0], back, found[1]) if has_aux else (found, back)
 
 
-def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
+def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
+    """Return `func(*primals)` and the function that multiplies its Jacobian with tangents.
+
+    >>> y, pushforward = torch.func.linearize(lambda x: x * x, torch.tensor([1.0, 2.0]))
+    >>> pushforward(torch.ones(2))
+    tensor([2., 4.])
+    """
+
+    def push(*tangents: Any) -> Any:
+        return products.jvp(func, primals, tangents)[1]
+
+    return func(*primals), push
+
+
+def functionalize(func: Function, *, remove: str = "mutations") -> Function:
+    """Return `func`: changes in place of its arguments and others are functions already here.
+
+    >>> torch.func.functionalize(lambda x: x.clone().add_(1))(torch.ones(2))
+    tensor([2., 2.])
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise OptionError(f"remove= is 'mutations' or 'mutations_and_views', not {remove!r:.60}")
+    return func
+
+
+def _require_randomness(randomness: str) -> None:
+    if randomness not in ("error", "same", "different"):
+        raise OptionError(
+            f"Only allowed values for randomness are 'error', 'different', or 'same'. Got "
+            f"{randomness!r:.60}"
+        )
+
+
+def vmap(
+    func: Function,
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Function:
     """Return the function that applies `func` to each sample of a batch.
 
     `func` is traced, on variables of a program: it takes functions of this package, and methods
-    that all arrays of primgraph have.
+    that all arrays of primgraph have. The whole batch is computed at once, whatever `chunk_size`
+    is.
 
     >>> torch.func.vmap(torch.dot)(torch.ones(3, 2), torch.ones(3, 2))
     tensor([2., 2., 2.])
     """
+    _require_randomness(randomness)
+    _require_chunk(chunk_size)
     return vectorized(func, in_dims, out_dims)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.errors import ArgumentError
 from primgraph.operators.handle import Handle
 
 
@@ -15,6 +16,17 @@ def as_masks(index: Any) -> Any:
         return tuple(map(as_masks, index))
     if isinstance(index, Handle | np.ndarray) and index.dtype == np.uint8 and index.ndim:
         return index.astype("bool")
+    return index
+
+
+def checked_index(index: Any) -> Any:
+    """Return an index. Raises `ArgumentError` for a slice of negative step, as torch does."""
+    for entry in index if isinstance(index, tuple) else (index,):
+        if isinstance(entry, slice) and isinstance(entry.step, int) and entry.step < 1:
+            raise ArgumentError(
+                f"step must be greater than zero, not {entry.step}",
+                hint="torch.flip(x, (0,)) reverses an axis",
+            )
     return index
 
 

@@ -3,212 +3,33 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from primgraph.compat.promotion import promote_arguments
 from primgraph.compat.torch import framework, functions
+from primgraph.compat.torch.anomaly import leaves_of, require_no_nan
 from primgraph.compat.torch.conjugates import conjugate_values, turned_node
-from primgraph.compat.torch.indices import as_masks, in_two_steps
+from primgraph.compat.torch.gradient_nodes import Node as GradientNode
+from primgraph.compat.torch.gradient_nodes import gradient_node
+from primgraph.compat.torch.in_place import in_place_methods, refused_methods
+from primgraph.compat.torch.indices import as_masks, checked_index, in_two_steps
+from primgraph.compat.torch.methods import Manners, Variable
+from primgraph.compat.torch.printing import format_tensor
+from primgraph.compat.torch.random_in_place import RandomMethods
 from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
-from primgraph.eager.inplace.views import View, show_elements, show_view
+from primgraph.eager.inplace.views import Storage, View, part_from_storage, show_elements, show_view
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.tensor import Tensor as _Tensor
-from primgraph.errors import DTypeError, NotDifferentiable, unknown_name
-from primgraph.ir.types import DType, Shape, as_dtype, complex_dtype
-from primgraph.operators import astype
-from primgraph.operators.handle import Handle
+from primgraph.errors import ArgumentError, DTypeError, NotDifferentiable
+from primgraph.ir.types import as_dtype, as_shape, complex_dtype
 from primgraph.operators.promotion import array_of
-from primgraph.operators.variable import Variable as _Variable
-
-# Functions whose first argument is no tensor that they are about; all others are methods, too.
-_NO_METHODS = (
-    "cat",
-    "complex",
-    "concat",
-    "concatenate",
-    "einsum",
-    "imag",
-    "is_tensor",
-    "polar",
-    "real",
-    "stack",
-    "tensordot",
-    "view_as_complex",
-    "view_as_real",
-    "where",
-)
 
 
-class Sizes(tuple[int, ...]):
-    """A shape."""
-
-    __slots__ = ()
-
-    def numel(self) -> int:
-        """Number of elements of an array of this shape."""
-        return int(np.prod(self, dtype=np.int64))
-
-    def __add__(self, other: Any) -> Sizes:
-        return Sizes((*self, *other))
-
-    def __repr__(self) -> str:
-        return f"torch.Size([{', '.join(map(str, self))}])"
-
-
-class _Count(int):
-    """The number of elements, which gives the shape, or an extent, where it is called."""
-
-    _shape: Shape
-
-    def __new__(cls, count: int, shape: Shape) -> _Count:
-        made = super().__new__(cls, count)
-        made._shape = shape
-        return made
-
-    def __call__(self, dim: int | None = None) -> Any:
-        return Sizes(self._shape) if dim is None else self._shape[dim]
-
-
-class Manners(Handle):
-    """Torch's methods and their arguments, for whatever has elements, here or in a program."""
-
-    __slots__ = ()
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise unknown_name(self._called, name, dir(type(self)))
-
-    @property
-    def shape(self) -> Sizes:
-        """Extent along each axis."""
-        return Sizes(self.type.shape)
-
-    @property
-    def size(self) -> _Count:
-        """`x.size()` is the shape, and `x.size(dim)` one extent."""
-        return _Count(self.type.size, self.type.shape)
-
-    @property
-    def device(self) -> framework.device:
-        """The processor."""
-        return framework.device()
-
-    @property
-    def mT(self) -> Self:
-        """The last two axes exchanged."""
-        found: Self = functions.transpose(self, -1, -2)
-        return found
-
-    def dim(self) -> builtins.int:
-        """Number of axes."""
-        return len(self.type.shape)
-
-    ndimension = dim
-
-    def nelement(self) -> builtins.int:
-        """Number of elements."""
-        return self.type.size
-
-    @property
-    def mH(self) -> Self:
-        """The last two axes exchanged, and complex numbers conjugated."""
-        found: Self = functions.conj(self.mT)
-        return found
-
-    def is_floating_point(self) -> builtins.bool:
-        """Whether the elements are floats."""
-        return self.dtype.kind == "f"
-
-    @classmethod
-    def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
-        """Return arguments in the dtypes to which torch promotes them; None for the same."""
-        return promote_arguments(function, args, framework.get_default_dtype(), is_ranked=True)
-
-    def __getitem__(self, index: Any) -> Self:
-        known = as_masks(index)
-        steps = in_two_steps(known)
-        if steps is None:
-            return super().__getitem__(known)
-        first, second = steps
-        return super().__getitem__(first)[second]
-
-    # Conversions.
-
-    def _astype(self, dtype: DType) -> Self:
-        found: Self = astype(self, dtype)  # type: ignore[assignment]
-        return found
-
-    def to(
-        self, *targets: Any, dtype: Any = None, device: Any = None, copy: builtins.bool = False
-    ) -> Self:
-        """In another dtype, given as such or by a tensor of it; a device is the processor."""
-        for target in targets:
-            if isinstance(target, _Tensor):
-                dtype = target.dtype
-            elif isinstance(target, np.dtype):
-                dtype = target
-            else:
-                framework.checked_device(target)
-        framework.checked_device(device)
-        return self if dtype is None else self._astype(as_dtype(dtype))
-
-    def type_as(self, other: _Tensor) -> Self:
-        """In the dtype of another."""
-        return self._astype(other.dtype)
-
-    def float(self) -> Self:
-        """In float32."""
-        return self._astype(framework.float32)
-
-    def double(self) -> Self:
-        """In float64."""
-        return self._astype(framework.float64)
-
-    def half(self) -> Self:
-        """In float16."""
-        return self._astype(framework.float16)
-
-    def int(self) -> Self:
-        """In int32."""
-        return self._astype(framework.int32)
-
-    def long(self) -> Self:
-        """In int64."""
-        return self._astype(framework.int64)
-
-    def bool(self) -> Self:
-        """Whether elements differ from zero."""
-        return self._astype(framework.bool)
-
-    def cpu(self) -> Self:
-        """Itself, as there is no other place."""
-        return self
-
-    def contiguous(self) -> Self:
-        """Return itself, or a copy of a view whose elements lie in another order."""
-        tensor: Any = self
-        alias = getattr(tensor, "_alias", None)
-        return tensor.clone() if isinstance(alias, View) and not alias.is_contiguous else self
-
-
-for _name in functions.__all__:
-    if _name not in _NO_METHODS:
-        setattr(Manners, _name, getattr(functions, _name))
-
-
-class Variable(Manners, _Variable):
-    """`pg.Variable` with torch's methods: what stands for tensors in functions that are traced."""
-
-    __slots__ = ()
-
-
-class Tensor(Manners, _Tensor):
+class Tensor(Manners, RandomMethods, _Tensor):
     """`pg.Tensor` with torch's methods and their arguments, and shown as torch shows it.
 
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -230,7 +51,7 @@ class Tensor(Manners, _Tensor):
         super().__init__(make_leaf(data, framework.get_default_dtype(), False))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        known = as_masks(index)
+        known = checked_index(as_masks(index))
         steps = in_two_steps(known)
         if steps is None:
             super().__setitem__(known, value)
@@ -238,15 +59,24 @@ class Tensor(Manners, _Tensor):
             first, second = steps
             self[first][second] = value
 
-    def numpy(self) -> npt.NDArray[Any]:
+    def numpy(self, *, force: builtins.bool = False) -> npt.NDArray[Any]:
         """Return the elements as an array that cannot be written to.
 
         In torch the two share memory: a write to the array, which would have to change the tensor,
-        is an error. `x.numpy().copy()` is an array of the caller's own.
+        is an error. `x.numpy().copy()` is an array of the caller's own. Raises `NotDifferentiable`
+        for a tensor that requires a gradient, unless `force`.
         """
+        if self.requires_grad and not force:
+            raise NotDifferentiable(
+                "Can't call numpy() on Tensor that requires grad.",
+                hint="Use tensor.detach().numpy() instead.",
+            )
         array = self._array().view()
         array.flags.writeable = False
         return array
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self.ndim == 0 else super().__format__(spec)
 
     def backward(
         self,
@@ -259,7 +89,9 @@ class Tensor(Manners, _Tensor):
 
         Those by complex tensors are `df/dx + i df/dy`, as in torch.
         """
+        leaves = leaves_of([self])
         super().backward(conjugate_values(gradient), retain_graph, create_graph, inputs)
+        require_no_nan(leaf.grad for leaf in leaves)
 
     def received(self, gradient: Node) -> Node:
         """The gradient by this tensor, as tensors of its family have it."""
@@ -280,25 +112,78 @@ class Tensor(Manners, _Tensor):
 
     @data.setter
     def data(self, value: _Tensor) -> None:
+        if not isinstance(value, _Tensor):
+            raise ArgumentError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         show_elements(self, value)
+
+    @property
+    def grad_fn(self) -> GradientNode | None:
+        """Node of the graph of derivatives that this comes from; None for leaves and constants."""
+        return None if self.is_leaf else gradient_node(self.node, self)
+
+    @property
+    def _base(self) -> Any:
+        """The tensor that this is a view of; None for others."""
+        alias = self._alias
+        return alias.storage.owner() if isinstance(alias, View) else None
+
+    @property
+    def _version(self) -> builtins.int:
+        """Number of changes in place, counted from the first view or the first time it is read."""
+        if self._alias is None:
+            self._alias = Storage(self)
+            self._alias.node = self.node
+        alias = self._alias
+        storage = alias.storage if isinstance(alias, View) else alias
+        return storage.version  # type: ignore[union-attr]
+
+    @property
+    def is_view(self) -> builtins.bool:
+        """Whether it shares the elements of another tensor."""
+        return isinstance(self._alias, View)
+
+    def data_ptr(self) -> builtins.int:
+        """Return a number that is equal for tensors with the same first element.
+
+        It is no address: elements are computed when they are read.
+        """
+        alias = self._alias
+        storage = alias.storage if isinstance(alias, View) else alias
+        owner = storage.owner() if isinstance(storage, Storage) else self
+        base = id(storage if owner is None else owner)
+        return base + self.storage_offset() * self.itemsize
 
     # In place: the tensor, and all that shares its elements, shows another value from now on.
 
-    def add_(self, other: Any, *, alpha: Any = 1) -> Self:
-        """`x += alpha * other`."""
-        return self._change_in_place(functions.add(self, other, alpha=alpha))
+    def copy_(self, src: Any, non_blocking: builtins.bool = False) -> Self:
+        """Copy `src` into this tensor, broadcast and converted."""
+        return super().copy_(src)
 
-    def sub_(self, other: Any, *, alpha: Any = 1) -> Self:
-        """`x -= alpha * other`."""
-        return self._change_in_place(functions.sub(self, other, alpha=alpha))
+    def fill_(self, value: Any) -> Self:
+        """Set all elements to a number, or to that of a tensor without axes."""
+        if not isinstance(value, _Tensor):
+            return super().fill_(value)
+        if value.ndim:
+            raise ArgumentError(f"fill_ only supports 0-dimension value tensor, not {value.type}")
+        return self.copy_(value)
 
-    def clamp_(self, min: Any = None, max: Any = None) -> Self:
-        """Limit the elements to an interval."""
-        return self._change_in_place(functions.clamp(self, min, max))
+    def fill_diagonal_(self, fill_value: float, wrap: builtins.bool = False) -> Self:
+        """Set the elements of the diagonal to a number."""
+        places = np.zeros(self.type.shape, np.bool_)
+        np.fill_diagonal(places, True, wrap)
+        mask = self.family(array_node(places))
+        return self.change_in_place(functions.masked_fill(self, mask, fill_value))
 
-    def neg_(self) -> Self:
-        """Change all signs."""
-        return self._change_in_place(-self)
+    def set_(self, source: _Tensor) -> Self:
+        """Share the elements of `source` from now on."""
+        self.data = source
+        return self
+
+    def apply_(self, callable: Any) -> Self:
+        """Replace each element by what a function of Python numbers returns for it."""
+        found = np.array([callable(v) for v in self._array().reshape(-1).tolist()])
+        array = found.reshape(self.type.shape).astype(self.type.dtype)
+        return self.change_in_place(self.family(array_node(array)))
 
     def zeros_(self) -> Self:
         """Zeros from now on, as OneFlow calls it."""
@@ -311,25 +196,20 @@ class Tensor(Manners, _Tensor):
         Derivatives go on through it, at any order. Raises `ShapeError` for another number of
         elements.
         """
-        return self._reshape_in_place(functions.reshape(self, *sizes, shape=size))
+        return self.reshape_in_place(functions.reshape(self, *sizes, shape=size))
 
-    def squeeze_(self, dim: Any = None) -> Self:
-        """Without axes of extent one from now on."""
-        return self._reshape_in_place(functions.squeeze(self, dim))
+    def resize_from(self, found: _Tensor) -> None:
+        """Show a result of another shape from now on, as `out=` does."""
+        part_from_storage(self)
+        self.show(found.node)
 
-    def unsqueeze_(self, dim: Any) -> Self:
-        """With a new axis of extent one from now on."""
-        return self._reshape_in_place(functions.unsqueeze(self, dim))
-
-    def t_(self) -> Self:
-        """A matrix, transposed from now on."""
-        return self._reshape_in_place(functions.t(self))
-
-    def _change_in_place(self, value: Any) -> Self:
+    def change_in_place(self, value: Any) -> Self:
+        """Show a value of the same shape from now on, and all that shares the elements with it."""
         change(self, value)
         return self
 
-    def _reshape_in_place(self, value: _Tensor) -> Self:
+    def reshape_in_place(self, value: _Tensor) -> Self:
+        """Show a view of itself from now on."""
         if self.requires_grad and self.is_leaf:
             raise NotDifferentiable(
                 "a leaf Variable that requires grad is being used in an in-place operation.",
@@ -338,14 +218,67 @@ class Tensor(Manners, _Tensor):
         show_view(self, value)
         return self
 
-    def __repr__(self) -> str:
-        text = np.array2string(self._array(), precision=4, separator=", ", prefix="tensor(")
-        known = self.dtype in (framework.get_default_dtype(), framework.int64, framework.bool)
-        is_shown = self._shows_dtype or not known
-        dtype = f", dtype={self._library}.{self.dtype}" if is_shown else ""
-        leaf = ", requires_grad=True" if self.requires_grad else ""
-        return f"tensor({text}{dtype}{leaf})"
+    # Other tensors of the same dtype.
 
+    def _new(self, array: Any, dtype: Any, device: Any, requires_grad: builtins.bool) -> _Tensor:
+        framework.checked_device(device)
+        wanted = self.type.dtype if dtype is None else as_dtype(dtype)
+        return self.family(make_leaf(np.asarray(array), wanted, requires_grad))
+
+    def new_full(
+        self,
+        size: Any,
+        fill_value: float,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: builtins.bool = False,
+    ) -> _Tensor:
+        """Return a tensor of one number, of the dtype of this one unless `dtype` is given."""
+        return self._new(np.full(as_shape(size), fill_value), dtype, device, requires_grad)
+
+    def new_zeros(self, *size: Any, dtype: Any = None, **options: Any) -> _Tensor:
+        """Return zeros, of the dtype of this tensor unless `dtype` is given."""
+        return self.new_full(functions.shapes.collect_varargs(size), 0, dtype=dtype, **options)
+
+    new_empty = new_zeros
+
+    def new_ones(self, *size: Any, dtype: Any = None, **options: Any) -> _Tensor:
+        """Return ones, of the dtype of this tensor unless `dtype` is given."""
+        return self.new_full(functions.shapes.collect_varargs(size), 1, dtype=dtype, **options)
+
+    def new_tensor(
+        self,
+        data: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: builtins.bool = False,
+    ) -> _Tensor:
+        """Return a copy of `data`, of the dtype of this tensor unless `dtype` is given."""
+        return self._new(data, dtype, device, requires_grad)
+
+    def __repr__(self) -> str:
+        array = self._array()
+        default = framework.dtype_or_default(None)
+        known = (default, complex_dtype(default), np.dtype("int64"), np.dtype("bool"))
+        notes = []
+        if not array.size and array.ndim != 1:
+            notes.append(f"size={tuple(array.shape)}")
+        is_known = array.dtype == default if not array.size else array.dtype in known
+        if self._shows_dtype or not is_known:
+            notes.append(f"dtype={self.dtype}")
+        if not self.is_leaf:
+            notes.append(f"grad_fn=<{type(self.grad_fn).__name__}>")
+        elif self.requires_grad:
+            notes.append("requires_grad=True")
+        return format_tensor(array, notes)
+
+
+for _name, _method in in_place_methods().items():
+    setattr(Tensor, _name, _method)
+for _name, _method in refused_methods().items():
+    setattr(Variable, _name, _method)
 
 stand_ins[Tensor] = Variable
 
@@ -368,16 +301,19 @@ def make_leaf(data: Any, dtype: Any, requires_grad: builtins.bool) -> Node:
     if isinstance(data, Node):
         return data
     if isinstance(data, _Tensor):
-        data = data.numpy()
-    array = array_of(data, None if dtype is None else as_dtype(dtype))
+        data = data._array()
+    array = array_of(data, None if dtype is None else framework.dtype_or_default(dtype))
     if requires_grad and array.dtype.kind not in "fc":
         raise DTypeError(
             f"only floats have derivatives, and this tensor is of {array.dtype}",
             hint="give a float dtype, or leave out requires_grad",
         )
-    if dtype is None and not isinstance(data, np.ndarray | np.generic):
+    first = data
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    if dtype is None and not isinstance(first, np.ndarray | np.generic | _Tensor):
         if array.dtype.kind == "f":
-            array = array.astype(framework.get_default_dtype())
+            array = array.astype(framework.dtype_or_default(None))
         elif array.dtype.kind == "c":
-            array = array.astype(complex_dtype(framework.get_default_dtype()))
+            array = array.astype(complex_dtype(framework.dtype_or_default(None)))
     return array_node(np.array(array), requires_grad)

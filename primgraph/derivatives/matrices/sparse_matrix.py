@@ -228,7 +228,7 @@ class SparseMatrix:
         if copy is False:
             raise ValueError("the dense elements of a SparseMatrix are always a copy")
         found = self.to_dense()
-        return np.asarray(found.numpy() if hasattr(found, "numpy") else found, dtype)
+        return np.asarray(found.detach() if hasattr(found, "numpy") else found, dtype)
 
     def toarray(self) -> Any:
         """Return the dense matrix, under SciPy's name: see `to_dense`."""
@@ -262,7 +262,7 @@ class SparseMatrix:
             raise OptionError(
                 f"{values!r} has no numbers yet", hint="pass what a run has computed for it"
             )
-        array = np.asarray(values.numpy() if hasattr(values, "numpy") else values)
+        array = np.asarray(values.detach() if hasattr(values, "numpy") else values)
         if array.shape != (self.nnz,):
             raise ArgumentError(f"{self!r} has {self.nnz} values, not {array.shape}")
         if self.format == "coo":

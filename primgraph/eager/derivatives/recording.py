@@ -158,13 +158,14 @@ class _Mode(_Switch):
 
     _enabled: bool
 
-    def __init__(self, function: Callable[..., Any] | None = None) -> None:
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        # A function is that of `@no_grad` without a call.
+        return cls()(function) if callable(function) else super().__new__(cls)
+
+    def __init__(self, function: Any = None) -> None:
         super().__init__(self._enabled)
-        if function is not None:
-            raise ArgumentError(
-                f"{type(self).__name__} is called before it decorates",
-                hint=f"write @pg.{type(self).__name__}()",
-            )
+        if function is not None and not isinstance(function, bool):
+            raise ArgumentError(f"{type(self).__name__} decorates functions, not {function!r:.60}")
 
 
 @final

@@ -111,6 +111,12 @@ class View:
         """Return an array with the memory layout of this view of a C-contiguous array in NumPy."""
         return self._apply_to_array(self._unset())
 
+    def geometry(self) -> tuple[int, tuple[int, ...]] | None:
+        """Return the offset and the strides of a view in elements; None for computed elements."""
+        whole = self._unset()
+        part = self._apply_to_array(whole)
+        return None if part is None else (part.ctypes.data - whole.ctypes.data, part.strides)
+
     @property
     def is_copy(self) -> bool:
         """Return whether NumPy copies the elements, as in some reshapes of transposes."""

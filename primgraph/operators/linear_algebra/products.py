@@ -18,12 +18,13 @@ from primgraph.operators.promotion import (
     broadcast_to_shape,
     convert_dtype,
     lift,
+    require_flag,
     result_dtype,
     ufunc_dtypes,
 )
 from primgraph.operators.reduce.reductions import sum
 from primgraph.operators.shape.joining import diagonal
-from primgraph.operators.shape.shaping import permute_axes, reshape_to
+from primgraph.operators.shape.shaping import permute_axes, reshape_to, swapaxes
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.linear_algebra import products
 
@@ -189,13 +190,18 @@ def trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Vari
 
 
 @operator("x", "weight", "bias")
-def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None) -> Variable:
+def linear(
+    x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, transposed: bool = False
+) -> Variable:
     """Compute `x @ weight + bias`, with `weight` of shape (inputs, outputs).
+
+    With `transposed` the weight is of shape (outputs, inputs), as in torch.
 
     Raises `ShapeError` if the inner sizes differ or the bias does not broadcast.
 
     >>> pg.linear([[1.0, 2.0]], [[1.0], [1.0]], [0.5])
     tensor([[3.5]])
     """
-    value = matmul(x, weight)
+    columns = swapaxes(weight, -1, -2) if require_flag("transposed", transposed) else weight
+    value = matmul(x, columns)
     return value if bias is None else add(value, bias)

@@ -10,12 +10,13 @@ from primgraph.api import public
 from primgraph.api.derivatives import products
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle.framework import as_paddle_raises, paddles, reject_options
+from primgraph.compat.paddle.program import building_program
 from primgraph.derivatives.matrices.jacobian import Hessian as _Hessian
 from primgraph.derivatives.matrices.jacobian import Jacobian as _Jacobian
 from primgraph.derivatives.request import Seeds, Variables
 from primgraph.errors import ArgumentError, BuildError
 from primgraph.ir.graph import Graph
-from primgraph.program.program import Program, current_program
+from primgraph.program.program import Program
 from primgraph.transforms.lower import lower
 from primgraph.transforms.raise_ import raise_
 
@@ -227,7 +228,7 @@ def to_prim(
 
 
 def _graph(program: Program | None) -> Graph:
-    chosen = current_program() if program is None else program
+    chosen = building_program() if program is None else program
     if not isinstance(chosen, Program):
         raise ArgumentError(f"only programs can be rewritten, not {type(chosen).__name__}")
     return chosen.graph()

@@ -10,6 +10,8 @@ from primgraph.api.derivatives import products
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.conjugates import conjugate_values
 from primgraph.eager.tensor import Tensor
+from primgraph.errors import ArgumentError
+from primgraph.operators.handle import Handle
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -70,6 +72,12 @@ def vjp(
     (tensor([1., 4.]), tensor([2., 4.]))
     """
     value, product = products.vjp(func, inputs, conjugate_values(v), strict=strict)
+    if v is None and not _is_single(value):
+        raise ArgumentError(
+            "The vector v can only be None if the user-provided function returns a single Tensor "
+            "with a single element.",
+            hint="give v of the shapes of the results",
+        )
     return _pair((value, conjugate_values(product)), create_graph)
 
 
@@ -82,6 +90,7 @@ def jvp(
     >>> torch.autograd.functional.jvp(lambda x: x * x, x, torch.ones(2))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
+    _require_vector(inputs, v)
     return _pair(products.jvp(func, inputs, v, strict=strict), create_graph)
 
 
@@ -94,6 +103,7 @@ def vhp(
     >>> torch.autograd.functional.vhp(lambda x: torch.sum(x**3), x, torch.ones(2))
     (tensor(9.), tensor([ 6., 12.]))
     """
+    _require_vector(inputs, v)
     value, product = products.vhp(func, inputs, v, strict=strict)
     return _pair((value, conjugate_values(product)), create_graph)
 
@@ -107,8 +117,23 @@ def hvp(
     >>> torch.autograd.functional.hvp(lambda x: torch.sum(x**3), x, torch.ones(2))
     (tensor(9.), tensor([ 6., 12.]))
     """
+    _require_vector(inputs, v)
     value, product = products.hvp(func, inputs, v, strict=strict)
     return _pair((value, conjugate_values(product)), create_graph)
+
+
+def _is_single(value: Any) -> bool:
+    return isinstance(value, Handle) and value.type.size == 1
+
+
+def _require_vector(inputs: Any, v: Any) -> None:
+    """Raise `ArgumentError` for no vector and inputs of more than one element."""
+    if v is None and not _is_single(inputs):
+        raise ArgumentError(
+            "The vector v can only be None if the input to the user-provided function is a single "
+            "Tensor with a single element.",
+            hint="give v of the shapes of the inputs",
+        )
 
 
 def _pair(found: tuple[Any, Any], create_graph: bool) -> tuple[Any, Any]:

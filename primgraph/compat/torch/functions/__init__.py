@@ -1,13 +1,32 @@
 """Functions of tensors, with torch's names for them and for their arguments."""
 
-from primgraph.compat.torch.functions import elements, elementwise, products, reductions, shapes
-from primgraph.compat.torch.functions.elements import *  # noqa: F403
-from primgraph.compat.torch.functions.elementwise import *  # noqa: F403
-from primgraph.compat.torch.functions.products import *  # noqa: F403
-from primgraph.compat.torch.functions.reductions import *  # noqa: F403
-from primgraph.compat.torch.functions.reductions import Extremes as Extremes
-from primgraph.compat.torch.functions.shapes import *  # noqa: F403
+from typing import TYPE_CHECKING, Any
 
-__all__ = (
-    elementwise.__all__ + elements.__all__ + products.__all__ + reductions.__all__ + shapes.__all__
+from primgraph.compat.torch.functions import (
+    arithmetic,
+    compositions,
+    cumulative,
+    elements,
+    elementwise,
+    joining,
+    matrices,
+    ordering,
+    products,
+    properties,
+    reductions,
+    scatter,
+    shapes,
 )
+
+_MODULES: tuple[Any, ...] = (
+    *(elementwise, arithmetic, compositions, elements, products, reductions, cumulative),
+    *(shapes, joining, ordering, scatter, properties, matrices),
+)
+__all__ = [name for module in _MODULES for name in module.__all__]
+globals().update({name: getattr(m, name) for m in _MODULES for name in m.__all__})
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+    flatten: Any

@@ -2,316 +2,273 @@
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Callable
-from typing import Any
+from primgraph.compat.torch.functions.results import define_functions
 
-import numpy as np
+_ROWS = """
+abs|absolute(input): abs(input)
+Compute absolute values.
+>>> torch.abs(torch.tensor([-1.0, 2.0]))
+tensor([1., 2.])
 
-from primgraph import operators as pg
-from primgraph.compat.renamed import renamed
-from primgraph.compat.torch import framework
-from primgraph.eager.inplace.views import share_computed
-from primgraph.errors import ArgumentError, ShapeError
+acos|arccos(input): arccos(input)
+Compute inverse cosines.
+>>> torch.acos(torch.tensor([1.0, 0.0]))
+tensor([0.0000, 1.5708])
 
-__all__ = [
-    "abs",
-    "absolute",
-    "acos",
-    "acosh",
-    "add",
-    "angle",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "ceil",
-    "clamp",
-    "complex",
-    "conj",
-    "conj_physical",
-    "cos",
-    "cosh",
-    "div",
-    "divide",
-    "eq",
-    "erf",
-    "erfc",
-    "exp",
-    "exp2",
-    "expm1",
-    "floor",
-    "ge",
-    "greater",
-    "greater_equal",
-    "gt",
-    "imag",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "le",
-    "less",
-    "less_equal",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "lt",
-    "masked_fill",
-    "maximum",
-    "minimum",
-    "mul",
-    "multiply",
-    "ne",
-    "neg",
-    "negative",
-    "not_equal",
-    "polar",
-    "pow",
-    "ravel",
-    "real",
-    "reciprocal",
-    "relu",
-    "remainder",
-    "resolve_conj",
-    "round",
-    "rsqrt",
-    "sgn",
-    "sigmoid",
-    "sign",
-    "sin",
-    "sinh",
-    "sqrt",
-    "square",
-    "sub",
-    "subtract",
-    "tan",
-    "tanh",
-    "true_divide",
-    "view_as_complex",
-    "view_as_real",
-    "where",
-]
+acosh|arccosh(input): arccosh(input)
+Compute inverse hyperbolic cosines.
+>>> torch.acosh(torch.tensor([1.0, 2.0]))
+tensor([0.0000, 1.3170])
 
+asin|arcsin(input): arcsin(input)
+Compute inverse sines.
+>>> torch.asin(torch.tensor([0.0, 1.0]))
+tensor([0.0000, 1.5708])
 
-def unary(function: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
-    def call(input: Any) -> Any:
-        return function(input)
+asinh|arcsinh(input): arcsinh(input)
+Compute inverse hyperbolic sines.
+>>> torch.asinh(torch.tensor([0.0, 1.0]))
+tensor([0.0000, 0.8814])
 
-    return renamed(call, name, function)
+atan|arctan(input): arctan(input)
+Compute inverse tangents.
+>>> torch.atan(torch.tensor([0.0, 1.0]))
+tensor([0.0000, 0.7854])
 
+atanh|arctanh(input): arctanh(input)
+Compute inverse hyperbolic tangents.
+>>> torch.atanh(torch.tensor([0.0, 0.5]))
+tensor([0.0000, 0.5493])
 
-def binary(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, Any], Any]:
-    def call(input: Any, other: Any) -> Any:
-        return function(input, other)
+angle(input): angle(input)
+Compute angles of complex numbers, in radians.
+>>> torch.angle(torch.tensor([1.0, -1.0]))
+tensor([0.0000, 3.1416])
 
-    return renamed(call, name, function)
+ceil(input): ceil(input)
+Round up to integers.
+>>> torch.ceil(torch.tensor([1.2, -1.2]))
+tensor([ 2., -1.])
 
+conj|conj_physical(input): conj(input)
+Compute complex conjugates.
+>>> torch.conj_physical(torch.tensor([1.0 + 2.0j]))
+tensor([1.-2.j])
 
-abs = absolute = unary(pg.abs, "abs")
-acos = arccos = unary(pg.arccos, "acos")
-acosh = arccosh = unary(pg.arccosh, "acosh")
-asin = arcsin = unary(pg.arcsin, "asin")
-asinh = arcsinh = unary(pg.arcsinh, "asinh")
-atan = arctan = unary(pg.arctan, "atan")
-atanh = arctanh = unary(pg.arctanh, "atanh")
-angle = unary(pg.angle, "angle")
-ceil = unary(pg.ceil, "ceil")
-conj = conj_physical = unary(pg.conj, "conj")
-imag = unary(pg.imag, "imag")
-real = unary(pg.real, "real")
-cos = unary(pg.cos, "cos")
-cosh = unary(pg.cosh, "cosh")
-erf = unary(pg.erf, "erf")
-erfc = unary(pg.erfc, "erfc")
-exp = unary(pg.exp, "exp")
-exp2 = unary(pg.exp2, "exp2")
-expm1 = unary(pg.expm1, "expm1")
-floor = unary(pg.floor, "floor")
-isfinite = unary(pg.isfinite, "isfinite")
-isinf = unary(pg.isinf, "isinf")
-isnan = unary(pg.isnan, "isnan")
-log = unary(pg.log, "log")
-log10 = unary(pg.log10, "log10")
-log1p = unary(pg.log1p, "log1p")
-log2 = unary(pg.log2, "log2")
-logical_not = unary(pg.logical_not, "logical_not")
-neg = negative = unary(pg.negative, "neg")
-ravel = unary(pg.ravel, "ravel")
-reciprocal = unary(pg.reciprocal, "reciprocal")
-relu = unary(pg.relu, "relu")
-rsqrt = unary(pg.rsqrt, "rsqrt")
-sigmoid = unary(pg.sigmoid, "sigmoid")
-sgn = sign = unary(pg.sign, "sign")
-sin = unary(pg.sin, "sin")
-sinh = unary(pg.sinh, "sinh")
-sqrt = unary(pg.sqrt, "sqrt")
-square = unary(pg.square, "square")
-tan = unary(pg.tan, "tan")
-tanh = unary(pg.tanh, "tanh")
+imag(input): imag(input)
+Return imaginary parts.
+>>> torch.imag(torch.tensor([1.0 + 2.0j]))
+tensor([2.])
 
-atan2 = arctan2 = binary(pg.arctan2, "atan2")
-eq = binary(pg.equal, "eq")
-ge = greater_equal = binary(pg.greater_equal, "ge")
-gt = greater = binary(pg.greater, "gt")
-le = less_equal = binary(pg.less_equal, "le")
-logaddexp = binary(pg.logaddexp, "logaddexp")
-logical_and = binary(pg.logical_and, "logical_and")
-logical_or = binary(pg.logical_or, "logical_or")
-logical_xor = binary(pg.logical_xor, "logical_xor")
-lt = less = binary(pg.less, "lt")
-maximum = binary(pg.maximum, "maximum")
-minimum = binary(pg.minimum, "minimum")
-mul = multiply = binary(pg.multiply, "mul")
-ne = not_equal = binary(pg.not_equal, "ne")
-remainder = binary(pg.remainder, "remainder")
+real(input): real(input)
+Return real parts.
+>>> torch.real(torch.tensor([1.0 + 2.0j]))
+tensor([1.])
 
+cos(input): cos(input)
+Compute cosines.
+>>> torch.cos(torch.tensor([0.0, 1.0]))
+tensor([1.0000, 0.5403])
 
-def complex(real: Any, imag: Any) -> Any:
-    """Return complex numbers with these real and imaginary parts.
+cosh(input): cosh(input)
+Compute hyperbolic cosines.
+>>> torch.cosh(torch.tensor([0.0, 1.0]))
+tensor([1.0000, 1.5431])
 
-    >>> torch.complex(torch.tensor([1.0]), torch.tensor([2.0]))
-    tensor([1.+2.j], dtype=torch.complex64)
-    """
-    return pg.complex(real, imag)
+deg2rad(input): deg2rad(input)
+Convert degrees to radians.
+>>> torch.deg2rad(torch.tensor([0.0, 180.0]))
+tensor([0.0000, 3.1416])
 
+digamma(input): special.digamma(input)
+Compute the logarithmic derivative of the gamma function.
+>>> torch.digamma(torch.tensor([1.0, 2.0]))
+tensor([-0.5772,  0.4228])
 
-def resolve_conj(input: Any) -> Any:
-    """Return `input`: conjugates are computed at once here, and never deferred.
+erf(input): erf(input)
+Compute the error function.
+>>> torch.erf(torch.tensor([0.0, 1.0]))
+tensor([0.0000, 0.8427])
 
-    >>> torch.resolve_conj(torch.tensor([1.0]))
-    tensor([1.])
-    """
-    return input
+erfc(input): erfc(input)
+Compute `1 - erf(input)`.
+>>> torch.erfc(torch.tensor([0.0, 1.0]))
+tensor([1.0000, 0.1573])
 
+erfinv(input): special.erfinv(input)
+Compute the inverse of the error function.
+>>> torch.erfinv(torch.tensor([0.0, 0.5]))
+tensor([0.0000, 0.4769])
 
-def polar(abs: Any, angle: Any) -> Any:
-    """Return complex numbers with these absolute values and angles.
+exp(input): exp(input)
+Compute powers of e.
+>>> torch.exp(torch.tensor([0.0, 1.0]))
+tensor([1.0000, 2.7183])
 
-    >>> torch.polar(torch.tensor([2.0]), torch.tensor([0.0]))
-    tensor([2.+0.j], dtype=torch.complex64)
-    """
-    return pg.complex(pg.multiply(abs, pg.cos(angle)), pg.multiply(abs, pg.sin(angle)))
+exp2(input): exp2(input)
+Compute powers of two.
+>>> torch.exp2(torch.tensor([0.0, 3.0]))
+tensor([1., 8.])
 
+expm1(input): expm1(input)
+Compute `exp(input) - 1`.
+>>> torch.expm1(torch.tensor([0.0, 1.0]))
+tensor([0.0000, 1.7183])
 
-def view_as_real(input: Any) -> Any:
-    """Return real and imaginary parts along a new last axis.
+fix|trunc(input): trunc(input)
+Round towards zero.
+>>> torch.trunc(torch.tensor([1.7, -1.7]))
+tensor([ 1., -1.])
 
-    >>> torch.view_as_real(torch.tensor([1.0 + 2.0j])).tolist()
-    [[1.0, 2.0]]
-    """
-    return share_computed(pg.stack([pg.real(input), pg.imag(input)], -1), input, view_as_real)
+floor(input): floor(input)
+Round down to integers.
+>>> torch.floor(torch.tensor([1.2, -1.2]))
+tensor([ 1., -2.])
 
+i0(input): special.i0(input)
+Compute the modified Bessel function of order zero.
+>>> torch.i0(torch.tensor([0.0, 1.0]))
+tensor([1.0000, 1.2661])
 
-def view_as_complex(input: Any) -> Any:
-    """Return complex numbers from the parts along the last axis, of size two.
+isfinite(input): isfinite(input)
+Return whether elements are finite.
+>>> torch.isfinite(torch.tensor([1.0, float("inf"), float("nan")]))
+tensor([ True, False, False])
 
-    Raises `ShapeError` for another size.
+isinf(input): isinf(input)
+Return whether elements are infinite.
+>>> torch.isinf(torch.tensor([1.0, float("inf"), float("nan")]))
+tensor([False,  True, False])
 
-    >>> torch.view_as_complex(torch.tensor([[1.0, 2.0]])).tolist()
-    [(1+2j)]
-    """
-    if not input.shape or input.shape[-1] != 2:
-        raise ShapeError(f"view_as_complex takes pairs along the last axis, not {input.type}")
-    found = pg.complex(input[..., 0], input[..., 1])
-    return share_computed(found, input, view_as_complex)
+isnan(input): isnan(input)
+Return whether elements are NaN.
+>>> torch.isnan(torch.tensor([1.0, float("inf"), float("nan")]))
+tensor([False, False,  True])
 
+isneginf(input): isneginf(input)
+Return whether elements are negative infinity.
+>>> torch.isneginf(torch.tensor([-float("inf"), 1.0]))
+tensor([ True, False])
 
-def add(input: Any, other: Any, *, alpha: float = 1) -> Any:
-    """Compute `input + alpha * other`.
+isposinf(input): isposinf(input)
+Return whether elements are positive infinity.
+>>> torch.isposinf(torch.tensor([float("inf"), 1.0]))
+tensor([ True, False])
 
-    >>> torch.add(torch.ones(2), torch.tensor([1.0, 2.0]), alpha=10)
-    tensor([11., 21.])
-    """
-    return pg.add(input, other if alpha == 1 else pg.multiply(other, alpha))
+isreal(input): isreal(input)
+Return whether elements have no imaginary part.
+>>> torch.isreal(torch.tensor([1.0, 1.0j]))
+tensor([ True, False])
 
+lgamma(input): special.gammaln(input)
+Compute logarithms of absolute values of the gamma function.
+>>> torch.lgamma(torch.tensor([1.0, 3.0]))
+tensor([0.0000, 0.6931])
 
-def sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
-    """Compute `input - alpha * other`.
+log(input): log(input)
+Compute natural logarithms.
+>>> torch.log(torch.tensor([1.0, 2.0]))
+tensor([0.0000, 0.6931])
 
-    >>> torch.sub(torch.ones(2), torch.tensor([1.0, 2.0]), alpha=10)
-    tensor([ -9., -19.])
-    """
-    return pg.subtract(input, other if alpha == 1 else pg.multiply(other, alpha))
+log10(input): log10(input)
+Compute logarithms to base 10.
+>>> torch.log10(torch.tensor([1.0, 100.0]))
+tensor([0., 2.])
 
+log1p(input): log1p(input)
+Compute `log(1 + input)`.
+>>> torch.log1p(torch.tensor([0.0, 1.0]))
+tensor([0.0000, 0.6931])
 
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """Compute `input / other`, rounded down with `rounding_mode` "floor".
+log2(input): log2(input)
+Compute logarithms to base 2.
+>>> torch.log2(torch.tensor([1.0, 8.0]))
+tensor([0., 3.])
 
-    >>> torch.div(torch.tensor([7.0]), torch.tensor([2.0]), rounding_mode="floor")
-    tensor([3.])
-    """
-    if rounding_mode == "floor":
-        return pg.floor_divide(input, other)
-    if rounding_mode is not None:
-        raise ArgumentError(f"div has no rounding_mode {rounding_mode!r:.60}, but 'floor' or None")
-    return pg.divide(input, other)
+neg|negative(input): negative(input)
+Change signs.
+>>> torch.neg(torch.tensor([1.0, -2.0]))
+tensor([-1.,  2.])
 
+positive(input): positive(input)
+Return the elements as they are.
+>>> torch.positive(torch.tensor([1.0, -2.0]))
+tensor([ 1., -2.])
 
-subtract, divide, true_divide = sub, div, div
+rad2deg(input): rad2deg(input)
+Convert radians to degrees.
+>>> torch.rad2deg(torch.tensor([0.0, 1.0]))
+tensor([ 0.0000, 57.2958])
 
+ravel(input): ravel(input)
+Return all elements along one axis.
+>>> torch.ravel(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+tensor([1., 2., 3., 4.])
 
-def pow(input: Any, exponent: Any) -> Any:
-    """Compute `input` to the power of `exponent`.
+reciprocal(input): reciprocal(input)
+Compute `1 / input`.
+>>> torch.reciprocal(torch.tensor([1.0, 2.0]))
+tensor([1.0000, 0.5000])
 
-    >>> torch.pow(torch.tensor([2.0, 3.0]), 2)
-    tensor([4., 9.])
-    """
-    return pg.power(input, exponent)
+relu(input): relu(input)
+Replace negative elements by zeros.
+>>> torch.relu(torch.tensor([-1.0, 2.0]))
+tensor([0., 2.])
 
+rsqrt(input): rsqrt(input)
+Compute `1 / sqrt(input)`.
+>>> torch.rsqrt(torch.tensor([1.0, 4.0]))
+tensor([1.0000, 0.5000])
 
-def round(input: Any, *, decimals: int = 0) -> Any:
-    """Round elements, halves to even.
+sgn|sign(input): sign(input)
+Return signs; of complex numbers `z / abs(z)`.
+>>> torch.sign(torch.tensor([-2.0, 0.0, 3.0]))
+tensor([-1.,  0.,  1.])
 
-    >>> torch.round(torch.tensor([0.5, 1.5]))
-    tensor([0., 2.])
-    """
-    return pg.round(input, decimals)
+sigmoid(input): sigmoid(input)
+Compute `1 / (1 + exp(-input))`.
+>>> torch.sigmoid(torch.tensor([0.0, 1.0]))
+tensor([0.5000, 0.7311])
 
+signbit(input): signbit(input)
+Return whether the sign bit is set.
+>>> torch.signbit(torch.tensor([-0.0, 0.0]))
+tensor([ True, False])
 
-def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
-    """Limit elements to an interval; the derivative is 1 inside and at the bounds.
+sin(input): sin(input)
+Compute sines.
+>>> torch.sin(torch.tensor([0.0, 1.0]))
+tensor([0.0000, 0.8415])
 
-    >>> torch.clamp(torch.tensor([-1.0, 0.5, 3.0]), 0.0, 1.0)
-    tensor([0. , 0.5, 1. ])
-    """
-    return pg.clip(input, min, max)
+sinc(input): sinc(input)
+Compute `sin(pi x) / (pi x)`.
+>>> torch.sinc(torch.tensor([0.0, 0.5]))
+tensor([1.0000, 0.6366])
 
+sinh(input): sinh(input)
+Compute hyperbolic sines.
+>>> torch.sinh(torch.tensor([0.0, 1.0]))
+tensor([0.0000, 1.1752])
 
-def where(condition: Any, input: Any, other: Any) -> Any:
-    """Choose elements of `input` where the condition is true, and of `other` elsewhere.
+sqrt(input): sqrt(input)
+Compute square roots.
+>>> torch.sqrt(torch.tensor([1.0, 4.0]))
+tensor([1., 2.])
 
-    Two Python numbers, one of them a float, are of the default dtype.
+square(input): square(input)
+Compute squares.
+>>> torch.square(torch.tensor([1.0, -2.0]))
+tensor([1., 4.])
 
-    >>> x = torch.tensor([-1.0, 2.0])
-    >>> torch.where(x > 0, x, torch.zeros(2))
-    tensor([0., 2.])
-    """
-    kinds = {type(input), type(other)}
-    if builtins.float in kinds and kinds <= {builtins.float, builtins.int, builtins.bool}:
-        input = np.asarray(input, framework.get_default_dtype())
-        other = np.asarray(other, framework.get_default_dtype())
-    return pg.where(condition, input, other)
+tan(input): tan(input)
+Compute tangents.
+>>> torch.tan(torch.tensor([0.0, 1.0]))
+tensor([0.0000, 1.5574])
 
+tanh(input): tanh(input)
+Compute hyperbolic tangents.
+>>> torch.tanh(torch.tensor([0.0, 1.0]))
+tensor([0.0000, 0.7616])
+"""
 
-def masked_fill(input: Any, mask: Any, value: Any) -> Any:
-    """Replace elements of `input` by `value` where the mask is true, in the dtype of `input`.
-
-    >>> x = torch.tensor([-1.0, 2.0])
-    >>> torch.masked_fill(x, x < 0, 0.0)
-    tensor([0., 2.])
-    """
-    return pg.where(mask, pg.astype(value, input.dtype), input)
+__all__ = define_functions(globals(), _ROWS)

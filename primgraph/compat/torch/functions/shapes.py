@@ -1,46 +1,119 @@
-"""Shapes and axes, parts and joins of tensors."""
+"""Shapes and axes of tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from math import prod as product
 from typing import Any
 
+import numpy as np
+
 from primgraph import operators as pg
 from primgraph.compat.torch.functions.reductions import Dims
-from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import as_axis
+from primgraph.compat.torch.functions.results import array_like, define_functions
+from primgraph.eager.inplace.views import View
+from primgraph.errors import ShapeError
+from primgraph.ir.types import as_axis, as_dtype, broadcast_shapes
+
+_ROWS = """
+broadcast_to(input, size): broadcast_to(input, size)
+Return `input` repeated to the shape `size`.
+>>> torch.broadcast_to(torch.arange(2), (2, 2))
+tensor([[0, 1],
+        [0, 1]])
+
+diag(input, diagonal=0): diag(input, diagonal)
+Return the diagonal of a matrix, or the matrix with a diagonal.
+>>> torch.diag(torch.tensor([1.0, 2.0]))
+tensor([[1., 0.],
+        [0., 2.]])
+
+diagflat(input, offset=0): diagflat(input, offset)
+Return the matrix with all elements on a diagonal.
+>>> torch.diagflat(torch.tensor([1.0, 2.0]))
+tensor([[1., 0.],
+        [0., 2.]])
+
+diagonal(input, offset=0, dim1=0, dim2=1): diagonal(input, offset, dim1, dim2)
+Return the diagonal of two axes, as the last axis.
+>>> torch.diagonal(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+tensor([1., 4.])
+
+fliplr(input): fliplr(input)
+Reverse the second axis.
+>>> torch.fliplr(torch.tensor([[1, 2], [3, 4]]))
+tensor([[2, 1],
+        [4, 3]])
+
+flipud(input): flipud(input)
+Reverse the first axis.
+>>> torch.flipud(torch.tensor([[1, 2], [3, 4]]))
+tensor([[3, 4],
+        [1, 2]])
+
+kron(input, other): kron(input, other)
+Compute Kronecker products.
+>>> torch.kron(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
+tensor([1., 1., 2., 2.])
+
+movedim|moveaxis(input, source, destination): moveaxis(input, source, destination)
+Move axes to other places.
+>>> torch.movedim(torch.ones(2, 3, 4), 0, 2).shape
+torch.Size([3, 4, 2])
+
+roll(input, shifts, dims=None): roll(input, shifts, dims)
+Shift elements in a circle along `dims`.
+>>> torch.roll(torch.arange(4), 1)
+tensor([3, 0, 1, 2])
+
+rot90(input, k=1, dims=(0, 1)): rot90(input, k, dims)
+Rotate the plane of two axes by `k` right angles.
+>>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
+tensor([[2, 4],
+        [1, 3]])
+
+trace(input): handles.trace(input)
+Compute the sum of the diagonal.
+>>> torch.trace(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+tensor(5.)
+
+transpose|swapaxes|swapdims(input, dim0, dim1): swapaxes(input, dim0, dim1)
+Exchange two axes.
+>>> torch.transpose(torch.ones(2, 3), 0, 1).shape
+torch.Size([3, 2])
+
+unsqueeze(input, dim): expand_dims(input, dim)
+Insert a new axis of size one at `dim`.
+>>> torch.unsqueeze(torch.ones(2, 3), 1).shape
+torch.Size([2, 1, 3])
+"""
 
 __all__ = [
-    "broadcast_to",
-    "cat",
-    "chunk",
-    "concat",
-    "concatenate",
-    "diagonal",
+    *define_functions(globals(), _ROWS),
+    "adjoint",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_shapes",
+    "broadcast_tensors",
     "expand",
     "expand_as",
     "flatten",
     "flip",
-    "movedim",
     "permute",
     "repeat",
+    "repeat_interleave",
     "reshape",
-    "roll",
-    "split",
+    "reshape_as",
     "squeeze",
-    "stack",
-    "swapaxes",
     "t",
     "tile",
-    "trace",
-    "transpose",
     "tril",
     "triu",
-    "unbind",
-    "unsqueeze",
+    "unflatten",
     "view",
+    "view_as",
+    "view_copy",
 ]
 
 
@@ -61,7 +134,30 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     return pg.reshape(input, collect_varargs(sizes, shape))
 
 
-view = reshape
+def view(input: Any, *sizes: Any, size: Any = None) -> Any:
+    """Return the same elements in another shape, or their bytes in another dtype.
+
+    Raises `ShapeError` if the elements would have to be copied.
+
+    >>> torch.view_copy(torch.arange(6), (2, -1)).shape
+    torch.Size([2, 3])
+    """
+    shape = collect_varargs(sizes, size)
+    if len(sizes) == 1 and not isinstance(sizes[0], int | list | tuple):
+        return array_like(input, np.asarray(input).view(as_dtype(sizes[0])))
+    alias = getattr(input, "_alias", None)
+    layout = alias.layout() if isinstance(alias, View) else None
+    if layout is not None and layout.size and not layout.flags.c_contiguous:
+        wanted = layout.reshape([int(n) for n in shape])
+        if not np.may_share_memory(wanted, layout):
+            raise ShapeError(
+                "view size is not compatible with input tensor's size and stride (at least one "
+                "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
+            )
+    return pg.reshape(input, shape)
+
+
+view_copy = view
 
 
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
@@ -91,27 +187,6 @@ def squeeze(input: Any, dim: Dims = None) -> Any:
     return pg.squeeze(input, tuple(a for a in axes if input.shape[a] == 1))
 
 
-def unsqueeze(input: Any, dim: int) -> Any:
-    """Insert a new axis of size one at `dim`.
-
-    >>> torch.unsqueeze(torch.ones(2, 3), 1).shape
-    torch.Size([2, 1, 3])
-    """
-    return pg.expand_dims(input, dim)
-
-
-def transpose(input: Any, dim0: int, dim1: int) -> Any:
-    """Exchange two axes.
-
-    >>> torch.transpose(torch.ones(2, 3), 0, 1).shape
-    torch.Size([3, 2])
-    """
-    return pg.swapaxes(input, dim0, dim1)
-
-
-swapaxes = transpose
-
-
 def t(input: Any) -> Any:
     """Transpose a matrix; a vector stays as it is. Raises `ShapeError` for more axes.
 
@@ -120,7 +195,7 @@ def t(input: Any) -> Any:
     """
     if input.ndim > 2:
         raise ShapeError(f"t takes a matrix, not an array of {input.ndim} axes")
-    return pg.transpose(input)
+    return pg.matrix_transpose(input) if input.ndim == 2 else pg.assign(input)
 
 
 def permute(input: Any, *order: Any, dims: Any = None) -> Any:
@@ -130,25 +205,6 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     torch.Size([4, 2, 3])
     """
     return pg.transpose(input, collect_varargs(order, dims))
-
-
-def movedim(input: Any, source: Any, destination: Any) -> Any:
-    """Move axes to other positions.
-
-    >>> torch.movedim(torch.ones(2, 3, 4), 0, -1).shape
-    torch.Size([3, 4, 2])
-    """
-    return pg.moveaxis(input, source, destination)
-
-
-def broadcast_to(input: Any, size: Any) -> Any:
-    """Repeat along new leading axes and along axes of size one.
-
-    >>> torch.broadcast_to(torch.arange(2), (2, 2))
-    tensor([[0, 1],
-            [0, 1]])
-    """
-    return pg.broadcast_to(input, size)
 
 
 def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
@@ -207,15 +263,6 @@ def flip(input: Any, *axes: Any, dims: Any = None) -> Any:
     return pg.flip(input, tuple(collect_varargs(axes, dims)))
 
 
-def roll(input: Any, shifts: Any, dims: Dims = None) -> Any:
-    """Shift elements in a circle along `dims`.
-
-    >>> torch.roll(torch.arange(4), 1)
-    tensor([3, 0, 1, 2])
-    """
-    return pg.roll(input, shifts, dims)
-
-
 def _require_matrix(name: str, input: Any) -> None:
     if input.ndim < 2:
         raise ShapeError(f"{name} takes an array of two axes or more, not {input.ndim}")
@@ -243,82 +290,104 @@ def triu(input: Any, diagonal: int = 0) -> Any:
     return pg.triu(input, diagonal)
 
 
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """Return the diagonal of two axes, as the last axis.
+def adjoint(input: Any) -> Any:
+    """Return conjugate transposes of matrices.
 
-    >>> torch.diagonal(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    tensor([1., 4.])
+    >>> torch.adjoint(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[1., 3.],
+            [2., 4.]])
     """
-    return pg.diagonal(input, offset, dim1, dim2)
+    return pg.conj(pg.swapaxes(input, -1, -2))
 
 
-def trace(input: Any) -> Any:
-    """Compute the sum of the diagonal.
+def _apply_to_each(function: Any, tensors: tuple[Any, ...]) -> Any:
+    given = collect_varargs(tensors)
+    if len(tensors) == 1 and given is tensors:
+        return function(*tensors)
+    return tuple(function(x) for x in given)
 
-    >>> torch.trace(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    tensor(5.)
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Return tensors with one axis at least.
+
+    >>> torch.atleast_1d(torch.tensor(1.0))
+    tensor([1.])
     """
-    return pg.sum(pg.diagonal(input))
+    return _apply_to_each(pg.atleast_1d, tensors)
 
 
-def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
-    """Join arrays along `dim`.
+def atleast_2d(*tensors: Any) -> Any:
+    """Return tensors with two axes at least.
 
-    >>> torch.cat([torch.zeros(1), torch.ones(2)])
-    tensor([0., 1., 1.])
+    >>> torch.atleast_2d(torch.tensor(1.0))
+    tensor([[1.]])
     """
-    return pg.concatenate(tensors, dim)
+    return _apply_to_each(pg.atleast_2d, tensors)
 
 
-concat = concatenate = cat
+def atleast_3d(*tensors: Any) -> Any:
+    """Return tensors with three axes at least.
 
-
-def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
-    """Stack arrays of one shape along a new axis.
-
-    >>> torch.stack([torch.zeros(2), torch.ones(2)])
-    tensor([[0., 0.],
-            [1., 1.]])
+    >>> torch.atleast_3d(torch.tensor(1.0))
+    tensor([[[1.]]])
     """
-    return pg.stack(tensors, dim)
+    return _apply_to_each(pg.atleast_3d, tensors)
 
 
-def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
-    """Split along `dim` into parts of one size, the last one of the rest, or of these sizes.
+def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+    """Repeat tensors to their common shape.
 
-    Raises `ShapeError` for sizes that do not add up to the whole.
-
-    >>> [part.tolist() for part in torch.split(torch.arange(5), 2)]
-    [[0, 1], [2, 3], [4]]
+    >>> [x.shape for x in torch.broadcast_tensors(torch.ones(2, 1), torch.ones(3))]
+    [torch.Size([2, 3]), torch.Size([2, 3])]
     """
-    extent = tensor.shape[as_axis(dim, tensor.ndim)]
-    if isinstance(split_size_or_sections, int):
-        ends = list(range(split_size_or_sections, extent, split_size_or_sections))
-    else:
-        ends = list(accumulate(split_size_or_sections))
-        if not ends or ends.pop() != extent:
-            raise ShapeError(
-                f"parts of sizes {list(split_size_or_sections)} do not add up to the extent "
-                f"{extent} of axis {dim}"
-            )
-    return tuple(pg.split(tensor, ends, dim))
+    return tuple(pg.broadcast_arrays(*collect_varargs(tensors)))
 
 
-def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
-    """Split along `dim` into at most `chunks` parts of one size, the last one of the rest.
+def repeat_interleave(
+    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Any:
+    """Repeat each element along `dim`; given counts alone, repeat their positions.
 
-    >>> [part.tolist() for part in torch.chunk(torch.arange(5), 2)]
-    [[0, 1, 2], [3, 4]]
+    >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
+    tensor([1, 1, 2, 2])
     """
-    if chunks < 1:
-        raise ArgumentError(f"chunk makes one part or more, not {chunks}")
-    return split(input, -(-input.shape[as_axis(dim, input.ndim)] // chunks), dim)
+    if repeats is None:
+        return array_like(input, np.repeat(np.arange(len(input)), np.asarray(input)))
+    counts = repeats if isinstance(repeats, int) else np.asarray(repeats).tolist()
+    return pg.repeat(input, counts, dim)
 
 
-def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
-    """Return the slices along `dim`.
+def reshape_as(input: Any, other: Any) -> Any:
+    """Return the same elements in the shape of `other`.
 
-    >>> [part.tolist() for part in torch.unbind(torch.tensor([[1, 2], [3, 4]]))]
-    [[1, 2], [3, 4]]
+    >>> torch.arange(4).reshape_as(torch.ones(2, 2)).shape
+    torch.Size([2, 2])
     """
-    return tuple(pg.moveaxis(input, dim, 0))
+    return pg.reshape(input, other.shape)
+
+
+def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
+    """Split an axis into several of these sizes, one of which may be -1.
+
+    >>> torch.unflatten(torch.arange(6), 0, (2, -1)).shape
+    torch.Size([2, 3])
+    """
+    axis = as_axis(dim, input.ndim)
+    shape = tuple(input.shape)
+    known = product(n for n in sizes if n != -1)
+    parts = [shape[axis] // known if n == -1 else n for n in sizes]
+    if product(parts) != shape[axis]:
+        raise ShapeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
+            f"({shape[axis]}) in the input tensor"
+        )
+    return pg.reshape(input, (*shape[:axis], *parts, *shape[axis + 1 :]))
+
+
+def view_as(input: Any, other: Any) -> Any:
+    """Return the same elements in the shape of `other`; see `view`.
+
+    >>> torch.arange(4).view_as(torch.ones(2, 2)).shape
+    torch.Size([2, 2])
+    """
+    return view(input, other.shape)

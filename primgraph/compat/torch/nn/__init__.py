@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.absent import absent
-from primgraph.compat.torch.nn import functional, init, modules, parameter, utils
+from primgraph.compat.torch.nn import functional, init, modules, parallel, parameter, utils
 from primgraph.compat.torch.nn.modules import *  # noqa: F403
+from primgraph.compat.torch.nn.parallel import DataParallel
 from primgraph.compat.torch.nn.parameter import Buffer, Parameter
 
 if TYPE_CHECKING:
@@ -16,10 +17,12 @@ else:
     __all__ = [
         *modules.__all__,
         "Buffer",
+        "DataParallel",
         "Parameter",
         "functional",
         "init",
         "modules",
+        "parallel",
         "parameter",
         "utils",
     ]

@@ -23,7 +23,7 @@ __all__ = [
 def _set(tensor: Any, array: Any) -> Any:
     """Let `tensor` have the elements of an array."""
     with no_grad():
-        return tensor.copy_(np.asarray(array).astype(str(tensor.dtype)))
+        return tensor.copy_(np.asarray(array).astype(tensor.dtype))
 
 
 def _draws(generator: Any) -> np.random.Generator:
@@ -281,6 +281,7 @@ def _old(function: Callable[..., Any]) -> Callable[..., Any]:
 _FUNCTIONS = (uniform_, normal_, constant_, xavier_uniform_, xavier_normal_, orthogonal_)
 uniform, normal, constant, xavier_uniform, xavier_normal, orthogonal = map(_old, _FUNCTIONS)
 kaiming_uniform, kaiming_normal = map(_old, (kaiming_uniform_, kaiming_normal_))
+dirac, eye, sparse = map(_old, (dirac_, eye_, sparse_))
 
 if not TYPE_CHECKING:
     __getattr__ = absent(__name__)

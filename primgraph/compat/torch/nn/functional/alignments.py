@@ -49,7 +49,7 @@ def ctc_loss(
     if zero_infinity:
         losses = pg.where(pg.isinf(losses), 0, losses)
     if reduction == "mean":
-        shares = np.maximum(counts, 1).astype(str(logs.dtype))
+        shares = np.maximum(counts, 1).astype(logs.type.dtype)
         return pg.mean(pg.divide(losses, shares))
     found = reduce_losses(losses, reduction)
     return pg.squeeze(found, 0) if single and reduction == "none" else found
@@ -72,7 +72,7 @@ def _labels(targets: Any, counts: Any, blank: int) -> Any:
 def _forward(logs: Any, labels: Any, times: Any, counts: Any) -> Any:
     """Return minus the logarithms of the sums over all alignments."""
     width = labels.shape[1]
-    low = float(np.finfo(str(logs.dtype)).min) / 4
+    low = float(np.finfo(logs.type.dtype).min) / 4
     rows = np.broadcast_to(labels, (logs.shape[0], *labels.shape))
     emitted = pg.take_along_axis(logs, rows, 2)
     may_skip = np.zeros(labels.shape, bool)

@@ -10,7 +10,7 @@ from primgraph import operators as pg
 from primgraph.compat.torch.nn.functional.norms import dropout
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.eager.seeds import next_key
-from primgraph.errors import ArgumentError, BoundsError, OptionError, ShapeError
+from primgraph.errors import ArgumentError, BoundsError, DTypeError, OptionError, ShapeError
 
 __all__ = [
     "bilinear", "embedding", "embedding_bag", "linear", "multi_head_attention_forward", "one_hot",
@@ -24,10 +24,14 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     >>> torch.nn.functional.linear(torch.ones(1, 2), torch.ones(3, 2), torch.ones(3))
     tensor([[3., 3., 3.]])
     """
+    if input.dtype != weight.dtype:
+        raise DTypeError(
+            f"mat1 and mat2 must have the same dtype, but got {input.dtype} and {weight.dtype}"
+        )
     if weight.ndim == 1:
         found = pg.matmul(input, weight)
         return found if bias is None else found + bias
-    return pg.linear(input, pg.transpose(weight), bias)
+    return pg.linear(input, weight, bias, transposed=True)
 
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
@@ -172,7 +176,7 @@ def _bags(
     sums = pg.scatter_add(pg.zeros((len(lengths), weight.shape[1]), rows.dtype), bag[taken], kept)
     if mode == "sum":
         return sums
-    return pg.divide(sums, np.maximum(counts, 1)[:, None].astype(str(rows.dtype)))
+    return pg.divide(sums, np.maximum(counts, 1)[:, None].astype(rows.type.dtype))
 
 
 def scaled_dot_product_attention(
@@ -315,4 +319,4 @@ def _as_float_mask(mask: Any, dtype: Any) -> Any:
     """Return 0 where a mask is False, minus infinity where it is True; floats stay."""
     if mask.dtype.kind != "b":
         return mask
-    return pg.where(mask, np.array(-np.inf, str(dtype)), np.array(0, str(dtype)))
+    return pg.where(mask, np.array(-np.inf, dtype), np.array(0, dtype))

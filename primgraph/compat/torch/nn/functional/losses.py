@@ -150,6 +150,10 @@ def cross_entropy(
     reduction = legacy_reduction(size_average, reduce, reduction)
     require_reduction(reduction)
     axis = min(1, input.ndim - 1)
+    if weight is None and not label_smoothing and target.dtype.kind in "iu":
+        _check_classes(input, target, axis, ignore_index)
+        if not 0 <= ignore_index < input.shape[axis] and _are_within(target):
+            return pg.cross_entropy(input, target, axis, reduction)
     logs = pg.log_softmax(input, axis)
     if target.dtype.kind == "f":
         return _entropy_of_shares(logs, target, weight, axis, reduction, label_smoothing)
@@ -215,7 +219,7 @@ def _pick(input: Any, target: Any, weight: Any, ignore_index: int, reduction: st
     axis = min(1, input.ndim - 1)
     _check_classes(input, target, axis, ignore_index)
     count = input.shape[axis]
-    if weight is None and not 0 <= ignore_index < count and _are_within(target, count):
+    if weight is None and not 0 <= ignore_index < count and _are_within(target):
         chosen = pg.take_along_axis(input, pg.expand_dims(target, axis), axis)
         return reduce_losses(pg.negative(pg.squeeze(chosen, axis)), reduction)
     is_taken = pg.not_equal(target, ignore_index)
@@ -259,7 +263,7 @@ def known_elements(target: Any) -> Any:
     return getattr(node, "array", None)
 
 
-def _are_within(target: Any, count: int) -> bool:
+def _are_within(target: Any) -> bool:
     """Return whether all classes are known to be positions."""
     array = known_elements(target)
     return array is not None and (not array.size or bool(array.min() >= 0))

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from primgraph import operators as pg
-from primgraph.errors import ArgumentError, OptionError, ShapeError
+from primgraph.errors import ArgumentError, MissingMethodError, OptionError, ShapeError
 
 __all__ = [
     "affine_grid", "channel_shuffle", "fold", "grid_sample", "interpolate", "pad",
-    "pixel_shuffle", "pixel_unshuffle", "unfold", "upsample",
+    "pixel_shuffle", "pixel_unshuffle", "unfold", "upsample", "upsample_bilinear",
+    "upsample_nearest",
 ]  # fmt: skip
 
 _MODES = {"nearest": None, "nearest-exact": None, "linear": 3, "bilinear": 4, "trilinear": 5}
@@ -44,7 +45,9 @@ def interpolate(
             "| bicubic | trilinear"
         )
     if _MODES[mode] not in (None, input.ndim):
-        raise ArgumentError(f"Got {input.ndim}D input, but {mode} mode needs {_MODES[mode]}D input")
+        raise MissingMethodError(
+            f"Got {input.ndim}D input, but {mode} mode needs {_MODES[mode]}D input"
+        )
     count = input.ndim - 2
     sizes, scales = _output_sizes(input, size, scale_factor, count)
     if recompute_scale_factor:
@@ -120,7 +123,7 @@ def _apply_along(input: Any, matrix: Any, axis: int) -> Any:
     if matrix.ndim == 1:
         return pg.take(input, matrix, axis)
     moved = pg.moveaxis(input, axis, -1)
-    found = pg.matmul(moved, np.ascontiguousarray(matrix.T).astype(str(input.dtype)))
+    found = pg.matmul(moved, np.ascontiguousarray(matrix.T).astype(input.type.dtype))
     return pg.moveaxis(found, -1, axis)
 
 
@@ -137,6 +140,24 @@ def upsample(
     tensor([[[1., 1., 2., 2.]]])
     """
     return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """Resample by repeating elements.
+
+    >>> torch.nn.functional.upsample_nearest(torch.tensor([[[1.0, 2.0]]]), size=4)
+    tensor([[[1., 1., 2., 2.]]])
+    """
+    return interpolate(input, size, scale_factor)
+
+
+def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """Resample images by linear interpolation, with corners that stay.
+
+    >>> torch.nn.functional.upsample_bilinear(torch.ones(1, 1, 1, 1), scale_factor=2).shape
+    torch.Size([1, 1, 2, 2])
+    """
+    return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
 # Grids.
@@ -161,7 +182,7 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
         lines.append(line if align_corners else line * ((n - 1) / n))
     axes = np.meshgrid(*lines, indexing="ij")[::-1]
     base = np.stack([*axes, np.ones(extents)], -1).reshape(1, -1, len(extents) + 1)
-    found = pg.matmul(base.astype(str(theta.dtype)), pg.swapaxes(theta, 1, 2))
+    found = pg.matmul(base.astype(theta.type.dtype), pg.swapaxes(theta, 1, 2))
     return pg.reshape(found, (theta.shape[0], *extents, len(extents)))
 
 

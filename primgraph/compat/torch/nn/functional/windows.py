@@ -77,8 +77,8 @@ def _maxima(input: Any, starts: Sequence[Any], count: int) -> tuple[Any, Any]:
     lead = tuple(input.shape[:-count])
     pixels = pg.reshape(input, (*lead, -1))
     values = pg.take(pixels, np.where(taken, flat, flat[:, :1]), -1)
-    lowest = -np.inf if input.dtype.kind == "f" else np.iinfo(str(input.dtype)).min
-    chosen = pg.argmax(pg.where(taken, values, np.array(lowest, str(input.dtype))), -1)
+    lowest = -np.inf if input.dtype.kind == "f" else np.iinfo(input.type.dtype).min
+    chosen = pg.argmax(pg.where(taken, values, np.array(lowest, input.type.dtype)), -1)
     found = pg.squeeze(pg.take_along_axis(values, pg.expand_dims(chosen, -1), -1), -1)
     indices = pg.take(flat.reshape(-1), chosen + np.arange(flat.shape[0]) * flat.shape[1])
     return pg.reshape(found, (*lead, *sizes)), pg.reshape(indices, (*lead, *sizes))

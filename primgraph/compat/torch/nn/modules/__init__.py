@@ -6,6 +6,7 @@ from primgraph.compat.torch.nn.modules import (
     activation,
     container,
     conv,
+    lazy,
     linear,
     loss,
     normalization,
@@ -19,6 +20,7 @@ from primgraph.compat.torch.nn.modules import (
 from primgraph.compat.torch.nn.modules.activation import *  # noqa: F403
 from primgraph.compat.torch.nn.modules.container import *  # noqa: F403
 from primgraph.compat.torch.nn.modules.conv import *  # noqa: F403
+from primgraph.compat.torch.nn.modules.lazy import *  # noqa: F403
 from primgraph.compat.torch.nn.modules.linear import *  # noqa: F403
 from primgraph.compat.torch.nn.modules.loss import *  # noqa: F403
 from primgraph.compat.torch.nn.modules.module import Module as Module
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 else:
     _FILES = (
-        activation, container, conv, linear, loss, normalization, padding, pooling, rnn, shapes,
-        sparse, transformer,
+        activation, container, conv, lazy, linear, loss, normalization, padding, pooling, rnn,
+        shapes, sparse, transformer,
     )  # fmt: skip
     __all__ = sorted({"Module", *(name for file in _FILES for name in file.__all__)})

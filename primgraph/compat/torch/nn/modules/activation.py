@@ -8,11 +8,11 @@ from primgraph.compat.torch.creation import create
 from primgraph.compat.torch.nn import functional
 from primgraph.compat.torch.nn.functional.attention import multi_head_attention_forward
 from primgraph.compat.torch.nn.init import constant_, xavier_normal_, xavier_uniform_
-from primgraph.compat.torch.nn.modules.layer_tables import FunctionLayer, define_layers
+from primgraph.compat.torch.nn.layer_tables import FunctionLayer, define_layers
 from primgraph.compat.torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from primgraph.compat.torch.nn.modules.module import Module
 from primgraph.compat.torch.tensor import Parameter
-from primgraph.errors import ArgumentError, OptionError
+from primgraph.errors import ArgumentError, CheckError
 
 _ROWS = """
 ReLU(inplace=False): relu(input) | inplace?
@@ -233,7 +233,7 @@ class MultiheadAttention(Module):
             )
         super().__init__()
         if embed_dim % num_heads:
-            raise ArgumentError("embed_dim must be divisible by num_heads")
+            raise CheckError("embed_dim must be divisible by num_heads")
         self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
         self.kdim = embed_dim if kdim is None else kdim
         self.vdim = embed_dim if vdim is None else vdim
@@ -291,7 +291,7 @@ class MultiheadAttention(Module):
         """
         swap = self.batch_first and query.ndim == 3
         if query.ndim not in (2, 3):
-            raise OptionError(
+            raise CheckError(
                 "query should be unbatched 2D or batched 3D tensor but received "
                 f"{query.ndim}-D query tensor"
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from primgraph.compat.torch.nn.modules.module import Module
@@ -68,7 +68,7 @@ class _Modules(Module):
         self.add_module(str(len(self)), module)
         return self
 
-    def pop(self, key: Any = -1) -> Any:
+    def pop(self, key: Any) -> Any:
         """Take out the module at an index, and return it."""
         found = self._modules[self._key(key)]
         del self[key]
@@ -232,23 +232,28 @@ def _as_parameter(value: Any) -> Any:
     return Parameter(value) if is_plain else value
 
 
-def _describe(owner: Module, entries: Iterable[tuple[str, Any]]) -> str:
+def _describe(entries: Iterable[tuple[str, Any]], type_name: Callable[[Tensor], str]) -> str:
+    """Return lines for the entries of a container of parameters."""
     lines = []
     for name, value in entries:
         kind = "Parameter" if isinstance(value, Parameter) else type(value).__name__
         text = f"Object of type: {kind}"
         if isinstance(value, Tensor):
-            text = f"{kind} containing: [{_type_name(value)} of size {_size(value)}]"
-        lines.append(f"    ({name}): {text}")
-    return "\n".join([f"{owner._get_name()}(", *lines, ")"]) if lines else f"{owner._get_name()}()"
+            size = "x".join(map(str, value.shape))
+            text = f"{kind} containing: [{type_name(value)} of size {size}]"
+        lines.append(f"  ({name}): {text}")
+    return "\n".join(lines)
 
 
-def _type_name(value: Tensor) -> str:
-    return f"{value._library}.{value.dtype}"
+def _dtype_name(value: Tensor) -> str:
+    return str(value.dtype)
 
 
-def _size(value: Tensor) -> str:
-    return "x".join(map(str, value.shape))
+def _class_name(value: Tensor) -> str:
+    """Return the name of the class that tensors of the dtype had."""
+    names = {"float32": "Float", "float64": "Double", "float16": "Half", "int64": "Long"}
+    kind = str(value.dtype).rpartition(".")[2]
+    return f"{value._library}.{names.get(kind, kind.capitalize())}Tensor"
 
 
 class ParameterList(Module):
@@ -294,8 +299,9 @@ class ParameterList(Module):
     def __iadd__(self, values: Iterable[Any]) -> Self:
         return self.extend(values)
 
-    def __repr__(self) -> str:
-        return _describe(self, [(str(i), value) for i, value in enumerate(self)])
+    def extra_repr(self) -> str:
+        """Return a line for each parameter."""
+        return _describe([(str(i), value) for i, value in enumerate(self)], _dtype_name)
 
 
 class ParameterDict(Module):
@@ -372,5 +378,6 @@ class ParameterDict(Module):
         for key, value in dict(parameters).items():
             self[key] = value
 
-    def __repr__(self) -> str:
-        return _describe(self, self.items())
+    def extra_repr(self) -> str:
+        """Return a line for each parameter."""
+        return _describe(self.items(), _class_name)

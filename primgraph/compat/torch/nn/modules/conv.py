@@ -10,7 +10,7 @@ from primgraph.compat.torch.nn import functional
 from primgraph.compat.torch.nn.init import kaiming_uniform_, uniform_
 from primgraph.compat.torch.nn.modules.module import Module
 from primgraph.compat.torch.tensor import Parameter
-from primgraph.errors import ArgumentError
+from primgraph.errors import ArgumentError, DTypeError
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
@@ -87,6 +87,7 @@ class _Conv(Module):
 
     def forward(self, input: Any) -> Any:
         """Return the convolution of images (samples, channels, ...), or of one without samples."""
+        self._check_dtype(input)
         padding = self.padding
         if self.padding_mode != "zeros":
             input, padding = functional.pad(input, self._pads(), self.padding_mode), 0
@@ -94,6 +95,13 @@ class _Conv(Module):
         return convolve(
             input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
         )
+
+    def _check_dtype(self, input: Any) -> None:
+        if input.dtype != self.weight.dtype:
+            raise DTypeError(
+                f"Input type ({input.dtype}) and weight type ({self.weight.dtype}) should be the "
+                "same"
+            )
 
     def _pads(self) -> list[int]:
         """Return the counts of elements at both ends of the axes, the last axis first."""
@@ -158,6 +166,7 @@ class _ConvTranspose(_Conv):
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
         """Return the transposed convolution, of `output_size` if given."""
+        self._check_dtype(input)
         more = self.output_padding if output_size is None else self._more(input, output_size)
         convolve = getattr(functional, f"conv_transpose{self._count}d")
         return convolve(

@@ -11,7 +11,7 @@ from primgraph.compat.torch.nn.init import kaiming_uniform_, uniform_
 from primgraph.compat.torch.nn.modules.module import Module
 from primgraph.compat.torch.tensor import Parameter
 
-__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
+__all__ = ["Bilinear", "Identity", "Linear"]
 
 
 class Identity(Module):
@@ -81,31 +81,6 @@ class Linear(Module):
 
 class NonDynamicallyQuantizableLinear(Linear):
     """The projection of results in attention."""
-
-
-class LazyLinear(Module):
-    """`Linear` whose number of inputs is that of the first call.
-
-    >>> layer = torch.nn.LazyLinear(3)
-    >>> layer(torch.ones(4, 2)).shape, layer.weight.shape
-    (torch.Size([4, 3]), torch.Size([3, 2]))
-    """
-
-    def __init__(
-        self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
-    ) -> None:
-        super().__init__()
-        self.in_features, self.out_features = 0, out_features
-        self.__dict__["_options"] = {"bias": bias, "device": device, "dtype": dtype}
-
-    def forward(self, input: Any) -> Any:
-        """Return the result of the layer, which becomes a `Linear`."""
-        made = Linear(input.shape[-1], self.out_features, **self.__dict__.pop("_options"))
-        self.__dict__.update(
-            {n: v for n, v in vars(made).items() if n not in ("_hooks", "training")}
-        )
-        self.__class__ = Linear  # type: ignore[assignment]
-        return Linear.forward(self, input)  # type: ignore[arg-type]
 
 
 class Bilinear(Module):

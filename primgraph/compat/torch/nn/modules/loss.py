@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from primgraph.compat.torch.nn import functional
-from primgraph.compat.torch.nn.modules.layer_tables import ReducedLoss, define_layers
+from primgraph.compat.torch.nn.layer_tables import ReducedLoss, define_layers
 
 _OLD = 'size_average=None, reduce=None, reduction="mean"'
 _ROWS = f"""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from primgraph.compat.torch.creation import create
 from primgraph.compat.torch.nn import functional
 from primgraph.compat.torch.nn.init import ones_, zeros_
-from primgraph.compat.torch.nn.modules.layer_tables import FunctionLayer, define_layers, show
+from primgraph.compat.torch.nn.layer_tables import FunctionLayer, define_layers, show
 from primgraph.compat.torch.nn.modules.module import Module
 from primgraph.compat.torch.tensor import Parameter
 from primgraph.eager.derivatives.recording import no_grad
@@ -51,13 +51,14 @@ class _WithStatistics(Module):
         track_running_stats: bool,
         device: Any,
         dtype: Any,
+        bias: bool,
     ) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         kind = {"device": device, "dtype": dtype}
         _register(self, "weight", 1.0, (num_features,), affine, **kind)
-        _register(self, "bias", 0.0, (num_features,), affine, **kind)
+        _register(self, "bias", 0.0, (num_features,), affine and bias, **kind)
         track = track_running_stats
         buffers = {
             "running_mean": create.zeros(num_features, **kind) if track else None,
@@ -70,13 +71,17 @@ class _WithStatistics(Module):
     def reset_running_stats(self) -> None:
         """Begin with the running statistics anew."""
         if self.track_running_stats:
-            zeros_(self.running_mean), ones_(self.running_var), zeros_(self.num_batches_tracked)
+            zeros_(self.running_mean)
+            ones_(self.running_var)
+            zeros_(self.num_batches_tracked)
 
     def reset_parameters(self) -> None:
         """Begin with statistics, weight and bias anew."""
         self.reset_running_stats()
         if self.affine:
-            ones_(self.weight), zeros_(self.bias)
+            ones_(self.weight)
+        if self.bias is not None:
+            zeros_(self.bias)
 
     def _check_input_dim(self, input: Any) -> None:
         if input.ndim not in self._axes:
@@ -85,8 +90,9 @@ class _WithStatistics(Module):
 
     def extra_repr(self) -> str:
         """Return the number of channels and options."""
-        shown = show(self, "eps momentum affine track_running_stats")
-        return f"{self.num_features}, {shown}"
+        shown = show(self, "eps momentum affine")
+        bias = f"bias={self.bias is not None}"
+        return f"{self.num_features}, {shown}, {bias}, {show(self, 'track_running_stats')}"
 
 
 class _BatchNorm(_WithStatistics):
@@ -99,8 +105,11 @@ class _BatchNorm(_WithStatistics):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        options = (eps, momentum, affine, track_running_stats, device, dtype, bias)
+        super().__init__(num_features, *options)
 
     def forward(self, input: Any) -> Any:
         """Return `input` normalized: by its own statistics in training, else by running ones."""
@@ -184,8 +193,11 @@ class _InstanceNorm(_WithStatistics):
         track_running_stats: bool = False,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        options = (eps, momentum, affine, track_running_stats, device, dtype, bias)
+        super().__init__(num_features, *options)
 
     def forward(self, input: Any) -> Any:
         """Return each channel of each sample normalized."""
@@ -274,7 +286,8 @@ class LayerNorm(Module):
 
     def extra_repr(self) -> str:
         """Return the sizes and options."""
-        return show(self, "=normalized_shape eps elementwise_affine")
+        shown = show(self, "=normalized_shape eps elementwise_affine")
+        return f"{shown}, bias={self.bias is not None}"
 
 
 class RMSNorm(Module):
@@ -328,6 +341,8 @@ class GroupNorm(Module):
         affine: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if num_channels % num_groups:
@@ -336,12 +351,14 @@ class GroupNorm(Module):
         self.affine = affine
         kind = {"device": device, "dtype": dtype}
         _register(self, "weight", 1.0, (num_channels,), affine, **kind)
-        _register(self, "bias", 0.0, (num_channels,), affine, **kind)
+        _register(self, "bias", 0.0, (num_channels,), affine and bias, **kind)
 
     def reset_parameters(self) -> None:
         """Set weights to one, and biases to zero."""
         if self.affine:
-            ones_(self.weight), zeros_(self.bias)
+            ones_(self.weight)
+        if self.bias is not None:
+            zeros_(self.bias)
 
     def forward(self, input: Any) -> Any:
         """Return `input` normalized, in its shape."""
@@ -349,4 +366,5 @@ class GroupNorm(Module):
 
     def extra_repr(self) -> str:
         """Return the counts and options."""
-        return show(self, "=num_groups =num_channels eps affine")
+        shown = show(self, "=num_groups =num_channels eps affine")
+        return f"{shown}, bias={self.bias is not None}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from primgraph.compat.torch.nn import functional
-from primgraph.compat.torch.nn.modules.layer_tables import FunctionLayer, define_layers
+from primgraph.compat.torch.nn.layer_tables import FunctionLayer, define_layers
 
 
 class _Pool(FunctionLayer):
@@ -57,7 +57,8 @@ ceil_mode=False): max_poolNd(input) | {_SHOWN} dilation ceil_mode
 Return the largest element of each window.
 >>> torch.nn.MaxPoolNd(2)(torch.ones(FOURS)).shape
 torch.Size([TWOS])
-
+"""
+_LP = """
 LPPoolNd(norm_type, kernel_size, stride=None, ceil_mode=False): lp_poolNd(input) \
 | norm_type kernel_size stride ceil_mode
 Return the p-norm of each window.
@@ -93,6 +94,7 @@ torch.Size([TWOS])
 
 __all__ = [
     *define_layers(globals(), _Pool, vars(functional), _rows(_MAX)),
+    *define_layers(globals(), FunctionLayer, vars(functional), _rows(_LP)),
     *define_layers(globals(), _Sized, vars(functional), _rows(_AVERAGE, (1,))),
     *define_layers(globals(), _Pool, vars(functional), _rows(_AVERAGE, (2, 3))),
     *define_layers(globals(), _Unpool, vars(functional), _rows(_UNPOOL)),

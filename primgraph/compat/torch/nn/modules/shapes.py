@@ -6,7 +6,7 @@ from typing import Any
 
 from primgraph.compat.torch import functions
 from primgraph.compat.torch.nn import functional
-from primgraph.compat.torch.nn.modules.layer_tables import FunctionLayer, define_layers
+from primgraph.compat.torch.nn.layer_tables import FunctionLayer, define_layers
 from primgraph.compat.torch.nn.modules.module import Module
 from primgraph.errors import ArgumentError
 

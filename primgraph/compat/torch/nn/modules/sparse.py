@@ -7,7 +7,7 @@ from typing import Any, Self
 from primgraph.compat.torch.creation import create
 from primgraph.compat.torch.nn import functional
 from primgraph.compat.torch.nn.init import normal_
-from primgraph.compat.torch.nn.modules.layer_tables import show
+from primgraph.compat.torch.nn.layer_tables import show
 from primgraph.compat.torch.nn.modules.module import Module
 from primgraph.compat.torch.tensor import Parameter
 from primgraph.eager.derivatives.recording import no_grad

@@ -1,0 +1,1 @@
+"""Data sets, samplers, collation and loading of batches, which the systems share."""

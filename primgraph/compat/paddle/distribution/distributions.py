@@ -1,0 +1,264 @@
+"""Distributions of Paddle: torch's, with arguments of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from primgraph import operators as pg
+from primgraph import random
+from primgraph.compat.paddle.distribution.base import Distribution, ExponentialFamily
+from primgraph.compat.torch.distributions import composite, continuous, discrete, transformed
+from primgraph.compat.torch.distributions import multivariate as many
+from primgraph.compat.torch.distributions.kl import register_kl
+from primgraph.eager.derivatives.recording import no_grad
+
+
+class Normal(Distribution, continuous.Normal):
+    """Normal distribution.
+
+    >>> float(paddle.distribution.Normal(0.0, 1.0).mean)
+    0.0
+    """
+
+    def __init__(self, loc: Any, scale: Any, name: str | None = None) -> None:
+        super().__init__(loc, scale)
+        self.name = name or "Normal"
+
+    def sample(self, shape: Any = (), seed: int = 0) -> Any:
+        """Return samples without derivatives."""
+        return super().sample(shape)
+
+    def probs(self, value: Any) -> Any:
+        """Return the density at a value."""
+        return self.prob(value)
+
+
+class Uniform(Distribution, continuous.Uniform):
+    """Uniform distribution on an interval."""
+
+    def __init__(self, low: Any, high: Any, name: str | None = None) -> None:
+        super().__init__(low, high)
+        self.name = name or "Uniform"
+
+    def sample(self, shape: Any = (), seed: int = 0) -> Any:
+        """Return samples without derivatives."""
+        return super().sample(shape)
+
+    def probs(self, value: Any) -> Any:
+        """Return the density at a value."""
+        return self.prob(value)
+
+
+class Laplace(Distribution, continuous.Laplace):
+    """Laplace distribution."""
+
+    def __init__(self, loc: Any, scale: Any) -> None:
+        super().__init__(loc, scale)
+
+
+class Cauchy(Distribution, continuous.Cauchy):
+    """Cauchy distribution."""
+
+    def __init__(self, loc: Any, scale: Any, name: str | None = None) -> None:
+        super().__init__(loc, scale)
+        self.name = name or "Cauchy"
+
+
+class StudentT(Distribution, continuous.StudentT):
+    """Student's t distribution."""
+
+    def __init__(self, df: Any, loc: Any, scale: Any, name: str | None = None) -> None:
+        super().__init__(df, loc, scale)
+        self.name = name or "StudentT"
+
+
+class Exponential(ExponentialFamily, continuous.Exponential):
+    """Exponential distribution of a rate."""
+
+    def __init__(self, rate: Any) -> None:
+        super().__init__(rate)
+
+
+class Gamma(ExponentialFamily, continuous.Gamma):
+    """Gamma distribution of a shape and a rate."""
+
+    def __init__(self, concentration: Any, rate: Any) -> None:
+        super().__init__(concentration, rate)
+
+
+class Chi2(Gamma):
+    """Chi-square distribution."""
+
+    def __init__(self, df: Any) -> None:
+        (self.df,) = self._broadcast(df)
+        super().__init__(0.5 * self.df, 0.5)
+
+
+class Beta(ExponentialFamily, continuous.Beta):
+    """Beta distribution."""
+
+    def __init__(self, alpha: Any, beta: Any) -> None:
+        super().__init__(alpha, beta)
+        self.alpha, self.beta = self.concentration1, self.concentration0
+
+
+class Dirichlet(ExponentialFamily, many.Dirichlet):
+    """Dirichlet distribution."""
+
+    def __init__(self, concentration: Any) -> None:
+        super().__init__(concentration)
+
+
+class MultivariateNormal(Distribution, many.MultivariateNormal):
+    """Normal distribution of vectors, by covariance, precision or lower Cholesky factor."""
+
+    def __init__(
+        self,
+        loc: Any,
+        covariance_matrix: Any = None,
+        precision_matrix: Any = None,
+        scale_tril: Any = None,
+    ) -> None:
+        super().__init__(loc, covariance_matrix, precision_matrix, scale_tril)
+
+
+class LogNormal(Distribution, transformed.LogNormal):
+    """Exponentials of normal numbers."""
+
+    def __init__(self, loc: Any, scale: Any) -> None:
+        super().__init__(loc, scale)
+
+    def probs(self, value: Any) -> Any:
+        """Return the density at a value."""
+        return self.prob(value)
+
+
+class Gumbel(Distribution, transformed.Gumbel):
+    """Gumbel distribution of maxima."""
+
+    def __init__(self, loc: Any, scale: Any) -> None:
+        super().__init__(loc, scale)
+
+
+class Bernoulli(ExponentialFamily, discrete.Bernoulli):
+    """Distribution of 1, with a probability, and 0."""
+
+    def __init__(self, probs: Any, name: str | None = None) -> None:
+        super().__init__(probs)
+        self.name = name or "Bernoulli"
+
+    def rsample(self, shape: Any = (), temperature: float = 1.0) -> Any:  # type: ignore[override]
+        """Return numbers of the relaxed distribution of a temperature, with derivatives."""
+        drawn = self._uniform(self._extended_shape(shape), self.probs)
+        noise = pg.log(drawn) - pg.log1p(-drawn)
+        return pg.sigmoid((noise + self.logits) / temperature)
+
+    def cdf(self, value: Any) -> Any:
+        """Return the cumulative distribution function at a value."""
+        inside = pg.where(value < 1.0, 1.0 - self.probs, 1.0)
+        return pg.where(value < 0.0, 0.0, inside)
+
+
+class Geometric(Distribution, discrete.Geometric):
+    """Number of failures before the first success."""
+
+    def __init__(self, probs: Any) -> None:
+        super().__init__(probs)
+
+    def pmf(self, k: Any) -> Any:
+        """Return the probability of `k` failures."""
+        return self.prob(k)
+
+    def log_pmf(self, k: Any) -> Any:
+        """Return the logarithm of the probability of `k` failures."""
+        return self.log_prob(k)
+
+    def cdf(self, k: Any) -> Any:
+        """Return the probability of at most `k` failures."""
+        return 1.0 - (1.0 - self.probs) ** (k + 1)
+
+
+class Binomial(Distribution, discrete.Binomial):
+    """Number of successes in a number of trials."""
+
+    def __init__(self, total_count: Any, probs: Any) -> None:
+        super().__init__(total_count, probs)
+
+
+class Poisson(ExponentialFamily, discrete.Poisson):
+    """Poisson distribution of a rate."""
+
+    def __init__(self, rate: Any) -> None:
+        super().__init__(rate)
+
+
+class Multinomial(Distribution, discrete.Multinomial):
+    """Numbers of events of each category among a total number."""
+
+    def __init__(self, total_count: int, probs: Any) -> None:
+        super().__init__(total_count, probs)
+
+
+class Categorical(Distribution):
+    """Distribution of integers from 0 on.
+
+    As in Paddle, samples and probabilities are in proportion to `logits`, and the entropy and
+    divergence are those of `softmax(logits)`.
+
+    >>> d = paddle.distribution.Categorical(paddle.to_tensor([1.0, 3.0]))
+    >>> float(d.probs(paddle.to_tensor([1]))[0])
+    0.75
+    """
+
+    def __init__(self, logits: Any, name: str | None = None) -> None:
+        (self.logits,) = self._broadcast(logits)
+        self.name = name or "Categorical"
+        self._softmax = discrete.Categorical(logits=self.logits, validate_args=False)
+        super().__init__(self.logits.type.shape[:-1])
+
+    def sample(self, shape: Any = ()) -> Any:
+        """Return integers without derivatives."""
+        with no_grad():
+            return random.categorical(self._key(), pg.log(self.logits), tuple(shape))
+
+    def entropy(self) -> Any:
+        """Return the entropy."""
+        return self._softmax.entropy()
+
+    def probs(self, value: Any) -> Any:
+        """Return the probabilities of integers, along the last axis where there is a batch."""
+        shares = self.logits / pg.sum(self.logits, -1, True)
+        if shares.ndim == 1:
+            return pg.take(shares, pg.reshape(value, (-1,)), 0).reshape(tuple(value.shape))
+        if value.ndim == 1:
+            return pg.take(shares, value, -1)
+        return pg.take_along_axis(shares, pg.astype(value, "int64"), -1)
+
+    def log_prob(self, value: Any) -> Any:
+        """Return the logarithms of the probabilities of integers."""
+        return pg.log(self.probs(value))
+
+    def prob(self, value: Any) -> Any:
+        """Return the probabilities of integers."""
+        return self.probs(value)
+
+
+@register_kl(Categorical, Categorical)
+def _kl_categorical(p: Any, q: Any) -> Any:
+    logits = pg.log_softmax(p.logits, -1), pg.log_softmax(q.logits, -1)
+    return pg.sum(pg.exp(logits[0]) * (logits[0] - logits[1]), -1, True)
+
+
+class Independent(Distribution, composite.Independent):
+    """Distribution whose last batch axes count as axes of events."""
+
+    def __init__(self, base: Any, reinterpreted_batch_rank: int) -> None:
+        super().__init__(base, reinterpreted_batch_rank)
+
+
+class TransformedDistribution(Distribution, composite.TransformedDistribution):
+    """Distribution of `transforms` applied to the values of a base distribution."""
+
+    def __init__(self, base: Any, transforms: Sequence[Any]) -> None:
+        super().__init__(base, transforms)

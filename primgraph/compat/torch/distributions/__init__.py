@@ -1,0 +1,147 @@
+"""Distributions, their transforms and divergences, as in torch.
+
+Densities and samples have derivatives of any order, also in traced functions. Parameters and values
+are checked where their elements are known.
+"""
+
+from typing import TYPE_CHECKING
+
+from primgraph.compat.absent import absent
+from primgraph.compat.torch.distributions import constraints, kl, transforms
+from primgraph.compat.torch.distributions.composite import (
+    Independent,
+    MixtureSameFamily,
+    TransformedDistribution,
+)
+from primgraph.compat.torch.distributions.continuous import (
+    Beta,
+    Cauchy,
+    Chi2,
+    Exponential,
+    FisherSnedecor,
+    Gamma,
+    Laplace,
+    Normal,
+    StudentT,
+    Uniform,
+)
+from primgraph.compat.torch.distributions.discrete import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Geometric,
+    Multinomial,
+    NegativeBinomial,
+    OneHotCategorical,
+    OneHotCategoricalStraightThrough,
+    Poisson,
+)
+from primgraph.compat.torch.distributions.distribution import Distribution, ExponentialFamily
+from primgraph.compat.torch.distributions.kl import kl_divergence, register_kl
+from primgraph.compat.torch.distributions.multivariate import (
+    Dirichlet,
+    LowRankMultivariateNormal,
+    MultivariateNormal,
+)
+from primgraph.compat.torch.distributions.transformed import (
+    Gumbel,
+    HalfCauchy,
+    HalfNormal,
+    InverseGamma,
+    Kumaraswamy,
+    LogisticNormal,
+    LogNormal,
+    Pareto,
+    RelaxedBernoulli,
+    RelaxedOneHotCategorical,
+    Weibull,
+)
+from primgraph.compat.torch.distributions.transforms import (
+    AbsTransform,
+    AffineTransform,
+    CatTransform,
+    ComposeTransform,
+    CumulativeDistributionTransform,
+    ExpTransform,
+    IndependentTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
+    PowerTransform,
+    ReshapeTransform,
+    SigmoidTransform,
+    SoftmaxTransform,
+    SoftplusTransform,
+    StackTransform,
+    StickBreakingTransform,
+    TanhTransform,
+    Transform,
+    identity_transform,
+)
+
+__all__ = [
+    "AbsTransform",
+    "AffineTransform",
+    "Bernoulli",
+    "Beta",
+    "Binomial",
+    "CatTransform",
+    "Categorical",
+    "Cauchy",
+    "Chi2",
+    "ComposeTransform",
+    "CumulativeDistributionTransform",
+    "Dirichlet",
+    "Distribution",
+    "ExpTransform",
+    "Exponential",
+    "ExponentialFamily",
+    "FisherSnedecor",
+    "Gamma",
+    "Geometric",
+    "Gumbel",
+    "HalfCauchy",
+    "HalfNormal",
+    "Independent",
+    "IndependentTransform",
+    "InverseGamma",
+    "Kumaraswamy",
+    "Laplace",
+    "LogNormal",
+    "LogisticNormal",
+    "LowRankMultivariateNormal",
+    "LowerCholeskyTransform",
+    "MixtureSameFamily",
+    "Multinomial",
+    "MultivariateNormal",
+    "NegativeBinomial",
+    "Normal",
+    "OneHotCategorical",
+    "OneHotCategoricalStraightThrough",
+    "Pareto",
+    "Poisson",
+    "PositiveDefiniteTransform",
+    "PowerTransform",
+    "RelaxedBernoulli",
+    "RelaxedOneHotCategorical",
+    "ReshapeTransform",
+    "SigmoidTransform",
+    "SoftmaxTransform",
+    "SoftplusTransform",
+    "StackTransform",
+    "StickBreakingTransform",
+    "StudentT",
+    "TanhTransform",
+    "Transform",
+    "TransformedDistribution",
+    "Uniform",
+    "Weibull",
+    "constraints",
+    "identity_transform",
+    "kl",
+    "kl_divergence",
+    "register_kl",
+    "transforms",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)

@@ -1,0 +1,89 @@
+"""Rows of torch's functions, and results that a caller gives the tensor for (`out=`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NoReturn, TypeVar
+
+from primgraph.eager.derivatives.reverse import unshared_node
+from primgraph.eager.node import array_node
+from primgraph.eager.run import compute
+from primgraph.eager.tensor import Tensor
+from primgraph.errors import ArgumentError, DTypeError, NotDifferentiable
+from primgraph.operators.names import define
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_KINDS = "biufc"
+
+
+def store_result(out: Any, found: Any) -> Any:
+    """Write a result, or several, to the tensors that the caller gives, and return these.
+
+    Tensors of another shape are resized. Raises `DTypeError` for a dtype of a lower kind, and
+    `NotDifferentiable` for a tensor that requires a gradient.
+    """
+    if isinstance(found, tuple):
+        return type(out)(store_result(o, f) for o, f in zip(out, found, strict=True))
+    if out.requires_grad or (isinstance(found, Tensor) and found.requires_grad):
+        raise NotDifferentiable(
+            "functions with out=... arguments don't support automatic differentiation, but one of "
+            "the arguments requires grad.",
+            hint="leave out= out, or compute within no_grad()",
+        )
+    kinds = [_KINDS.index("i" if d.kind == "u" else d.kind) for d in (found.dtype, out.dtype)]
+    if kinds[0] > kinds[1]:
+        raise DTypeError(f"a result of {found.dtype} cannot be stored in out= of {out.dtype}")
+    if found.shape != out.shape:
+        out.resize_from(found.astype(out.dtype))
+        return out
+    return out.copy_(found)
+
+
+def array_like(input: Tensor, array: Any) -> Any:
+    """Return an array as a tensor of the family of `input`."""
+    return input.family(array_node(array))
+
+
+def in_family(input: Any, found: Any) -> Any:
+    """Return a tensor, or several, as tensors of the family of `input`."""
+    if isinstance(found, tuple):
+        return tuple(in_family(input, f) for f in found)
+    if isinstance(found, Tensor) and isinstance(input, Tensor) and found.family is not input.family:
+        return input.family(unshared_node(found.node))
+    return found
+
+
+def computed(found: Any) -> Any:
+    """Return a result whose elements are computed now, so that its errors are raised here."""
+    if isinstance(found, Tensor):
+        compute([found.node])
+    return found
+
+
+def takes_out(function: Function) -> Function:
+    """Return `function` with a keyword argument `out`, for the tensor of the result."""
+
+    @wraps(function)
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        found = function(*args, **kwargs)
+        return found if out is None else store_result(out, found)
+
+    return call  # type: ignore[return-value]
+
+
+def define_functions(own: dict[str, Any], text: str, world: str = "torch") -> list[str]:
+    """Define the functions of rows in `own`, and return their names.
+
+    They take `out`, and NumPy's names of `dim` and `keepdim` as torch does.
+    """
+    also = {"axis": "dim", "keepdims": "keepdim"}
+    return define(world, own, text, also=also, store=store_result, refuse=refuse_plain)
+
+
+def refuse_plain(name: str, given: Any) -> NoReturn:
+    """Raise `ArgumentError` for a number or a list in place of a tensor."""
+    raise ArgumentError(
+        f"{name}(): argument 'input' (position 1) must be Tensor, not {type(given).__name__}",
+        hint="torch.tensor(x) makes a tensor",
+    )
