@@ -42,6 +42,11 @@ _INSTEAD = {
 }
 
 
+def reason_for(name: str) -> str:
+    """Return why there is no such name, or what to use instead; empty if nothing is known."""
+    return _INSTEAD.get(name, "")
+
+
 def absent(module: str) -> Callable[[str], NoReturn]:
     """Return the `__getattr__` of a module of `primgraph.compat`: an error for unknown names.
 
@@ -53,7 +58,7 @@ def absent(module: str) -> Callable[[str], NoReturn]:
         if name.startswith("_"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         known = getattr(sys.modules[module], "__all__", ())
-        hint = _INSTEAD.get(name, "") or near_matches(name, known) or replacement_hint(name)
+        hint = reason_for(name) or near_matches(name, known) or replacement_hint(name)
         package = _PACKAGE + library.partition(".")[0]
         raise UnknownNameError(f"{library}.{name} is not part of {package}", hint=hint)
 
