@@ -13,6 +13,7 @@ _PACKAGE = "primgraph.compat."
 _CPU = "all arrays are in the memory of the CPU: leave it out"
 _ONE = "there is one process: pg.distributed trains on the workers of a dask client"
 _NO_OPERATOR = "there is no such operator: compose it of others, or use pg.custom_vjp"
+_ATTENTION = "its weights are in cuDNN's order: pg.scaled_dot_product_attention computes attention"
 _INSTEAD = {
     **dict.fromkeys(("set_device", "get_device", "current_device"), _CPU),
     **dict.fromkeys(("CUDAPlace", "placement", "cpu", "is_compiled_with_cuda"), _CPU),
@@ -29,6 +30,9 @@ _INSTEAD = {
     "amp": "results have the dtypes of their operands: x.astype converts",
     "quantization": "all arrays are of NumPy's dtypes",
     "traced_module": "megengine.jit.trace and dump write a function as a program",
+    **dict.fromkeys(("multi_head_attention", "MultiHeadAttention"), _ATTENTION),
+    **dict.fromkeys(("LocalConv2d", "RegionRestrictedConv", "DeformableConv2d"), _NO_OPERATOR),
+    **dict.fromkeys(("QuantStub", "DequantStub"), "there is no quantization"),
     "xla_trace": "pg.jit compiles a function",
     "hub": "no files are loaded from the network",
     "dtr": "pg.checkpoint recomputes values to save memory",
