@@ -45,6 +45,8 @@ class Tensor(Manners, RandomMethods, _Tensor):
     __slots__ = ()
     shares_detached: ClassVar[bool] = True
     _library: ClassVar[str] = "torch"
+    # Whether the default dtype is shown, too.
+    _shows_dtype: ClassVar[bool] = False
 
     def __init__(self, data: Any = (), *sizes: builtins.int) -> None:
         """As in torch: extents give zeros, and other data is in the default dtype."""
@@ -292,7 +294,7 @@ class Tensor(Manners, RandomMethods, _Tensor):
         if not array.size and array.ndim != 1:
             notes.append(f"size={tuple(array.shape)}")
         is_known = array.dtype == default if not array.size else array.dtype in known
-        if not is_known or self._library != "torch":
+        if self._shows_dtype or not is_known:
             notes.append(f"dtype={self.dtype}")
         if not self.is_leaf:
             notes.append(f"grad_fn=<{type(self.grad_fn).__name__}>")
