@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from primgraph.compat.random_methods import RandomMethods
 from primgraph.base.user_lines import is_own
 from primgraph.compat.dtypes import LibraryDType
+from primgraph.compat.random_methods import RandomMethods
 from primgraph.compat.torch import framework, functions
 from primgraph.compat.torch.anomaly import leaves_of, require_no_nan
 from primgraph.compat.torch.conjugates import conjugate_values, turned_node
