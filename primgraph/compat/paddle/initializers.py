@@ -315,8 +315,6 @@ class Bilinear(Initializer):
     array([0.0625, 0.1875, 0.1875, 0.0625], dtype=float32)
     """
 
-    name: str | None = None
-
     def values(self, shape: Shape, dtype: DType, rng: np.random.Generator) -> Any:
         if len(shape) != 4 or shape[2] != shape[3]:
             raise ArgumentError(f"Bilinear initializes squares of 4 axes, not {shape}")

@@ -165,6 +165,8 @@ def load_program_state(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return the arrays that `save` wrote, by name."""
     prefix = os.fspath(model_path)
+    if not os.path.exists(f"{prefix}.pdparams"):
+        raise LoadError(f"there is no file '{prefix}.pdparams'")
     found: dict[str, np.ndarray[Any, Any]] = {}
     for ending in (".pdparams", ".pdopt"):
         if ending == ".pdparams" or os.path.exists(prefix + ending):

@@ -135,7 +135,7 @@ upsample(x, size=None, scale_factor=None, mode='nearest', align_corners=False, a
 Resample images to a size, or by a factor. | [[[[1.0, 2.0]]]], scale_factor=2 -> [[[[1.0, 1.0, 2.0, 2.0], [1.0, 1.0, 2.0, 2.0]]]]
 zeropad2d(x, padding, data_format='NCHW') = pad_axes(x, padding, 'constant', 0.0, data_format, False)
 Add zeros around images: left, right, top and bottom. | [[[[1.0, 2.0]]]], (1, 0, 0, 0) -> [[[[0.0, 1.0, 2.0]]]]
-temporal_shift(x, seg_num, shift_ratio=0.25, data_format='NCHW') = shift_times(x, seg_num, shift_ratio, data_format)
+temporal_shift(x, seg_num, shift_ratio=0.25, name=None, data_format='NCHW') = shift_times(x, seg_num, shift_ratio, data_format)
 Take shares of the channels of images from the image before and after. | paddle.ones((2, 4, 1, 1)), 2, 0.5 -> [[[[0.0]], [[0.0]], [[1.0]], [[1.0]]], [[[1.0]], [[1.0]], [[0.0]], [[0.0]]]]
 """  # noqa: E501
 

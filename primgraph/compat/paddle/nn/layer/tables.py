@@ -87,6 +87,7 @@ BCELoss(weight=None, reduction='mean', name=None): binary_cross_entropy(input, l
 BCEWithLogitsLoss(weight=None, reduction='mean', pos_weight=None, name=None): binary_cross_entropy_with_logits(logit, label)
 CosineEmbeddingLoss(margin=0, reduction='mean', name=None): cosine_embedding_loss(input1, input2, label)
 CrossEntropyLoss(weight=None, ignore_index=-100, reduction='mean', soft_label=False, axis=-1, use_softmax=True, label_smoothing=0.0, name=None): cross_entropy(input, label)
+CTCLoss(blank=0, reduction='mean', zero_infinity=False): ctc_loss(log_probs, labels, input_lengths, label_lengths)
 GaussianNLLLoss(full=False, epsilon=1e-06, reduction='mean', name=None): gaussian_nll_loss(input, label, variance)
 HingeEmbeddingLoss(margin=1.0, reduction='mean', name=None): hinge_embedding_loss(input, label)
 KLDivLoss(reduction='mean', log_target=False): kl_div(input, label)
