@@ -31,6 +31,8 @@ SIGNATURES = {
         vjp(func, xs, v=None)
     """,
     "paddle.optimizer": """
+        ASGD(learning_rate=0.001, batch_num=1, parameters=None, weight_decay=None,
+            grad_clip=None, multi_precision=False, name=None)
         Adadelta(learning_rate=0.001, epsilon=1e-06, rho=0.95, parameters=None,
             weight_decay=None, grad_clip=None, name=None)
         Adagrad(learning_rate, epsilon=1e-06, parameters=None, weight_decay=None,

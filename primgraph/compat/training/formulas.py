@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from primgraph.compat.training.updates import Formula, State
 from primgraph.ir.types import FLOAT64
 from primgraph.operators import (
     abs,
     clip,
+    equal,
+    expand_dims,
+    floor,
     maximum,
+    minimum,
     reshape,
     sign,
     sqrt,
@@ -273,6 +279,21 @@ def asgd(
     store(state, "eta", lr / (1.0 + lambd * lr * step) ** alpha)
     store(state, "mu", 1.0 / maximum(1.0, step - t0))
     return new
+
+
+def average_gradient(w: Any, g: Any, state: State, *, lr: Any) -> Any:
+    """Stochastic average gradient (Schmidt et al., 2017): the last gradients of some batches.
+
+    `gradients` has one for each batch, which take turns, and `total` is their sum.
+    """
+    step, known = state["step"], state["gradients"]
+    count = known.shape[0]
+    place = (step - 1.0) - floor((step - 1.0) / count) * count
+    is_turn = equal(np.arange(float(count)).reshape(count, *[1] * w.ndim), place)
+    before = sum(where(is_turn, known, 0.0), axis=0)
+    total = state["total"] = state["total"] - before + g
+    state["gradients"] = where(is_turn, expand_dims(g, 0), known)
+    return w - scale(lr / minimum(step, float(count)), total)
 
 
 def lamb(

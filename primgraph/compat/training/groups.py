@@ -196,8 +196,13 @@ class ParameterGroups:
             state[name] = type(parameter).family(array_node(array))
 
 
-def initial_array(name: str, value: float, type: TensorType) -> np.ndarray[Any, Any]:
-    """Return the initial elements of a state: one number by name, or as the parameter has."""
+def initial_array(name: str, value: Any, type: TensorType) -> np.ndarray[Any, Any]:
+    """Return the initial elements of a state: one number by name, or as the parameter has.
+
+    A pair of a count and a value is for as many arrays.
+    """
+    if isinstance(value, tuple):
+        return np.full((value[0], *type.shape), value[1], type.dtype)
     if name in _NUMBERS:
         return np.array(value, np.float32)
     if name in _PRODUCTS:

@@ -10,6 +10,7 @@ from primgraph.compat.paddle.optimizer.adam import Adam, Adamax, AdamW, Lamb, NA
 from primgraph.compat.paddle.optimizer.base import Optimizer
 from primgraph.compat.paddle.optimizer.lbfgs import LBFGS
 from primgraph.compat.paddle.optimizer.rules import (
+    ASGD,
     SGD,
     Adadelta,
     Adagrad,
@@ -19,6 +20,7 @@ from primgraph.compat.paddle.optimizer.rules import (
 )
 
 __all__ = [
+    "ASGD",
     "LBFGS",
     "SGD",
     "Adadelta",

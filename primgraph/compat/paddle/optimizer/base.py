@@ -134,7 +134,7 @@ class Optimizer(StateDicts):
             'such as "Adam"'
         )
 
-    def first(self, group: Group) -> dict[str, float]:
+    def first(self, group: Group) -> dict[str, Any]:
         """Return the initial values of the states that exist before the first step."""
         return {}
 

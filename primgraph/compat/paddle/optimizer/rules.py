@@ -260,6 +260,38 @@ class RMSProp(RuleOptimizer):
         return {"momentum_buffer": 0.0, "square_avg": 0.0, "grad_avg": 0.0}
 
 
+class ASGD(RuleOptimizer):
+    """Stochastic average gradient of `batch_num` batches, which take turns.
+
+    >>> w = paddle.create_parameter([1], "float32")
+    >>> asgd = paddle.optimizer.ASGD(learning_rate=0.1, batch_num=2, parameters=[w])
+    """
+
+    formula: ClassVar[Formula] = staticmethod(formulas.average_gradient)
+    layout: ClassVar[Mapping[str, str]] = {"total": "d", "gradients": "y", "step": "m"}
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        batch_num: int = 1,
+        parameters: Any = None,
+        weight_decay: Any = None,
+        grad_clip: Any = None,
+        multi_precision: bool = False,
+        name: str | None = None,
+    ) -> None:
+        if not batch_num > 0:
+            raise ArgumentError(f"batch_num should be greater than 0, not {batch_num!r:.60}")
+        self._set_up(
+            learning_rate, parameters, weight_decay, grad_clip, name, multi_precision,
+            batch_num=batch_num,
+        )  # fmt: skip
+
+    def first(self, group: Group) -> dict[str, Any]:
+        """Return the initial values of the states that exist before the first step."""
+        return {"total": 0.0, "gradients": (self._options["batch_num"], 0.0), "step": 0.0}
+
+
 class Rprop(RuleOptimizer):
     """Resilient backpropagation (Riedmiller and Braun, 1993).
 
