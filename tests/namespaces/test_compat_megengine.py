@@ -466,5 +466,5 @@ def test_images_are_resized() -> None:
     found = F.vision.resize(x.reshape(1, 4, 4, 1), (2, 2), format="NHWC")
     assert found.shape == (1, 2, 2, 1)
     for options in ({"mode": "cubic"}, {}, {"size": 2, "mode": "nearest", "align_corners": True}):
-        with pytest.raises(ValueError, match="mode|scale_factor"):
+        with pytest.raises(ValueError, match=r"mode|scale_factor"):
             F.vision.interpolate(x, **options)
