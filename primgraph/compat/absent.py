@@ -16,7 +16,7 @@ _NO_OPERATOR = "there is no such operator: compose it of others, or use pg.custo
 _ATTENTION = "its weights are in cuDNN's order: pg.scaled_dot_product_attention computes attention"
 _INSTEAD = {
     **dict.fromkeys(("set_device", "get_device", "current_device"), _CPU),
-    **dict.fromkeys(("CUDAPlace", "placement", "cpu", "is_compiled_with_cuda"), _CPU),
+    **dict.fromkeys(("placement", "cpu"), _CPU),
     **dict.fromkeys(("jit", "to_static", "trace"), "pg.jit compiles a function"),
     "onnx": "kernel.save writes a file of NumPy or C code",
     "profiler": "pg.profile measures the lines of a program",
