@@ -318,6 +318,10 @@ def test_data_without_a_dtype_is_of_float32_or_int32() -> None:
     assert (mge.tensor([1, 2]) ** 2).dtype == np.float32
     assert (mge.tensor([1, 2]) / 2).dtype == np.float32
     assert F.argmax(mge.tensor([1.0, 2.0])).dtype == np.int32
+    mask = mge.tensor([1.0, 2.0]) > 0
+    assert mask.sum().item() == F.sum(mask).item() == 2
+    assert F.prod(mask).dtype == np.int32
+    assert F.mean(mask).item() == 1.0
     assert F.exp(0).numpy() == np.float32(1)
     assert F.maximum(2.0, mge.tensor([1.0])).numpy() == [2.0]
 

@@ -118,6 +118,10 @@ def test_text_is_megengines() -> None:
     lines = ["  (conv): Conv2d(1, 2, kernel_size=(3, 3), padding=(1, 1))", "  (act): ReLU()"]
     assert repr(net) == "\n".join(["Sequential(", *lines, ")"])
     assert "(blocks.1.act): ReLU()" in repr(Net())
+    lines = repr(Net()).split("\n")
+    assert lines[1] == "  (stem): ConvBn2d("
+    assert lines[2].startswith("    (conv): Conv2d(2, 4, ")
+    assert lines[4] == "  )"
     assert repr(M.Linear(2, 3)) == "Linear(in_features=2, out_features=3, bias=True)"
     text = "BatchNorm2d(2, eps=1e-05, momentum=0.9, affine=True, track_running_stats=True)"
     assert repr(M.BatchNorm2d(2)) == text

@@ -17,7 +17,7 @@ from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.tensor import Tensor as _Tensor
-from primgraph.errors import DTypeError, OptionError
+from primgraph.errors import ArgumentError, DTypeError, OptionError
 from primgraph.ir.types import FLOAT32, FLOAT64, DType, as_axis, as_dtype
 from primgraph.operators import astype
 from primgraph.operators.handle import Axes, Handle
@@ -27,6 +27,7 @@ from primgraph.operators.variable import Variable as _Variable
 INT32 = np.dtype("int32")
 # Data without a dtype has these dtypes: MegEngine has no others of these kinds and sizes.
 _DTYPES = {FLOAT64: FLOAT32, np.dtype("int64"): INT32}
+_MAY_BE_FLOAT64 = (np.ndarray, np.float64)
 _DEVICE = re.compile(r"[xc]pu(x|\d+)(:\d+)?")
 
 
@@ -44,7 +45,11 @@ class Manners(Handle):
     @classmethod
     def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
         """Return arguments in the dtypes to which MegEngine promotes them; None for the same."""
-        known = _without_float64(args)
+        known = args
+        for x in args:
+            if isinstance(x, _MAY_BE_FLOAT64):
+                known = _without_float64(args)
+                break
         found = promote_arguments(function, known, FLOAT32)
         if function.__name__ == "power":
             known = known if found is None else found
@@ -66,12 +71,12 @@ class Manners(Handle):
         return "default"
 
     def sum(self, axis: Axes = None, keepdims: bool = False) -> Self:  # type: ignore[override]
-        """Sum over `axis`, in the dtype of the elements."""
-        return self._dispatch("sum", self, _axes(axis), keepdims, dtype=self.dtype)
+        """Sum over `axis`, in the dtype of the elements; of bool in int32."""
+        return self._dispatch("sum", self, _axes(axis), keepdims, dtype=dtype_of_sum(self))
 
     def prod(self, axis: Axes = None, keepdims: bool = False) -> Self:  # type: ignore[override]
-        """Product over `axis`, in the dtype of the elements."""
-        return self._dispatch("prod", self, _axes(axis), keepdims, dtype=self.dtype)
+        """Product over `axis`, in the dtype of the elements; of bool in int32."""
+        return self._dispatch("prod", self, _axes(axis), keepdims, dtype=dtype_of_sum(self))
 
     def flatten(self, start_axis: int = 0, end_axis: int = -1) -> Self:  # type: ignore[override]
         """The axes from `start_axis` to `end_axis` as one."""
@@ -135,8 +140,11 @@ class Tensor(Manners, _Tensor):
         name: str | None = None,
         format: str = "default",
     ) -> None:
+        if isinstance(data, Node):
+            super().__init__(data)
+            return
         check_device(device)
-        super().__init__(data if isinstance(data, Node) else _build_leaf(data, dtype))
+        super().__init__(_build_leaf(data, dtype))
         self._name = name or ""
 
     @property
@@ -226,13 +234,20 @@ class Parameter(Tensor):
         self.requires_grad_()
 
 
+def dtype_of_sum(x: Any) -> DType:
+    """Return the dtype of sums and products of elements."""
+    if not isinstance(x, Handle):
+        raise ArgumentError(f"a tensor has elements, and this is {x!r:.60}")
+    return INT32 if x.dtype.kind == "b" else x.dtype
+
+
 def _axes(axis: Any) -> Any:
     return tuple(axis) if isinstance(axis, list) else axis
 
 
 def _without_float64(args: Sequence[Any]) -> Sequence[Any]:
     """Convert arrays of float64 to float32, unless a tensor is of float64."""
-    arrays = [isinstance(x, np.ndarray | np.float64) and x.dtype == FLOAT64 for x in args]
+    arrays = [isinstance(x, _MAY_BE_FLOAT64) and x.dtype == FLOAT64 for x in args]
     if not any(arrays) or any(isinstance(x, Handle) and x.dtype == FLOAT64 for x in args):
         return args
     pairs = zip(args, arrays, strict=True)

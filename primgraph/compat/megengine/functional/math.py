@@ -10,21 +10,11 @@ from primgraph import linalg
 from primgraph import operators as pg
 from primgraph.compat.absent import absent
 from primgraph.compat.megengine.functional.elemwise import take_numbers
-from primgraph.compat.megengine.tensor import INT32
+from primgraph.compat.megengine.tensor import INT32, dtype_of_sum
 from primgraph.errors import ArgumentError
 from primgraph.operators.names import define
 
 _ROWS = """
-sum(inp, axis=None, keepdims=False): sum(inp, axis=axis, keepdims=keepdims, dtype=inp.dtype)
-Sum over `axis`, or all elements, in the dtype of the elements.
->>> megengine.functional.sum(megengine.Tensor([[1, 2], [3, 4]]), axis=0)
-Tensor([4 6], dtype=int32, device=xpux:0)
-
-prod(inp, axis=None, keepdims=False): prod(inp, axis=axis, keepdims=keepdims, dtype=inp.dtype)
-Multiply over `axis`, or all elements, in the dtype of the elements.
->>> megengine.functional.prod(megengine.Tensor([[1, 2], [3, 4]]), axis=0)
-Tensor([3 8], dtype=int32, device=xpux:0)
-
 mean(inp, axis=None, keepdims=False)
 Return the mean over `axis`, or of all elements.
 >>> megengine.functional.mean(megengine.Tensor([[1, 2], [3, 4]]), axis=0)
@@ -112,7 +102,9 @@ __all__ = [
     "matmul",
     "norm",
     "normalize",
+    "prod",
     "sort",
+    "sum",
     "svd",
     "topk",
 ]
@@ -159,6 +151,24 @@ def topk(
     if kth_only:
         return values[..., 0], pg.astype(order[..., 0], INT32)
     return values, pg.astype(order, INT32)
+
+
+def sum(inp: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Sum over `axis`, or all elements, in the dtype of the elements; of bool in int32.
+
+    >>> megengine.functional.sum(megengine.Tensor([[1, 2], [3, 4]]), axis=0)
+    Tensor([4 6], dtype=int32, device=xpux:0)
+    """
+    return pg.sum(inp, axis, keepdims, dtype=dtype_of_sum(inp))
+
+
+def prod(inp: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Multiply over `axis`, or all elements, in the dtype of the elements; of bool in int32.
+
+    >>> megengine.functional.prod(megengine.Tensor([[1, 2], [3, 4]]), axis=0)
+    Tensor([3 8], dtype=int32, device=xpux:0)
+    """
+    return pg.prod(inp, axis, keepdims, dtype=dtype_of_sum(inp))
 
 
 def matmul(

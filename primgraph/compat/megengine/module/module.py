@@ -239,7 +239,7 @@ class Module(core.Module):
         for name, part in _in_order(self):
             first, *rest = repr(part).split("\n")
             inner.append("\n".join([f"({name}): {first}", *(f"  {line}" for line in rest)]))
-        lines = [*extra, *(line for text in inner for line in text.split("\n"))]
+        lines = [*extra, *inner]
         if len(extra) == 1 and not inner:
             return f"{type(self).__name__}({extra[0]})"
         body = "".join(f"\n  {line}" for line in lines)
