@@ -209,7 +209,7 @@ class Bernoulli(ExponentialFamily, discrete.Bernoulli):
         super().__init__(probs)
         self.name = name or "Bernoulli"
 
-    def rsample(self, shape: Any = (), temperature: float = 1.0) -> Any:  # type: ignore[override]
+    def rsample(self, shape: Any = (), temperature: float = 1.0) -> Any:
         """Return numbers of the relaxed distribution of a temperature, with derivatives."""
         drawn = self._uniform(self._extended_shape(shape), self.probs)
         noise = pg.log(drawn) - pg.log1p(-drawn)
