@@ -107,7 +107,9 @@ class StackDataset(Dataset[Any]):
         if bool(args) == bool(kwargs):
             raise ArgumentError("StackDataset takes data sets, either by position or by name")
         self.datasets: Any = args or kwargs
-        self._parts: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        self._parts: dict[Any, Any] = {}
+        self._parts.update(enumerate(args))
+        self._parts.update(kwargs)
         if len({len(p) for p in self._parts.values()}) > 1:
             raise ArgumentError("Size mismatch between datasets")
 
