@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any, Self
 
 import numpy as np
@@ -54,8 +55,26 @@ class Generator:
         return found
 
 
+# How random numbers are drawn for the samples of a batch, which are computed together.
+batch_randomness: ContextVar[str] = ContextVar("primgraph_batch_randomness", default="same")
+
+
 def streams_of(generator: Any) -> SeedStreams:
-    """Return the streams of a generator, by default of the global one."""
+    """Return the streams of a generator, by default of the global one.
+
+    Raises `ArgumentError` within `vmap`, unless its samples share their random numbers.
+    """
+    if batch_randomness.get() == "error":
+        raise ArgumentError(
+            "vmap: called random operation while in randomness error mode. Please either use the "
+            "'same' or 'different' randomness flags on vmap or perform the randomness operation "
+            "out of vmap"
+        )
+    if batch_randomness.get() == "different":
+        raise ArgumentError(
+            "vmap: randomness='different' draws no numbers here",
+            hint="draw them for all samples before, and pass them with in_dims=0",
+        )
     if generator is None:
         return seeded
     if not isinstance(generator, Generator):

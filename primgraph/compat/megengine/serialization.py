@@ -9,8 +9,8 @@ from primgraph.compat.megengine.tensor import Parameter, Tensor
 from primgraph.errors import OptionError
 
 _MAKERS: dict[str, Any] = {
-    "tensor": lambda array, requires_grad: Tensor(array),
-    "parameter": lambda array, requires_grad: Parameter(array),
+    "tensor": lambda array, requires_grad: Tensor(array, array.dtype),
+    "parameter": lambda array, requires_grad: Parameter(array, array.dtype),
     "Size": tuple,
     "device": lambda: "cpu",
 }
