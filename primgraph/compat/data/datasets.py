@@ -107,13 +107,15 @@ class StackDataset(Dataset[Any]):
         if bool(args) == bool(kwargs):
             raise ArgumentError("StackDataset takes data sets, either by position or by name")
         self.datasets: Any = args or kwargs
-        self._parts: dict[Any, Any] = kwargs or dict(enumerate(args))
+        self._parts: dict[Any, Any] = {}
+        self._parts.update(enumerate(args))
+        self._parts.update(kwargs)
         if len({len(p) for p in self._parts.values()}) > 1:
             raise ArgumentError("Size mismatch between datasets")
 
     def __getitem__(self, index: Any) -> Any:
         found = {name: part[index] for name, part in self._parts.items()}
-        return found if self.datasets is self._parts else tuple(found.values())
+        return found if isinstance(self.datasets, dict) else tuple(found.values())
 
     def __len__(self) -> int:
         return len(next(iter(self._parts.values())))

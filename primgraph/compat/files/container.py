@@ -92,8 +92,8 @@ class Files:
 
     def _read(self, file: IO[bytes], is_safetensors: bool) -> Any:
         if is_safetensors:
-            arrays = read_tensors(file)
-            return {name: self._makers["tensor"](a, False) for name, a in arrays.items()}
+            known = read_tensors(file)
+            return {name: self._makers["tensor"](a, False) for name, a in known.items()}
         # A buffer is read from where it stands.
         data = io.BytesIO(file.read())
         if not zipfile.is_zipfile(data):

@@ -42,7 +42,7 @@ from primgraph.compat.torch import (
     utils,
     version,
 )
-from primgraph.compat.torch.amp import autocast, is_autocast_enabled
+from primgraph.compat.torch.amp import GradScaler, autocast, is_autocast_enabled
 from primgraph.compat.torch.anomaly import is_anomaly_enabled
 from primgraph.compat.torch.autograd import (
     enable_grad,
@@ -150,6 +150,7 @@ if not TYPE_CHECKING:
         *functions.__all__,
         *signals.__all__,
         "asarray",
+        "GradScaler",
         "accelerator",
         "amp",
         "autocast",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.compat.data.samplers import batches, count_batches, require_batch_size
-from primgraph.compat.randomness import SeedStreams, seeded
+from primgraph.eager.seeds import SeedStreams, seeded
 from primgraph.errors import ArgumentError, MissingMethodError
 
 

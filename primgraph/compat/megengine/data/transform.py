@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.compat.randomness import seeded
+from primgraph.eager.seeds import seeded
 from primgraph.errors import OptionError
 
 

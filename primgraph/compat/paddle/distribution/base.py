@@ -45,11 +45,11 @@ class Distribution(core.Distribution):
             return pg.normal(new_key(), tuple(shape), like.dtype)
         return super()._normal(shape, like)
 
-    def sample(self, shape: Any = ()) -> Any:  # type: ignore[override]
+    def sample(self, shape: Any = ()) -> Any:
         """Return samples without derivatives."""
         return super().sample(shape)
 
-    def rsample(self, shape: Any = ()) -> Any:  # type: ignore[override]
+    def rsample(self, shape: Any = ()) -> Any:
         """Return samples with derivatives by the parameters."""
         return super().rsample(shape)
 

@@ -35,8 +35,8 @@ class Normal(Distribution, continuous.Normal):
         self.name = name or "Normal"
 
     def sample(self, shape: Any = (), seed: int = 0) -> Any:
-        """Return samples without derivatives."""
-        return super().sample(shape)
+        """Return samples, with derivatives by the parameters, as in Paddle."""
+        return self.rsample(shape)
 
     def probs(self, value: Any) -> Any:
         """Return the density at a value."""
@@ -55,8 +55,8 @@ class Uniform(Distribution, continuous.Uniform):
         self.name = name or "Uniform"
 
     def sample(self, shape: Any = (), seed: int = 0) -> Any:
-        """Return samples without derivatives."""
-        return super().sample(shape)
+        """Return samples, with derivatives by the parameters, as in Paddle."""
+        return self.rsample(shape)
 
     def probs(self, value: Any) -> Any:
         """Return the density at a value."""
@@ -96,6 +96,10 @@ class StudentT(Distribution, continuous.StudentT):
     def __init__(self, df: Any, loc: Any, scale: Any, name: str | None = None) -> None:
         super().__init__(df, loc, scale)
         self.name = name or "StudentT"
+
+    def sample(self, shape: Any = ()) -> Any:
+        """Return samples, with derivatives by the parameters, as in Paddle."""
+        return self.rsample(shape)
 
 
 class Exponential(ExponentialFamily, continuous.Exponential):
@@ -186,6 +190,10 @@ class LogNormal(Distribution, transformed.LogNormal):
         """Return the density at a value."""
         return self.prob(value)
 
+    def sample(self, shape: Any = ()) -> Any:
+        """Return samples, with derivatives by the parameters, as in Paddle."""
+        return self.rsample(shape)
+
 
 class Gumbel(Distribution, transformed.Gumbel):
     """Gumbel distribution of maxima.
@@ -209,7 +217,7 @@ class Bernoulli(ExponentialFamily, discrete.Bernoulli):
         super().__init__(probs)
         self.name = name or "Bernoulli"
 
-    def rsample(self, shape: Any = (), temperature: float = 1.0) -> Any:  # type: ignore[override]
+    def rsample(self, shape: Any = (), temperature: float = 1.0) -> Any:
         """Return numbers of the relaxed distribution of a temperature, with derivatives."""
         drawn = self._uniform(self._extended_shape(shape), self.probs)
         noise = pg.log(drawn) - pg.log1p(-drawn)
@@ -360,3 +368,7 @@ class TransformedDistribution(Distribution, composite.TransformedDistribution):
 
     def __init__(self, base: Any, transforms: Sequence[Any]) -> None:
         super().__init__(base, transforms)
+
+    def sample(self, shape: Any = ()) -> Any:
+        """Return samples, with derivatives if those of the base have them, as in Paddle."""
+        return self._transform(self.base_dist.sample(shape))

@@ -19,8 +19,6 @@ class Transform(core.Transform):
     1.0
     """
 
-    bijective = True
-
     def forward(self, x: Any) -> Any:
         """Apply the transform."""
         return self(x)

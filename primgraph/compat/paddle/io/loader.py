@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from primgraph.compat.data import loader as core
 from primgraph.compat.data import samplers
 from primgraph.compat.data.collation import Collation
@@ -71,10 +73,8 @@ class DistributedBatchSampler(BatchSampler):
     """Batches of one of several processes, by default of one.
 
     >>> list(paddle.io.DistributedBatchSampler(range(4), 2, num_replicas=2, rank=1))
-    [[1, 3]]
+    [[2, 3]]
     """
-
-    sampler: samplers.DistributedSampler
 
     def __init__(
         self,
@@ -85,12 +85,29 @@ class DistributedBatchSampler(BatchSampler):
         shuffle: bool = False,
         drop_last: bool = False,
     ) -> None:
-        sampler = samplers.DistributedSampler(dataset, num_replicas, rank, shuffle)
-        super().__init__(sampler=sampler, batch_size=batch_size, drop_last=drop_last)
+        self.dataset, self.shuffle, self.epoch = dataset, shuffle, 0
+        self.nranks, self.local_rank = num_replicas or 1, rank or 0
+        self.num_samples = samplers.count_batches(len(dataset), self.nranks, False)
+        self.total_size = self.num_samples * self.nranks
+        super().__init__(
+            sampler=range(self.num_samples), batch_size=batch_size, drop_last=drop_last
+        )
+
+    def __iter__(self) -> Iterator[list[int]]:
+        order = np.resize(np.arange(len(self.dataset)), self.total_size)
+        if self.shuffle:
+            np.random.RandomState(self.epoch).shuffle(order)
+            self.epoch += 1
+        # Processes take whole batches in turns, and equal parts of what is left.
+        rest = self.total_size % (self.batch_size * self.nranks)
+        whole = order[: self.total_size - rest].reshape(-1, self.nranks, self.batch_size)
+        last = order[self.total_size - rest :].reshape(self.nranks, -1)
+        own = np.concatenate([whole[:, self.local_rank].ravel(), last[self.local_rank]])
+        return samplers.batches(own.tolist(), self.batch_size, self.drop_last)
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the order of an epoch."""
-        self.sampler.set_epoch(epoch)
+        self.epoch = epoch
 
 
 def _require(batch_size: Any) -> None:

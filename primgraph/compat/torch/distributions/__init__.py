@@ -19,6 +19,7 @@ from primgraph.compat.torch.distributions.composite import (
     MixtureSameFamily,
     TransformedDistribution,
 )
+from primgraph.compat.torch.distributions.constraint_registry import biject_to, transform_to
 from primgraph.compat.torch.distributions.continuous import (
     Beta,
     Cauchy,
@@ -139,11 +140,13 @@ __all__ = [
     "TransformedDistribution",
     "Uniform",
     "Weibull",
+    "biject_to",
     "constraints",
     "identity_transform",
     "kl",
     "kl_divergence",
     "register_kl",
+    "transform_to",
     "transforms",
 ]
 

@@ -16,7 +16,9 @@ from primgraph.compat.torch.distributions.distribution import (
     LOG_2PI,
     Distribution,
     ExponentialFamily,
+    known_elements,
 )
+from primgraph.errors import ArgumentError
 from primgraph.ir.types import as_dtype
 
 _SQRT2 = math.sqrt(2.0)
@@ -220,11 +222,9 @@ class Uniform(Distribution):
         super().__init__(self.low.type.shape, (), validate_args)
 
     def _validate_parameters(self) -> None:
-        self.arg_constraints = {
-            "low": constraints.less_than(self.high),
-            "high": constraints.real,
-        }
-        super()._validate_parameters()
+        low, high = known_elements(self.low), known_elements(self.high)
+        if low is not None and high is not None and not np.all(low < high):
+            raise ArgumentError(f"Uniform is not defined when low >= high: {self!r}")
 
     @property
     def support(self) -> Any:

@@ -21,7 +21,8 @@ from primgraph.compat.torch.distributions.distribution import (
     logits_to_probs,
     probs_to_logits,
 )
-from primgraph.eager.derivatives.recording import no_grad
+from primgraph.eager.derivatives.recording import enable_grad, no_grad
+from primgraph.eager.tensor import Tensor as _Tensor
 from primgraph.errors import ArgumentError, MissingMethodError
 from primgraph.ir.types import as_dtype
 from primgraph.operators.handle import Handle
@@ -60,7 +61,12 @@ class ProbabilityArguments(Distribution):
             other = self.__dict__.get("logits" if name == "probs" else "probs")
             if other is not None:
                 change: Callable[..., Any] = logits_to_probs if name == "probs" else probs_to_logits
-                return change(other, self._is_binary)
+                with enable_grad():
+                    found = change(other, self._is_binary)
+                if isinstance(found, _Tensor):
+                    # Kept, as in torch; a variable belongs to the function that is traced.
+                    self.__dict__[name] = found
+                return found
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 

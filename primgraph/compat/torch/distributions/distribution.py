@@ -261,7 +261,7 @@ def _shown(x: Any) -> Any:
 def known_elements(x: Any) -> Any:
     """Return the elements as an array; None for a variable of a trace or program."""
     if isinstance(x, _Tensor):
-        return np.asarray(x.detach())
+        return x._array()
     return None if isinstance(x, Handle) else np.asarray(x)
 
 

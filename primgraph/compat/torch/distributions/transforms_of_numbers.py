@@ -40,7 +40,7 @@ class Transform:
     @property
     def event_dim(self) -> int:
         """Number of axes of an event."""
-        return max(self.domain.event_dim, self.codomain.event_dim)
+        return int(max(self.domain.event_dim, self.codomain.event_dim))
 
     @property
     def inv(self) -> Transform:
@@ -113,11 +113,11 @@ class _InverseTransform(Transform):
         self._inv: Transform = transform
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return self._inv.codomain
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         return self._inv.domain
 
     @property
@@ -165,7 +165,7 @@ class ComposeTransform(Transform):
         self.parts = list(parts)
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         if not self.parts:
             return constraints.real
         found = self.parts[0].domain
@@ -177,7 +177,7 @@ class ComposeTransform(Transform):
         return constraints.independent(found, extra) if extra > 0 else found
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         if not self.parts:
             return constraints.real
         found = self.parts[-1].codomain
