@@ -294,7 +294,7 @@ class RMSNorm(Module):
     """Normalization to mean square 1 over the last axes.
 
     >>> torch.nn.RMSNorm(2)(torch.tensor([[2.0, 2.0]])).detach()
-    tensor([[1.0000, 1.0000]])
+    tensor([[1., 1.]])
     """
 
     def __init__(
