@@ -109,11 +109,9 @@ class _Conv(Module):
             return [0] * (2 * self._count)
         found: list[int] = []
         for i in reversed(range(self._count)):
-            if self.padding == "same":
-                total = self.dilation[i] * (self.kernel_size[i] - 1)
-                found += [total // 2, total - total // 2]
-            else:
-                found += [self.padding[i]] * 2
+            total = self.dilation[i] * (self.kernel_size[i] - 1)
+            same = [total // 2, total - total // 2]
+            found += same if self.padding == "same" else [self.padding[i]] * 2
         return found
 
     def extra_repr(self) -> str:

@@ -191,9 +191,7 @@ class UpsamplingBilinear2d(Upsample):
 
 
 if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
+    Dropout: Any
 
 _FUNCTIONS = {**vars(functional), "flatten": functions.flatten}
 __all__ = [
