@@ -24,6 +24,7 @@ def _sizes(value: Any, count: int) -> tuple[int, ...]:
 class _Conv(Module):
     """Convolution along `_count` axes."""
 
+    bias: Any
     _count: ClassVar[int]
     _transposed: ClassVar[bool] = False
 
@@ -192,6 +193,9 @@ class _ConvTranspose(_Conv):
                 )
             found.append(wanted - least)
         return tuple(found)
+
+
+_ConvNd, _ConvTransposeNd = _Conv, _ConvTranspose
 
 
 class Conv1d(_Conv):

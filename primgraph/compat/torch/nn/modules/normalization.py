@@ -95,6 +95,9 @@ class _WithStatistics(Module):
         return f"{self.num_features}, {shown}, {bias}, {show(self, 'track_running_stats')}"
 
 
+_NormBase = _WithStatistics
+
+
 class _BatchNorm(_WithStatistics):
     def __init__(
         self,
