@@ -148,6 +148,9 @@ class Module(Conversions, StateDicts, Hooked, Layer):
                     return item
                 if current is EAGERLY and isinstance(item, Tensor):
                     return item
+                if isinstance(item, Variable) and not belongs_to_program(item):
+                    # A call with other parameters, while a function is traced.
+                    return item
                 return read_parameter(self, self._table("_states")[name])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
