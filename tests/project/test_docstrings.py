@@ -75,7 +75,14 @@ COUNTERPARTS = [
     "primgraph.compat.torch.distributions",
     "primgraph.compat.torch.distributions.transforms",
     "primgraph.compat.torch.func",
+    "primgraph.compat.torch.nn",
     "primgraph.compat.torch.nn.functional",
+    "primgraph.compat.torch.nn.init",
+    "primgraph.compat.torch.nn.modules.module",
+    "primgraph.compat.torch.nn.utils",
+    "primgraph.compat.torch.nn.utils.parametrizations",
+    "primgraph.compat.torch.nn.utils.parametrize",
+    "primgraph.compat.torch.nn.utils.rnn",
     "primgraph.compat.torch.optim",
     "primgraph.compat.torch.optim.lr_scheduler",
     "primgraph.compat.torch.optim.swa_utils",
@@ -101,6 +108,7 @@ PLAIN = {
     "primgraph.compat.autograd.numpy.ndarray",  # for isinstance
     "primgraph.compat.paddle.ParamAttr",  # an argument of layers
     "primgraph.compat.torch.Size",  # a tuple
+    "primgraph.compat.torch.nn.utils.clip_grad_norm",  # deprecated, and warns
     "primgraph.special.SiciResult",  # result of `sici`, which has one
 }
 

@@ -975,3 +975,16 @@ def test_views_have_a_normal_form(moves, kept):
     x = np.arange(12.0).reshape(4, 3)
     assert interpret(simple, x)[0].tobytes() == interpret(graph, x)[0].tobytes()
     assert simple.output_types == graph.output_types
+
+
+def test_a_derivative_has_the_layout_of_a_transposed_weight() -> None:
+    with pg.Program() as program:
+        x, w = pg.data("x", (4, 3)), pg.data("w", (5, 3))
+        y = pg.linear(x, w, transposed=True)
+        slope = pg.grad(pg.sum(pg.tanh(y)), w)
+    assert program.graph([slope]).body[-1].op is matmul
+    feed = {"x": np.arange(12.0).reshape(4, 3) / 9, "w": np.arange(15.0).reshape(5, 3) / 20}
+    value, found = pg.Executor().run(program, feed, [y, slope])
+    np.testing.assert_allclose(value, feed["x"] @ feed["w"].T, rtol=1e-14)
+    expected = (1 - np.tanh(value) ** 2).T @ feed["x"]
+    np.testing.assert_allclose(found, expected, rtol=1e-13)

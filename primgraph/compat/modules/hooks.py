@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, TypeAlias, final
-from weakref import ref
 
 from primgraph.custom.function import Function
 from primgraph.eager.derivatives import recording
@@ -196,7 +195,7 @@ class _BackwardHooks:
     """Hooks of one call of a module."""
 
     def __init__(self, module: Any) -> None:
-        self._module = ref(module)
+        self._module = module
         self._before = [hook for hook, _ in hooks_of(module, "backward_pre")]
         self._after = [hook for hook, _ in hooks_of(module, "backward")]
         self.is_needed = bool(self._before or self._after) and recording.is_on.get()
@@ -219,7 +218,7 @@ class _BackwardHooks:
         return outputs if isinstance(output, tuple) else outputs[0]
 
     def _on_outputs(self, gradients: tuple[Any, ...]) -> Sequence[Any]:
-        module, (count, places) = self._module(), self._outputs
+        module, (count, places) = self._module, self._outputs
         found = _spread(gradients, count, places)
         for hook in self._before:
             changed = hook(module, found)
@@ -232,7 +231,7 @@ class _BackwardHooks:
         return [found[i] for i in places]
 
     def _on_inputs(self, gradients: tuple[Any, ...]) -> Sequence[Any]:
-        module, (count, places) = self._module(), self._inputs
+        module, (count, places) = self._module, self._inputs
         found = _spread(gradients, count, places)
         for hook in self._after:
             changed = hook(module, found, self._received)

@@ -312,7 +312,12 @@ stand_ins[Tensor] = Variable
 
 
 class Parameter(Tensor):
-    """A tensor that is trained: it requires a gradient."""
+    """A tensor that is trained: it requires a gradient, and has its own copy of the elements.
+
+    >>> torch.nn.Parameter(torch.ones(2))
+    Parameter containing:
+    tensor([1., 1.], requires_grad=True)
+    """
 
     __slots__ = ()
     family = Tensor

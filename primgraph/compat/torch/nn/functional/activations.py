@@ -233,7 +233,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
     """Compute `input * hardsigmoid(input)`.
 
     >>> torch.nn.functional.hardswish(torch.tensor([-4.0, 3.0]))
-    tensor([-0.,  3.])
+    tensor([-0., 3.])
     """
     return in_place_result(
         input, pg.multiply(input, pg.divide(relu6(pg.add(input, 3)), 6)), inplace

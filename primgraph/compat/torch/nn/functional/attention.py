@@ -256,17 +256,13 @@ def multi_head_attention_forward(
     """
     width = query.shape[-1]
     _check_options(width, embed_dim_to_check, is_causal and attn_mask is None, static_k, static_v)
-    arrays, padding = [query, key, value], key_padding_mask
-    if query.ndim != 3:
-        arrays = [pg.expand_dims(x, 1) for x in arrays]
-        padding = None if padding is None else pg.expand_dims(padding, 0)
+    arrays, padding = _with_samples([query, key, value], key_padding_mask)
     own = (q_proj_weight, k_proj_weight, v_proj_weight)
     weights = own if use_separate_proj_weight else _thirds(in_proj_weight, width)
     given = zip(arrays, weights, _thirds(in_proj_bias, width), strict=True)
     q, k, v = (linear(x, w, b) for x, w, b in given)
     k, v = (_extend(x, b, add_zero_attn) for x, b in ((k, bias_k), (v, bias_v)))
-    sizes = (q.shape[1], num_heads, k.shape[0] - arrays[1].shape[0])
-    mask = _merge_masks(attn_mask, padding, *sizes, q.dtype)
+    mask = _merge_masks(attn_mask, padding, q, num_heads, k.shape[0] - arrays[1].shape[0])
     mixed, shares = _attend(q, k, v, num_heads, mask, dropout_p if training else 0.0)
     found: Any = linear(mixed, out_proj_weight, out_proj_bias)
     known = pg.mean(shares, 1) if average_attn_weights else shares
@@ -312,11 +308,17 @@ def _attend(q: Any, k: Any, v: Any, heads: int, mask: Any, dropout_p: float) -> 
     return mixed, pg.reshape(shares, (samples, heads, length, -1))
 
 
-def _merge_masks(
-    attn_mask: Any, padding: Any, samples: int, heads: int, added: int, dtype: Any
-) -> Any:
+def _with_samples(arrays: list[Any], padding: Any) -> tuple[list[Any], Any]:
+    """Return queries, keys and values, and a mask of keys, with an axis of samples."""
+    if arrays[0].ndim == 3:
+        return arrays, padding
+    masks = None if padding is None else pg.expand_dims(padding, 0)
+    return [pg.expand_dims(x, 1) for x in arrays], masks
+
+
+def _merge_masks(attn_mask: Any, padding: Any, q: Any, heads: int, added: int) -> Any:
     """Return what is added to scores of shape (samples * heads, L, S); None for nothing."""
-    total = None
+    total, samples, dtype = None, q.shape[1], q.dtype
     if attn_mask is not None:
         if attn_mask.ndim not in (2, 3):
             raise ShapeError(f"attn_mask's dimension {attn_mask.ndim} is not supported")

@@ -58,7 +58,7 @@ def rms_norm(
     The axes are as many as `normalized_shape` has sizes.
 
     >>> torch.nn.functional.rms_norm(torch.tensor([[2.0, 2.0]]), (2,))
-    tensor([[1.0000, 1.0000]])
+    tensor([[1., 1.]])
     """
     return pg.rms_norm(input, weight, _last_axes(input, normalized_shape), eps)
 

@@ -1,5 +1,6 @@
 """Modules and layers by topic, in files with torch's names."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.torch.nn.modules import (
@@ -42,3 +43,11 @@ else:
         shapes, sparse, transformer,
     )  # fmt: skip
     __all__ = sorted({"Module", *(name for file in _FILES for name in file.__all__)})
+    # Files that torch has for the layers of other files here.
+    _ALIASES = {
+        **dict.fromkeys(("batchnorm", "instancenorm"), normalization),
+        **dict.fromkeys(("distance", "dropout", "flatten", "fold", "pixelshuffle"), shapes),
+        **dict.fromkeys(("upsampling", "utils"), shapes),
+    }
+    globals().update(_ALIASES)
+    sys.modules.update({f"{__name__}.{name}": file for name, file in _ALIASES.items()})

@@ -173,7 +173,7 @@ class Softmax2d(Module):
 class PReLU(Module):
     """`LeakyReLU` with a slope that is trained, for all channels or for each.
 
-    >>> torch.nn.PReLU(init=0.5)(torch.tensor([-2.0, 2.0]))
+    >>> torch.nn.PReLU(init=0.5)(torch.tensor([-2.0, 2.0])).detach()
     tensor([-1.,  2.])
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
@@ -374,9 +375,11 @@ class ParameterDict(Module):
         return [(key, self[key]) for key in self._keys]
 
     def update(self, parameters: Any) -> None:
-        """Put in parameters by their names."""
-        for key, value in dict(parameters).items():
-            self[key] = value
+        """Put in parameters by their names, those of a plain dict in the order of their names."""
+        known = dict(parameters.items() if hasattr(parameters, "items") else parameters)
+        is_ordered = not isinstance(parameters, Mapping) or isinstance(parameters, OrderedDict)
+        for key in known if is_ordered else sorted(known):
+            self[key] = known[key]
 
     def extra_repr(self) -> str:
         """Return a line for each parameter."""

@@ -24,6 +24,7 @@ def _sizes(value: Any, count: int) -> tuple[int, ...]:
 class _Conv(Module):
     """Convolution along `_count` axes."""
 
+    bias: Any
     _count: ClassVar[int]
     _transposed: ClassVar[bool] = False
 
@@ -109,11 +110,9 @@ class _Conv(Module):
             return [0] * (2 * self._count)
         found: list[int] = []
         for i in reversed(range(self._count)):
-            if self.padding == "same":
-                total = self.dilation[i] * (self.kernel_size[i] - 1)
-                found += [total // 2, total - total // 2]
-            else:
-                found += [self.padding[i]] * 2
+            total = self.dilation[i] * (self.kernel_size[i] - 1)
+            same = [total // 2, total - total // 2]
+            found += same if self.padding == "same" else [self.padding[i]] * 2
         return found
 
     def extra_repr(self) -> str:
@@ -194,6 +193,9 @@ class _ConvTranspose(_Conv):
                 )
             found.append(wanted - least)
         return tuple(found)
+
+
+_ConvNd, _ConvTransposeNd = _Conv, _ConvTranspose
 
 
 class Conv1d(_Conv):

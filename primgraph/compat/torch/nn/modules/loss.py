@@ -2,8 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from primgraph.compat.torch.nn import functional
 from primgraph.compat.torch.nn.layer_tables import ReducedLoss, define_layers
+
+
+class _Loss(ReducedLoss):
+    """Base class of losses, also of those of the user: it has a `reduction`."""
+
+    def __init__(
+        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__()
+        self.size_average, self.reduce, self.reduction = size_average, reduce, reduction
+        self._complete()
+
+
+class _WeightedLoss(_Loss):
+    """Base class of losses with a weight of each class."""
+
+    def __init__(
+        self,
+        weight: Any = None,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+
 
 _OLD = 'size_average=None, reduce=None, reduction="mean"'
 _ROWS = f"""
@@ -122,4 +150,4 @@ Compute minus the log-likelihood of sequences without alignment.
 tensor(0.2877)
 """
 
-__all__ = define_layers(globals(), ReducedLoss, vars(functional), _ROWS)
+__all__ = define_layers(globals(), _Loss, vars(functional), _ROWS)

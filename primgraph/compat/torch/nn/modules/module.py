@@ -49,22 +49,54 @@ class Module(core.Module):
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, args)` before `forward` of every module."""
+    """Call `hook(module, args)` before `forward` of every module.
+
+    >>> seen, hook = [], lambda m, x: seen.append(type(m).__name__)
+    >>> handle = torch.nn.modules.module.register_module_forward_pre_hook(hook)
+    >>> result = torch.nn.ReLU()(torch.ones(1, requires_grad=True))
+    >>> handle.remove()
+    >>> seen
+    ['ReLU']
+    """
     return add_hook(everywhere, "forward_pre", hook)
 
 
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Call `hook(module, args, output)` after `forward` of every module."""
+    """Call `hook(module, args, output)` after `forward` of every module.
+
+    >>> seen, hook = [], lambda m, x, y: seen.append(type(m).__name__)
+    >>> handle = torch.nn.modules.module.register_module_forward_hook(hook)
+    >>> result = torch.nn.ReLU()(torch.ones(1, requires_grad=True))
+    >>> handle.remove()
+    >>> seen
+    ['ReLU']
+    """
     return add_hook(everywhere, "forward", hook, (with_kwargs, always_call))
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_output)` before the gradients of every module are computed."""
+    """Call `hook(module, grad_output)` before the gradients of every module are computed.
+
+    >>> seen, hook = [], lambda m, g: seen.append(type(m).__name__)
+    >>> handle = torch.nn.modules.module.register_module_full_backward_pre_hook(hook)
+    >>> result = torch.nn.ReLU()(torch.ones(1, requires_grad=True)).backward()
+    >>> handle.remove()
+    >>> seen
+    ['ReLU']
+    """
     return add_hook(everywhere, "backward_pre", hook)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_input, grad_output)` with the gradients of every module."""
+    """Call `hook(module, grad_input, grad_output)` with the gradients of every module.
+
+    >>> seen, hook = [], lambda m, a, b: seen.append(type(m).__name__)
+    >>> handle = torch.nn.modules.module.register_module_full_backward_hook(hook)
+    >>> result = torch.nn.ReLU()(torch.ones(1, requires_grad=True)).backward()
+    >>> handle.remove()
+    >>> seen
+    ['ReLU']
+    """
     return add_hook(everywhere, "backward", hook)

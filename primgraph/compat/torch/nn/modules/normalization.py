@@ -95,6 +95,9 @@ class _WithStatistics(Module):
         return f"{self.num_features}, {shown}, {bias}, {show(self, 'track_running_stats')}"
 
 
+_NormBase = _WithStatistics
+
+
 class _BatchNorm(_WithStatistics):
     def __init__(
         self,
@@ -294,7 +297,7 @@ class RMSNorm(Module):
     """Normalization to mean square 1 over the last axes.
 
     >>> torch.nn.RMSNorm(2)(torch.tensor([[2.0, 2.0]])).detach()
-    tensor([[1.0000, 1.0000]])
+    tensor([[1., 1.]])
     """
 
     def __init__(

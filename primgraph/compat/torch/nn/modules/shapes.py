@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.torch import functions
@@ -53,6 +54,18 @@ Compute the p-norm of differences along the last axis.
 >>> torch.nn.PairwiseDistance()(torch.zeros(1, 2), torch.tensor([[3.0, 4.0]]))
 tensor([5.0000])
 """
+
+
+def _ntuple(count: int) -> Callable[[Any], tuple[Any, ...]]:
+    """Return the function that repeats a number `count` times, and leaves sequences as they are."""
+
+    def repeat(x: Any) -> tuple[Any, ...]:
+        return tuple(x) if isinstance(x, Iterable) else (x,) * count
+
+    return repeat
+
+
+_single, _pair, _triple, _quadruple = map(_ntuple, (1, 2, 3, 4))
 
 
 class _Dropout(FunctionLayer):
@@ -191,9 +204,7 @@ class UpsamplingBilinear2d(Upsample):
 
 
 if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
+    Dropout: Any
 
 _FUNCTIONS = {**vars(functional), "flatten": functions.flatten}
 __all__ = [

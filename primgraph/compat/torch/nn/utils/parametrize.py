@@ -240,7 +240,7 @@ def type_before_parametrizations(module: Any) -> type[Any]:
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """A context in which parametrized tensors are computed one time each.
+    """Enter a context in which parametrized tensors are computed one time each.
 
     >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))
     >>> with torch.nn.utils.parametrize.cached():
