@@ -12,6 +12,7 @@ from primgraph.compat.paddle.framework import reject_options
 from primgraph.compat.paddle.functions.rows import define_functions
 from primgraph.compat.paddle.nn.functional.windows import in_layout
 from primgraph.compat.torch.nn.functional import attention, distances, norms
+from primgraph.compat.torch.nn.functional.activations import in_place_result
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, ShapeError
@@ -50,7 +51,7 @@ def drop(x: Any, p: Any, axis: Any, training: bool, mode: str, inplace: bool = F
         shape = [n if i in axes else 1 for i, n in enumerate(x.type.shape)]
         mask = pg.dropout(pg.ones(shape, x.dtype), key, p, mode, training=training)
         found = pg.multiply(x, mask)
-    return found if not inplace else norms.in_place_result(x, found, True)
+    return found if not inplace else in_place_result(x, found, True)
 
 
 def drop_channels(x: Any, p: float, training: bool, data_format: str) -> Any:

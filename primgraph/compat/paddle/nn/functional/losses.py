@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from primgraph import operators as pg
-from primgraph.compat.paddle.functions.rows import define_functions
 from primgraph.compat.paddle.framework import reject_options
+from primgraph.compat.paddle.functions.rows import define_functions
 from primgraph.compat.torch.nn.functional import alignments
 from primgraph.compat.torch.nn.functional import losses as torch_losses
 from primgraph.compat.torch.nn.functional import margins as torch_margins
