@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle import (
+    amp,
     autograd,
     device,
+    distributed,
     distribution,
     fft,
     functions,
@@ -33,6 +35,7 @@ from primgraph.compat.paddle import (
     metric,
     nn,
     optimizer,
+    randomness,
     regularizer,
     static,
     tensor,
@@ -63,8 +66,14 @@ from primgraph.compat.paddle.creation import (
 )
 from primgraph.compat.paddle.defaults import get_default_dtype, set_default_dtype
 from primgraph.compat.paddle.device import (
+    CUDAPinnedPlace,
+    CUDAPlace,
+    get_cudnn_version,
     get_device,
+    is_compiled_with_cinn,
     is_compiled_with_cuda,
+    is_compiled_with_distribute,
+    is_compiled_with_ipu,
     is_compiled_with_rocm,
     is_compiled_with_xpu,
     set_device,
@@ -87,6 +96,7 @@ from primgraph.compat.paddle.methods import DTYPES
 from primgraph.compat.paddle.methods import Size as Size
 from primgraph.compat.paddle.parameter_attributes import ParamAttr
 from primgraph.compat.paddle.parameters import create_parameter
+from primgraph.compat.paddle.randomness import *  # noqa: F403
 from primgraph.eager.derivatives.recording import (
     enable_grad,
     is_grad_enabled,
@@ -110,11 +120,15 @@ __all__ = [
     *DTYPES,
     *functions.__all__,
     *inplace.__all__,
+    *randomness.__all__,
     "CPUPlace",
+    "CUDAPinnedPlace",
+    "CUDAPlace",
     "GradientError",
     "ParamAttr",
     "Size",
     "Tensor",
+    "amp",
     "arange",
     "as_tensor",
     "assign",
@@ -122,6 +136,7 @@ __all__ = [
     "create_parameter",
     "device",
     "disable_static",
+    "distributed",
     "distribution",
     "e",
     "empty",
@@ -134,13 +149,17 @@ __all__ = [
     "full",
     "full_like",
     "get_default_dtype",
+    "get_cudnn_version",
     "get_device",
     "grad",
     "in_dynamic_mode",
     "incubate",
     "io",
     "inf",
+    "is_compiled_with_cinn",
     "is_compiled_with_cuda",
+    "is_compiled_with_distribute",
+    "is_compiled_with_ipu",
     "is_compiled_with_rocm",
     "is_compiled_with_xpu",
     "is_grad_enabled",

@@ -6,8 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.paddle.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from primgraph.compat.paddle.nn import functional, initializer, layer, utils
+from primgraph.compat.paddle.nn.clip import (
+    ClipGradByGlobalNorm,
+    ClipGradByNorm,
+    ClipGradByValue,
+)
 from primgraph.compat.paddle.nn.layer import *  # noqa: F403
 from primgraph.compat.paddle.nn.layer import Layer
 from primgraph.compat.paddle.parameters import EagerParamBase
