@@ -14,10 +14,12 @@ _CPU = "all arrays are in the memory of the CPU: leave it out"
 _ONE = "there is one process: pg.distributed trains on the workers of a dask client"
 _NO_OPERATOR = "there is no such operator: compose it of others, or use pg.custom_vjp"
 _ATTENTION = "its weights are in cuDNN's order: pg.scaled_dot_product_attention computes attention"
+_FLASH = "it is for other processors: scaled_dot_product_attention computes attention"
+_PADDED = "sequences are padded arrays with lengths: see functional.sequence_mask"
 _INSTEAD = {
     **dict.fromkeys(("set_device", "get_device", "current_device"), _CPU),
     **dict.fromkeys(("placement", "cpu"), _CPU),
-    **dict.fromkeys(("jit", "to_static", "trace"), "pg.jit compiles a function"),
+    "trace": "pg.jit compiles a function",
     "onnx": "kernel.save writes a file of NumPy or C code",
     "profiler": "pg.profile measures the lines of a program",
     "distributed": "pg.distributed trains on the workers of a dask client",
@@ -42,6 +44,14 @@ _INSTEAD = {
     **dict.fromkeys(("local_conv2d", "region_restricted_conv", "roi_align"), _NO_OPERATOR),
     **dict.fromkeys(("roi_pooling", "warp_affine", "warp_perspective", "remap"), _NO_OPERATOR),
     **dict.fromkeys(("correlation", "cvt_color", "nvof"), _NO_OPERATOR),
+    **dict.fromkeys(("flash_attn_qkvpacked", "flashmask_attention", "sparse_attention"), _FLASH),
+    **dict.fromkeys(("flash_attn_varlen_qkvpacked", "flash_attention_v3_varlen"), _FLASH),
+    **dict.fromkeys(("class_center_sample", "margin_cross_entropy", "moe_permute"), _ONE),
+    **dict.fromkeys(("hsigmoid_loss", "rnnt_loss", "nce", "row_conv", "gather_tree"), _NO_OPERATOR),
+    **dict.fromkeys(("deform_conv2d", "dynamic_decode", "BeamSearchDecoder"), _NO_OPERATOR),
+    **dict.fromkeys(("HSigmoidLoss", "RNNTLoss", "AdaptiveLogSoftmaxWithLoss"), _NO_OPERATOR),
+    **dict.fromkeys(("sequence_conv", "sequence_pool", "sequence_softmax"), _PADDED),
+    **dict.fromkeys(("sequence_expand", "sequence_first_step", "sequence_last_step"), _PADDED),
     "bfloat16": "the float dtypes are float16, float32 and float64",
 }
 

@@ -54,7 +54,8 @@ class Initializer:
                 f"an initializer sets the elements of a tensor, not of {param!r:.60}",
                 hint="of a parameter of a program it is an argument of create_parameter",
             )
-        found = first_array(self, param.type.shape, param.type.dtype, reserve_generator()())
+        rule: Any = self
+        found = first_array(rule, param.type.shape, param.type.dtype, reserve_generator()())
         with no_grad():
             param.copy_(found)
         return None

@@ -225,7 +225,7 @@ class TranslatedLayer(Layer):
         """Return the program."""
         return self._program
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return the parameters of the program, by name."""
         return {name: as_tensor(a) for name, a in self._program.state_dict().items()}
 

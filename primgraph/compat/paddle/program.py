@@ -63,7 +63,7 @@ class Program(_Program):
         listed: list[Variable] = in_manner(Variable, found)
         return listed
 
-    def list_vars(self) -> Iterator[Variable]:  # type: ignore[override]
+    def list_vars(self) -> Iterator[Variable]:
         """Iterate over all variables, in the order of their definition."""
         return iter(in_manner(Variable, self.variables()))
 
@@ -71,7 +71,7 @@ class Program(_Program):
         """Return the only block, with `ops`, `vars` and `var(name)`."""
         return Block(self)
 
-    current_block = global_block
+    current_block = global_block  # type: ignore[assignment]
 
     def block(self, index: int) -> Block:  # type: ignore[override]
         """Return the block at `index`, which must be 0."""
@@ -83,7 +83,9 @@ class Program(_Program):
         """The single block, in a list."""
         return [Block(self)]
 
-    def state_dict(self, mode: Any = "all", scope: Any = None) -> dict[str, np.ndarray[Any, Any]]:
+    def state_dict(  # type: ignore[override]
+        self, mode: Any = "all", scope: Any = None
+    ) -> dict[str, np.ndarray[Any, Any]]:
         """Return copies of the values of states, by name.
 
         `mode` is "all", "param" for parameters, or "opt" for all others.
@@ -113,7 +115,7 @@ class Program(_Program):
         return str(self)
 
 
-class Block(_Block[Program]):
+class Block(_Block[Program]):  # type: ignore[type-var]
     """The only block of a program; that of a startup program has operations that initialize."""
 
     __slots__ = ()
@@ -129,7 +131,7 @@ class Block(_Block[Program]):
         return [*found, *super().ops]
 
     @property
-    def vars(self) -> dict[str, Variable]:
+    def vars(self) -> dict[str, Variable]:  # type: ignore[override]
         """All variables by name, with automatic names for unnamed ones."""
         found: dict[str, Variable] = in_manner(Variable, super().vars)
         return found

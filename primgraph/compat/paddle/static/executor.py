@@ -111,7 +111,7 @@ class Executor:
         chosen = getattr(program, "program", program)
         chosen = building_program() if chosen is None else chosen
         where = current_scope() if scope is None else scope
-        storage = getattr(where, "storage", where)
+        storage: Any = getattr(where, "storage", where)
         given = feed
         if isinstance(chosen, Program):
             if isinstance(where, GlobalScope):

@@ -49,7 +49,7 @@ def save_inference_model(
     feeds, fetches = _variables("feed_vars", feed_vars), _variables("fetch_vars", fetch_vars)
     source = program_of(fetches[0]) if fetches else building_program()
     made = normalize_program(source, feeds, fetches)
-    made.scope = source.scope if current_scope().storage is None else current_scope().storage
+    made.scope = current_scope().storage or source.scope
     names = {"feeds": [v.name for v in feeds], "fetches": [v.name for v in fetches]}
     prefix = os.fspath(path_prefix)
     Path(prefix).parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from typing import Any, final
 from primgraph.compat.dtypes import LibraryDType
 from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.framework import CPUPlace, paddles, reject_options
-from primgraph.compat.paddle.program import Program, building_program
+from primgraph.compat.paddle.program import building_program
 from primgraph.ir.dims import Dim
 from primgraph.operators.variable import Variable
 from primgraph.program.declarations import declare_input
@@ -36,7 +36,7 @@ def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variab
     return declare_input(name, shape, dtype_or_default(dtype))
 
 
-def default_main_program() -> Program:
+def default_main_program() -> Any:
     """Return the program being built, which executors run if none is given.
 
     >>> program = paddle.static.Program()

@@ -28,7 +28,7 @@ def create_global_var(
     persistable: bool = False,
     force_cpu: bool = False,
     name: str | None = None,
-) -> Variable:
+) -> Any:
     """Create a variable that keeps its value between runs, and that optimizers leave alone.
 
     >>> with paddle.static.program_guard(paddle.static.Program()):

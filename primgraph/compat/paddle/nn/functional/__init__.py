@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle.functions import diag_embed as diag_embed
@@ -22,7 +22,11 @@ __all__ = [
     *windows.__all__,
 ]
 
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+else:
     __getattr__ = absent(__name__)
 
 

@@ -12,6 +12,7 @@ from primgraph.compat.paddle.framework import reject_options
 from primgraph.compat.paddle.functions.rows import define_functions
 from primgraph.compat.paddle.nn.functional.windows import in_layout
 from primgraph.compat.torch.nn.functional import attention, distances, norms
+from primgraph.compat.torch.nn.functional.activations import in_place_result
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, ShapeError
@@ -50,7 +51,7 @@ def drop(x: Any, p: Any, axis: Any, training: bool, mode: str, inplace: bool = F
         shape = [n if i in axes else 1 for i, n in enumerate(x.type.shape)]
         mask = pg.dropout(pg.ones(shape, x.dtype), key, p, mode, training=training)
         found = pg.multiply(x, mask)
-    return found if not inplace else norms.in_place_result(x, found, True)
+    return found if not inplace else in_place_result(x, found, True)
 
 
 def drop_channels(x: Any, p: float, training: bool, data_format: str) -> Any:
@@ -197,6 +198,16 @@ def product_with_bias(x1: Any, x2: Any, weight: Any, bias: Any) -> Any:
     return found if bias is None else pg.add(found, bias)
 
 
+def affine(x: Any, weight: Any, bias: Any) -> Any:
+    """Return `x @ weight + bias`; raise for other dtypes than that of the weight."""
+    if x.type.dtype != weight.type.dtype:
+        raise ArgumentError(
+            f"linear: the weight is {weight.type} and x is {x.type}, of another dtype",
+            hint="x.astype(...) converts it",
+        )
+    return pg.linear(x, weight, bias)
+
+
 def gate(x: Any, y: Any) -> Any:
     """Return `silu(x) * y`, of the halves of `x` without `y`."""
     first, second = pg.split(x, 2, -1) if y is None else (x, y)
@@ -250,7 +261,7 @@ label_smooth(label, prior_dist=None, epsilon=0.1) = smooth_labels(label, prior_d
 Return a mean of labels and of a distribution, even by default. | [[1.0, 0.0]], epsilon=0.5 -> [[0.75, 0.25]]
 layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-05) = normalize_layers(x, normalized_shape, weight, bias, epsilon)
 Normalize the last axes, of that shape. | [[1.0, 3.0]], 2 -> [[-0.9999949932098389, 0.9999949932098389]]
-linear(x, weight, bias=None): linear
+linear(x, weight, bias=None) = affine(x, weight, bias)
 Compute `x @ weight + bias`. | [[1.0, 2.0]], [[1.0], [1.0]], [0.5] -> [[3.5]]
 local_response_norm(x, size, alpha=0.0001, beta=0.75, k=1.0, data_format='NCHW') = normalize_neighbors(x, size, alpha, beta, k, data_format)
 Divide by a power of the mean square of channels around each. | [[[1.0], [2.0]]], 2, 1.0, data_format='NCL' -> [[[0.7377879619598389], [0.781589925289154]]]

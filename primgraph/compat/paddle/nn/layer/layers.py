@@ -130,9 +130,9 @@ class Layer(Module):
         self._parameters[name] = parameter
         return parameter
 
-    register_parameter = add_parameter
+    register_parameter = add_parameter  # type: ignore[assignment]
 
-    def register_buffer(self, name: str, tensor: Any, persistable: bool = True) -> None:  # type: ignore[override]
+    def register_buffer(self, name: str, tensor: Any, persistable: bool = True) -> None:
         """Keep a tensor, or None, beside the parameters; state dicts have it if `persistable`."""
         if isinstance(name, str) and "." in name:
             raise UnknownKeyError("The name of buffer can not contain `.`")
@@ -164,27 +164,27 @@ class Layer(Module):
 
     # What is registered.
 
-    def parameters(self, include_sublayers: bool = True) -> list[Any]:  # type: ignore[override]
+    def parameters(self, include_sublayers: bool = True) -> list[Any]:
         """Return the parameters, of all layers within by default, each once."""
         return [p for _, p in self.named_parameters(include_sublayers=include_sublayers)]
 
-    def named_parameters(  # type: ignore[override]
+    def named_parameters(
         self, prefix: str = "", include_sublayers: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """Yield dotted names and parameters."""
         return super().named_parameters(prefix, include_sublayers, remove_duplicate)
 
-    def buffers(self, include_sublayers: bool = True) -> list[Any]:  # type: ignore[override]
+    def buffers(self, include_sublayers: bool = True) -> list[Any]:
         """Return the buffers, of all layers within by default, each once."""
         return [b for _, b in self.named_buffers(include_sublayers=include_sublayers)]
 
-    def named_buffers(  # type: ignore[override]
+    def named_buffers(
         self, prefix: str = "", include_sublayers: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """Yield dotted names and buffers."""
         return super().named_buffers(prefix, include_sublayers, remove_duplicate)
 
-    def named_sublayers(
+    def named_sublayers(  # type: ignore[override]
         self,
         prefix: str = "",
         include_self: bool = False,
@@ -275,7 +275,7 @@ class Layer(Module):
         """Call `fn` on every layer within, inner ones first, and on this one."""
         return super().apply(fn)
 
-    def to(  # type: ignore[override]
+    def to(
         self,
         device: Any = None,
         dtype: Any = None,
@@ -298,11 +298,13 @@ class Layer(Module):
 
     def float(self, excluded_layers: Any = None) -> Self:
         """Convert floats to float32."""
-        return _convert(self, "float32", excluded_layers)
+        found: Self = _convert(self, "float32", excluded_layers)
+        return found
 
     def float16(self, excluded_layers: Any = None) -> Self:
         """Convert floats to float16."""
-        return _convert(self, "float16", excluded_layers)
+        found: Self = _convert(self, "float16", excluded_layers)
+        return found
 
     def double(self) -> Self:
         """Convert floats to float64."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 from primgraph import operators as pg
@@ -230,7 +231,7 @@ class LayerNorm(Layer):
         self._normalized_shape, self._epsilon = list(given), epsilon
         if not elementwise_affine:
             weight_attr = bias_attr = False
-        shape = self._normalized_shape
+        shape = [math.prod(self._normalized_shape)]
         self.weight = self.create_parameter(shape, weight_attr, dtype, default_initializer=_ONE)
         self.bias = self.create_parameter(shape, bias_attr if bias else False, dtype, is_bias=True)
 

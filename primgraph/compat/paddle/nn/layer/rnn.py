@@ -372,12 +372,8 @@ class _Stacked(LayerList):
                 self._cell(size, hidden_size, **given, **options)
                 for _ in range(self.num_directions)
             ]
-            one_way = self.num_directions == 1
-            layers.append(
-                RNN(cells[0], time_major=time_major)
-                if one_way
-                else BiRNN(*cells, time_major=time_major)
-            )
+            kind: Any = RNN if self.num_directions == 1 else BiRNN
+            layers.append(kind(*cells, time_major=time_major))
             for cell, suffix in zip(cells, ("", "_reverse"), strict=False):
                 for name in names:
                     setattr(self, f"{name}_l{number}{suffix}", getattr(cell, name))
@@ -403,7 +399,8 @@ class _Stacked(LayerList):
             given = (initial_states,) if components == 1 else tuple(initial_states)
             starts = [tuple([s[k] for s in given]) for k in range(count)]
             starts = [s[0] if components == 1 else s for s in starts]
-        value, ends = inputs, []
+        ends: list[Any] = []
+        value = inputs
         for number in range(self.num_layers):
             if number and self.dropout:
                 value = functional.dropout(value, self.dropout, training=self.training)
