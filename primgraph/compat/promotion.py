@@ -65,7 +65,7 @@ def promote_arguments(
     """
     name = function.__name__.rstrip("_")
     places = _TOGETHER.get(name) or _FRACTIONAL.get(name)
-    if places is None or function not in called:
+    if places is None or are_of_one_float(args, places) or function not in called:
         return None
     if isinstance(args[0], list | tuple):
         items = _promote_operands(list(args[0]), name, default, is_ranked)
@@ -78,6 +78,27 @@ def promote_arguments(
     for i, operand in zip(known, operands, strict=True):
         found[i] = operand
     return found
+
+
+def are_of_one_float(args: Sequence[Any], places: Iterable[int]) -> bool:
+    """Return whether operands are arrays of one float dtype and Python numbers, as they mostly are.
+
+    These stay as they are.
+    """
+    found: DType | None = None
+    for i in places:
+        x = args[i] if i < len(args) else None
+        kind = type(x)
+        if kind is float or kind is int or x is None:
+            continue
+        if not isinstance(x, Handle):
+            return False
+        dtype = x.type.dtype
+        if found is None and dtype.kind == "f":
+            found = dtype
+        elif dtype is not found and dtype != found:
+            return False
+    return found is not None
 
 
 def _promote_operands(

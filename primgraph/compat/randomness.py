@@ -126,6 +126,11 @@ def draw_permutation(streams: SeedStreams, n: int, dtype: DType) -> Any:
 
 
 def draw_categories(streams: SeedStreams, weights: Any, count: int, replacement: bool) -> Any:
+    """Return `count` indices along the last axis of `weights`, with probabilities like these."""
+    return gumbel_categories(streams.key_tensor(), weights, count, replacement)
+
+
+def gumbel_categories(key: Any, weights: Any, count: int, replacement: bool) -> Any:
     """Return `count` indices along the last axis of `weights`, with probabilities like these.
 
     They are the largest of logarithms of weights with Gumbel noise added, drawn once for each
@@ -134,7 +139,7 @@ def draw_categories(streams: SeedStreams, weights: Any, count: int, replacement:
     lead, width = tuple(weights.shape[:-1]), weights.shape[-1]
     logits = pg.log(pg.astype(weights, "float64"))
     shape = (*lead, count, width) if replacement else (*lead, width)
-    noise = random.gumbel(streams.key_tensor(), shape, "float64")
+    noise = random.gumbel(key, shape, "float64")
     if replacement:
         return pg.argmax(pg.expand_dims(logits, -2) + noise, -1)
     return pg.argsort(-(logits + noise), -1)[..., :count]

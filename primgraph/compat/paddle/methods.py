@@ -102,7 +102,7 @@ class Methods(Handle):
         places = _PAIRED.get(function.__name__)
         if places is not None and len(args) > places[1]:
             x, y = args[places[0]], args[places[1]]
-            if isinstance(x, Handle) and isinstance(y, Handle):
+            if isinstance(x, Handle) and isinstance(y, Handle) and x.type.dtype != y.type.dtype:
                 _require_promotable(function.__name__, x, y)
         return promote_arguments(function, args, dtype_or_default(None), is_ranked=True)
 

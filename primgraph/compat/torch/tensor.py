@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from primgraph.base.user_lines import is_own
 from primgraph.compat.dtypes import LibraryDType
+from primgraph.compat.random_methods import RandomMethods
 from primgraph.compat.torch import framework, functions
 from primgraph.compat.torch.core.anomaly import leaves_of, require_no_nan
 from primgraph.compat.torch.core.conjugates import conjugate_values, turned_node
@@ -23,7 +24,6 @@ from primgraph.compat.torch.core.leaves import NewTensors
 from primgraph.compat.torch.core.leaves import make_leaf as make_leaf
 from primgraph.compat.torch.core.methods import Manners, Sizes, Variable
 from primgraph.compat.torch.core.printing import format_tensor
-from primgraph.compat.torch.core.random_in_place import RandomMethods
 from primgraph.compat.torch.core.tensor_types import CallableType
 from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
@@ -46,6 +46,8 @@ class Tensor(Manners, NewTensors, RandomMethods, _Tensor):
     __slots__ = ()
     shares_detached: ClassVar[bool] = True
     _library: ClassVar[str] = "torch"
+    # Whether the default dtype is shown, too.
+    _shows_dtype: ClassVar[bool] = False
 
     def __init__(self, data: Any = (), *sizes: builtins.int) -> None:
         """As in torch: extents give zeros, and other data is in the default dtype."""
@@ -253,7 +255,7 @@ class Tensor(Manners, NewTensors, RandomMethods, _Tensor):
         if not array.size and array.ndim != 1:
             notes.append(f"size={tuple(array.shape)}")
         is_known = array.dtype == default if not array.size else array.dtype in known
-        if not is_known or self._library != "torch":
+        if self._shows_dtype or not is_known:
             notes.append(f"dtype={self.dtype}")
         if not self.is_leaf:
             notes.append(f"grad_fn=<{type(self.grad_fn).__name__}>")
