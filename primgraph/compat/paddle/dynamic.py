@@ -20,7 +20,7 @@ from primgraph.compat.paddle.framework import (
 )
 from primgraph.compat.paddle.functions.printing import describe
 from primgraph.compat.paddle.methods import DTYPES, Methods, Variable
-from primgraph.compat.torch.indices import in_two_steps
+from primgraph.compat.torch.core.indices import in_two_steps
 from primgraph.eager.derivatives.differentiable import Differentiable, Hook
 from primgraph.eager.derivatives.recording import no_grad as nothing_recorded
 from primgraph.eager.inplace.adoption import stand_ins

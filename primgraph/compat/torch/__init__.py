@@ -29,7 +29,6 @@ from primgraph.compat.torch import (
     amp,
     autograd,
     backends,
-    configuration,
     cuda,
     distributions,
     fft,
@@ -40,7 +39,6 @@ from primgraph.compat.torch import (
     optim,
     random,
     return_types,
-    signals,
     special,
     utils,
     version,
@@ -54,7 +52,12 @@ from primgraph.compat.torch.autograd import (
     no_grad,
     set_grad_enabled,
 )
-from primgraph.compat.torch.configuration import *  # noqa: F403
+from primgraph.compat.torch.core import configuration, signals
+from primgraph.compat.torch.core.anomaly import is_anomaly_enabled
+from primgraph.compat.torch.core.configuration import *  # noqa: F403
+from primgraph.compat.torch.core.methods import Sizes as Size
+from primgraph.compat.torch.core.printing import get_printoptions, printoptions, set_printoptions
+from primgraph.compat.torch.core.signals import *  # noqa: F403
 from primgraph.compat.torch.creation import create
 from primgraph.compat.torch.framework import (
     bool,
@@ -88,8 +91,6 @@ from primgraph.compat.torch.framework import (
 from primgraph.compat.torch.func import vmap
 from primgraph.compat.torch.functions import *  # noqa: F403
 from primgraph.compat.torch.functions.properties import finfo, iinfo
-from primgraph.compat.torch.methods import Sizes as Size
-from primgraph.compat.torch.printing import get_printoptions, printoptions, set_printoptions
 from primgraph.compat.torch.randomness import (
     Generator,
     default_generator,
@@ -101,7 +102,6 @@ from primgraph.compat.torch.randomness import (
     set_rng_state,
 )
 from primgraph.compat.torch.serialization import load, save
-from primgraph.compat.torch.signals import *  # noqa: F403
 from primgraph.compat.torch.tensor import Tensor
 
 __version__ = version.__version__

@@ -11,7 +11,7 @@ from primgraph.api.derivatives import of_functions, products
 from primgraph.api.vmap import vmap as vectorized
 from primgraph.compat.absent import absent
 from primgraph.compat.randomness import batch_randomness
-from primgraph.compat.torch.conjugates import conjugate_values
+from primgraph.compat.torch.core.conjugates import conjugate_values
 from primgraph.compat.torch.nn.stateless import functional_call, stack_module_state
 from primgraph.errors import ArgumentError, OptionError
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from primgraph.compat.files.container import Files
 from primgraph.compat.torch import framework
-from primgraph.compat.torch.methods import Sizes
+from primgraph.compat.torch.core.methods import Sizes
 from primgraph.compat.torch.tensor import Parameter, Tensor
 from primgraph.eager.node import array_node
 from primgraph.errors import OptionError

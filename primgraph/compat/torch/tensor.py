@@ -14,26 +14,27 @@ from primgraph.base.user_lines import is_own
 from primgraph.compat.dtypes import LibraryDType
 from primgraph.compat.random_methods import RandomMethods
 from primgraph.compat.torch import framework, functions
-from primgraph.compat.torch.anomaly import leaves_of, require_no_nan
-from primgraph.compat.torch.conjugates import conjugate_values, turned_node
-from primgraph.compat.torch.gradient_nodes import Node as GradientNode
-from primgraph.compat.torch.gradient_nodes import gradient_node
-from primgraph.compat.torch.in_place import in_place_methods, refused_methods
-from primgraph.compat.torch.indices import as_masks, checked_index, in_two_steps
-from primgraph.compat.torch.methods import Manners, Sizes, Variable
-from primgraph.compat.torch.printing import format_tensor
-from primgraph.compat.torch.tensor_types import CallableType
+from primgraph.compat.torch.core.anomaly import leaves_of, require_no_nan
+from primgraph.compat.torch.core.conjugates import conjugate_values, turned_node
+from primgraph.compat.torch.core.gradient_nodes import Node as GradientNode
+from primgraph.compat.torch.core.gradient_nodes import gradient_node
+from primgraph.compat.torch.core.in_place import in_place_methods, refused_methods
+from primgraph.compat.torch.core.indices import as_masks, checked_index, in_two_steps
+from primgraph.compat.torch.core.leaves import NewTensors
+from primgraph.compat.torch.core.leaves import make_leaf as make_leaf
+from primgraph.compat.torch.core.methods import Manners, Sizes, Variable
+from primgraph.compat.torch.core.printing import format_tensor
+from primgraph.compat.torch.core.tensor_types import CallableType
 from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
 from primgraph.eager.inplace.views import Storage, View, part_from_storage, show_elements, show_view
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.tensor import Tensor as _Tensor
-from primgraph.errors import ArgumentError, DTypeError, NotDifferentiable
-from primgraph.ir.types import TensorType, as_dtype, as_shape, complex_dtype
-from primgraph.operators.promotion import array_of
+from primgraph.errors import ArgumentError, NotDifferentiable
+from primgraph.ir.types import TensorType, complex_dtype
 
 
-class Tensor(Manners, RandomMethods, _Tensor):
+class Tensor(Manners, NewTensors, RandomMethods, _Tensor):
     """`pg.Tensor` with torch's methods and their arguments, and shown as torch shows it.
 
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -246,46 +247,6 @@ class Tensor(Manners, RandomMethods, _Tensor):
         show_view(self, value)
         return self
 
-    # Other tensors of the same dtype.
-
-    def _new(self, array: Any, dtype: Any, device: Any, requires_grad: builtins.bool) -> _Tensor:
-        framework.checked_device(device)
-        wanted = self.type.dtype if dtype is None else as_dtype(dtype)
-        return self.family(make_leaf(np.asarray(array), wanted, requires_grad))
-
-    def new_full(
-        self,
-        size: Any,
-        fill_value: float,
-        *,
-        dtype: Any = None,
-        device: Any = None,
-        requires_grad: builtins.bool = False,
-    ) -> _Tensor:
-        """Return a tensor of one number, of the dtype of this one unless `dtype` is given."""
-        return self._new(np.full(as_shape(size), fill_value), dtype, device, requires_grad)
-
-    def new_zeros(self, *size: Any, dtype: Any = None, **options: Any) -> _Tensor:
-        """Return zeros, of the dtype of this tensor unless `dtype` is given."""
-        return self.new_full(functions.shapes.collect_varargs(size), 0, dtype=dtype, **options)
-
-    new_empty = new_zeros
-
-    def new_ones(self, *size: Any, dtype: Any = None, **options: Any) -> _Tensor:
-        """Return ones, of the dtype of this tensor unless `dtype` is given."""
-        return self.new_full(functions.shapes.collect_varargs(size), 1, dtype=dtype, **options)
-
-    def new_tensor(
-        self,
-        data: Any,
-        *,
-        dtype: Any = None,
-        device: Any = None,
-        requires_grad: builtins.bool = False,
-    ) -> _Tensor:
-        """Return a copy of `data`, of the dtype of this tensor unless `dtype` is given."""
-        return self._new(data, dtype, device, requires_grad)
-
     def __repr__(self) -> str:
         array = self._array()
         default = framework.dtype_or_default(None)
@@ -327,28 +288,3 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
-
-
-def make_leaf(data: Any, dtype: Any, requires_grad: builtins.bool) -> Node:
-    """A leaf of the elements of `data`, copied; Python floats are of the default dtype."""
-    if isinstance(data, Node):
-        return data
-    if isinstance(data, _Tensor):
-        data = data._array()
-    array = array_of(data, None if dtype is None else framework.dtype_or_default(dtype))
-    if requires_grad and array.dtype.kind not in "fc":
-        raise DTypeError(
-            f"only floats have derivatives, and this tensor is of {array.dtype}",
-            hint="give a float dtype, or leave out requires_grad",
-        )
-    first = data
-    while isinstance(first, list | tuple) and first:
-        first = first[0]
-    if dtype is None and isinstance(first, _Tensor):
-        array = array.astype(first.type.dtype)
-    elif dtype is None and not isinstance(first, np.ndarray | np.generic):
-        if array.dtype.kind == "f":
-            array = array.astype(framework.dtype_or_default(None))
-        elif array.dtype.kind == "c":
-            array = array.astype(complex_dtype(framework.dtype_or_default(None)))
-    return array_node(np.array(array), requires_grad)

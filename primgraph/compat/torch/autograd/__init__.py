@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.absent import absent
-from primgraph.compat.torch.anomaly import detect_anomaly, set_detect_anomaly
 from primgraph.compat.torch.autograd import forward_ad, function, functional, graph
 from primgraph.compat.torch.autograd.function import Function
 from primgraph.compat.torch.autograd.gradcheck import gradcheck, gradgradcheck
 from primgraph.compat.torch.autograd.gradients import backward, grad, is_grad_enabled
+from primgraph.compat.torch.core.anomaly import detect_anomaly, set_detect_anomaly
 from primgraph.eager.derivatives.recording import (
     enable_grad,
     inference_mode,

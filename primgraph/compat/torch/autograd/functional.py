@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from primgraph.api import public as pg
 from primgraph.api.derivatives import products
 from primgraph.compat.absent import absent
-from primgraph.compat.torch.conjugates import conjugate_values
+from primgraph.compat.torch.core.conjugates import conjugate_values
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
 from primgraph.operators.handle import Handle

@@ -6,8 +6,8 @@ import warnings
 from typing import Any
 
 from primgraph.api.public import grad as of_handles
-from primgraph.compat.torch.anomaly import leaves_of, require_no_nan
-from primgraph.compat.torch.conjugates import conjugate_values
+from primgraph.compat.torch.core.anomaly import leaves_of, require_no_nan
+from primgraph.compat.torch.core.conjugates import conjugate_values
 from primgraph.eager.derivatives import backward as core
 from primgraph.eager.derivatives.recording import is_on
 from primgraph.eager.tensor import Tensor, Tensors

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.absent import absent
-from primgraph.compat.torch.gradient_nodes import Node
+from primgraph.compat.torch.core.gradient_nodes import Node
 from primgraph.errors import OptionError
 
 __all__ = [

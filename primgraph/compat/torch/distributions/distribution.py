@@ -12,13 +12,13 @@ import numpy as np
 from primgraph import operators as pg
 from primgraph.compat.randomness import draw_normal, draw_uniform
 from primgraph.compat.torch import framework
+from primgraph.compat.torch.core.methods import Sizes
 from primgraph.compat.torch.creation import create
 from primgraph.compat.torch.distributions.constraints import (
     Constraints,
     dependent,
     is_dependent,
 )
-from primgraph.compat.torch.methods import Sizes
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.eager.node import array_node
 from primgraph.eager.seeds import seeded

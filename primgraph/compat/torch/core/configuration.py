@@ -10,10 +10,10 @@ import numpy as np
 from primgraph.codegen import get_num_threads, set_num_threads
 from primgraph.compat.dtypes import LibraryDType
 from primgraph.compat.torch import framework
+from primgraph.compat.torch.core.tensor_types import NAMES
 from primgraph.compat.torch.creation import create
 from primgraph.compat.torch.functions.shapes import collect_varargs
 from primgraph.compat.torch.tensor import Tensor
-from primgraph.compat.torch.tensor_types import NAMES
 from primgraph.eager.derivatives.recording import is_on
 from primgraph.errors import OptionError
 

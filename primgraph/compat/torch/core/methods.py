@@ -12,7 +12,7 @@ import numpy as np
 from primgraph.compat.dtypes import LibraryDType
 from primgraph.compat.promotion import promote_arguments
 from primgraph.compat.torch import framework, functions
-from primgraph.compat.torch.indices import as_masks, checked_index, in_two_steps
+from primgraph.compat.torch.core.indices import as_masks, checked_index, in_two_steps
 from primgraph.eager.inplace.views import View
 from primgraph.eager.tensor import Tensor as _Tensor
 from primgraph.errors import (

@@ -1,0 +1,1 @@
+"""Parts of the tensor of torch, and settings."""
