@@ -80,6 +80,7 @@ from primgraph.compat.paddle.framework import (
 )
 from primgraph.compat.paddle.functions import *  # noqa: F403
 from primgraph.compat.paddle.functions.printing import set_printoptions
+from primgraph.compat.paddle.hapi import Model, summary
 from primgraph.compat.paddle.inplace import *  # noqa: F403
 from primgraph.compat.paddle.linalg import inverse
 from primgraph.compat.paddle.methods import DTYPES
@@ -111,6 +112,7 @@ __all__ = [
     *inplace.__all__,
     "CPUPlace",
     "GradientError",
+    "Model",
     "ParamAttr",
     "Size",
     "Tensor",
@@ -167,6 +169,7 @@ __all__ = [
     "set_grad_enabled",
     "set_printoptions",
     "static",
+    "summary",
     "tensor",
     "to_tensor",
     "tril_indices",
