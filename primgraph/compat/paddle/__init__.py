@@ -26,7 +26,6 @@ from primgraph.compat.paddle import (
     fft,
     functions,
     incubate,
-    inplace,
     io,
     linalg,
     metric,
@@ -79,9 +78,10 @@ from primgraph.compat.paddle.framework import (
     seed,
 )
 from primgraph.compat.paddle.functions import *  # noqa: F403
+from primgraph.compat.paddle.functions import inplace
+from primgraph.compat.paddle.functions.inplace import *  # noqa: F403
 from primgraph.compat.paddle.functions.printing import set_printoptions
 from primgraph.compat.paddle.hapi import Model, summary
-from primgraph.compat.paddle.inplace import *  # noqa: F403
 from primgraph.compat.paddle.linalg import inverse
 from primgraph.compat.paddle.methods import DTYPES
 from primgraph.compat.paddle.methods import Size as Size
