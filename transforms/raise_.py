@@ -202,7 +202,7 @@ def _linear(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
         bias = TensorType(weight.shape[-1:], weight.dtype)
         x = TensorType((*eqn.output.shape[:-1], weight.shape[-2]), weight.dtype)
         if weight.ndim == 2:
-            yield (x, weight, bias), {}
+            yield (x, weight, bias), {"transposed": False}
 
 
 def _ancestors(eqn: Equation, definitions: Definitions, fact: Fact[bool]) -> Iterator[Equation]:

@@ -13,9 +13,10 @@ _PACKAGE = "primgraph.compat."
 _CPU = "all arrays are in the memory of the CPU: leave it out"
 _ONE = "there is one process: pg.distributed trains on the workers of a dask client"
 _NO_OPERATOR = "there is no such operator: compose it of others, or use pg.custom_vjp"
+_ATTENTION = "its weights are in cuDNN's order: pg.scaled_dot_product_attention computes attention"
 _INSTEAD = {
     **dict.fromkeys(("set_device", "get_device", "current_device"), _CPU),
-    **dict.fromkeys(("CUDAPlace", "placement", "cpu", "is_compiled_with_cuda"), _CPU),
+    **dict.fromkeys(("placement", "cpu"), _CPU),
     **dict.fromkeys(("jit", "to_static", "trace"), "pg.jit compiles a function"),
     "signal": "pg.fft has transforms: frames are taken by x.unfold(axis, size, step)",
     "onnx": "kernel.save writes a file of NumPy or C code",
@@ -30,6 +31,9 @@ _INSTEAD = {
     "amp": "results have the dtypes of their operands: x.astype converts",
     "quantization": "all arrays are of NumPy's dtypes",
     "traced_module": "megengine.jit.trace and dump write a function as a program",
+    **dict.fromkeys(("multi_head_attention", "MultiHeadAttention"), _ATTENTION),
+    **dict.fromkeys(("LocalConv2d", "RegionRestrictedConv", "DeformableConv2d"), _NO_OPERATOR),
+    **dict.fromkeys(("QuantStub", "DequantStub"), "there is no quantization"),
     "xla_trace": "pg.jit compiles a function",
     "hub": "no files are loaded from the network",
     "dtr": "pg.checkpoint recomputes values to save memory",
@@ -43,6 +47,11 @@ _INSTEAD = {
 }
 
 
+def reason_for(name: str) -> str:
+    """Return why there is no such name, or what to use instead; empty if nothing is known."""
+    return _INSTEAD.get(name, "")
+
+
 def absent(module: str) -> Callable[[str], NoReturn]:
     """Return the `__getattr__` of a module of `primgraph.compat`: an error for unknown names.
 
@@ -54,7 +63,7 @@ def absent(module: str) -> Callable[[str], NoReturn]:
         if name.startswith("_"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         known = getattr(sys.modules[module], "__all__", ())
-        hint = _INSTEAD.get(name, "") or near_matches(name, known) or replacement_hint(name)
+        hint = reason_for(name) or near_matches(name, known) or replacement_hint(name)
         package = _PACKAGE + library.partition(".")[0]
         raise UnknownNameError(f"{library}.{name} is not part of {package}", hint=hint)
 

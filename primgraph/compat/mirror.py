@@ -1,9 +1,10 @@
 """Packages that have the code of another one, with classes of their own.
 
 OneFlow's API is torch's. Each module of `primgraph.compat.torch` also exists in
-`primgraph.compat.oneflow`: the same code, executed a second time under OneFlow's name, in which
-imports of torch's modules find OneFlow's. So `oneflow.nn.Linear` has parameters of OneFlow's tensor
-class, and `oneflow.set_default_dtype` leaves torch's default alone.
+`primgraph.compat.oneflow`: the same code, executed a second time under OneFlow's name, with the
+word "oneflow" for "torch" in names and texts. So imports of torch's modules find OneFlow's,
+`oneflow.nn.Linear` has parameters of OneFlow's tensor class, and `oneflow.set_default_dtype` leaves
+torch's default alone.
 
 A file in the folder of the copy comes first. It may begin with `mirror(globals())`, which defines
 what torch's module of that name defines, and then replace some of it.
@@ -11,14 +12,13 @@ what torch's module of that name defines, and then replace some of it.
 
 from __future__ import annotations
 
-import builtins
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Sequence
 from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import PurePath
-from types import ModuleType, SimpleNamespace
+from types import CodeType, ModuleType
 from typing import Any, final
 
 _PARENT = "primgraph.compat"
@@ -37,13 +37,35 @@ def mirror(own: dict[str, Any], without: Sequence[str] = ()) -> None:
     assert isinstance(source.loader, InspectLoader)
     code = source.loader.get_code(source.name)
     assert code is not None
-    kept = {key: own[key] for key in ("__builtins__", "__doc__") if own.get(key) is not None}
-    own["__builtins__"] = _builtins(_copy_of(name))
-    exec(code, own)
-    own.update(kept)
-    for name in without:
-        del own[name]
-        own["__all__"].remove(name)
+    copy = _copy_of(name)
+    words = [package.rpartition(".")[2] for package in (ORIGINALS[copy], copy)]
+    doc = own.get("__doc__")
+    exec(_translate(code, *words), own)
+    own["__doc__"] = doc or own["__doc__"]
+    for unwanted in without:
+        del own[unwanted]
+        own["__all__"].remove(unwanted)
+
+
+def _translate(code: CodeType, word: str, other: str) -> CodeType:
+    """Return the code with `other` for `word` in its names, texts, and those of functions within.
+
+    Modules to import are names of the code.
+    """
+    pattern = re.compile(rf"\b{word}\b")
+
+    def change(value: Any) -> Any:
+        if isinstance(value, str):
+            return pattern.sub(other, value)
+        if isinstance(value, tuple | frozenset):
+            return type(value)(map(change, value))
+        if isinstance(value, CodeType):
+            names, constants = change(value.co_names), change(value.co_consts)
+            return value.replace(co_names=names, co_consts=constants)
+        return value
+
+    found: CodeType = change(code)
+    return found
 
 
 def original_name(name: str) -> str:
@@ -69,30 +91,6 @@ def _copy_of(name: str) -> str:
     """The package of `ORIGINALS` in which a module is; empty if it is in none."""
     copy = ".".join(name.split(".")[:3])
     return copy if copy in ORIGINALS else ""
-
-
-@cache
-def _builtins(copy: str) -> Mapping[str, Any]:
-    """Python's builtins, with an `import` that finds modules of the copy."""
-    return {**vars(builtins), "__import__": _importer(copy, ORIGINALS[copy])}
-
-
-def _importer(copy: str, original: str) -> Callable[..., Any]:
-    short = original.rpartition(".")[2]
-
-    def find(
-        name: str, globals: Any = None, locals: Any = None, names: Any = (), level: int = 0
-    ) -> Any:
-        if name == _PARENT and names and short in names:
-            package = builtins.__import__(name, globals, locals, names, level)
-            found = {n: getattr(package, n) for n in names if n != short}
-            return SimpleNamespace(**found, **{short: sys.modules[copy]})
-        if name == original or name.startswith(f"{original}."):
-            assert names, f"{globals['__name__']}: write 'from {name} import ...'"
-            name = copy + name.removeprefix(original)
-        return builtins.__import__(name, globals, locals, names, level)
-
-    return find
 
 
 @final

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any, Self
 
 import numpy as np
@@ -54,8 +55,26 @@ class Generator:
         return found
 
 
+# How random numbers are drawn for the samples of a batch, which are computed together.
+batch_randomness: ContextVar[str] = ContextVar("primgraph_batch_randomness", default="same")
+
+
 def streams_of(generator: Any) -> SeedStreams:
-    """Return the streams of a generator, by default of the global one."""
+    """Return the streams of a generator, by default of the global one.
+
+    Raises `ArgumentError` within `vmap`, unless its samples share their random numbers.
+    """
+    if batch_randomness.get() == "error":
+        raise ArgumentError(
+            "vmap: called random operation while in randomness error mode. Please either use the "
+            "'same' or 'different' randomness flags on vmap or perform the randomness operation "
+            "out of vmap"
+        )
+    if batch_randomness.get() == "different":
+        raise ArgumentError(
+            "vmap: randomness='different' draws no numbers here",
+            hint="draw them for all samples before, and pass them with in_dims=0",
+        )
     if generator is None:
         return seeded
     if not isinstance(generator, Generator):
@@ -107,6 +126,11 @@ def draw_permutation(streams: SeedStreams, n: int, dtype: DType) -> Any:
 
 
 def draw_categories(streams: SeedStreams, weights: Any, count: int, replacement: bool) -> Any:
+    """Return `count` indices along the last axis of `weights`, with probabilities like these."""
+    return gumbel_categories(streams.key_tensor(), weights, count, replacement)
+
+
+def gumbel_categories(key: Any, weights: Any, count: int, replacement: bool) -> Any:
     """Return `count` indices along the last axis of `weights`, with probabilities like these.
 
     They are the largest of logarithms of weights with Gumbel noise added, drawn once for each
@@ -115,7 +139,7 @@ def draw_categories(streams: SeedStreams, weights: Any, count: int, replacement:
     lead, width = tuple(weights.shape[:-1]), weights.shape[-1]
     logits = pg.log(pg.astype(weights, "float64"))
     shape = (*lead, count, width) if replacement else (*lead, width)
-    noise = random.gumbel(streams.key_tensor(), shape, "float64")
+    noise = random.gumbel(key, shape, "float64")
     if replacement:
         return pg.argmax(pg.expand_dims(logits, -2) + noise, -1)
     return pg.argsort(-(logits + noise), -1)[..., :count]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -86,8 +86,6 @@ class Layer:
     """
 
     training: bool
-    # Whether parameters and layers in lists, tuples and dicts are parts, too.
-    _searches_containers: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.__dict__["_states"] = {}
@@ -411,13 +409,8 @@ def _tree(whole: Layer) -> Iterator[tuple[str, Layer]]:
 
 def _inner(layer: Layer) -> list[tuple[str, Layer]]:
     """Return names and layers directly within, those in containers included."""
-    held = [(name, item) for name, item in _held(layer) if isinstance(item, Layer)]
+    held = [(name, item) for name, item in contents(layer, Layer) if isinstance(item, Layer)]
     return [*layer._table("_sublayers").items(), *held]
-
-
-def _held(layer: Layer) -> Iterator[tuple[str, Any]]:
-    """Yield names and items of containers in attributes, if they count as parts."""
-    return contents(layer, Layer) if layer._searches_containers else iter(())
 
 
 def _named_states(whole: Layer) -> Iterator[tuple[str, Parameter]]:
@@ -434,7 +427,7 @@ def _named_states(whole: Layer) -> Iterator[tuple[str, Parameter]]:
 def _own_states(layer: Layer) -> list[tuple[str, Parameter]]:
     """Return names and states of a layer alone, those in containers included."""
     found = list(layer._table("_states").items())
-    for name, item in _held(layer):
+    for name, item in contents(layer, Layer):
         state = parameter_of(item)
         if isinstance(item, Parameter):
             raise BuildError(

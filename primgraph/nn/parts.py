@@ -14,8 +14,11 @@ _CONTAINERS = (list, tuple, dict, set, frozenset)
 def contents(layer: object, kind: type) -> Iterator[tuple[str, Any]]:
     """Yield dotted names and items of the containers in attributes of `layer`, and of those within.
 
-    `kind` is the class of layers, which have to be in a container with an order.
+    `kind` is the class of layers, which have to be in a container with an order. Containers of a
+    layer with `_has_tables` are no parts of it.
     """
+    if getattr(layer, "_has_tables", False):
+        return
     seen: set[int] = set()
     waiting = [(n, v) for n, v in vars(layer).items() if n not in ("_states", "_sublayers")]
     waiting = [(n, v) for n, v in waiting if isinstance(v, _CONTAINERS)]

@@ -343,7 +343,10 @@ class Operator(Op):
         return weak if len(weak) < len(given) else set()
 
     def expand(self, inputs: Sequence[Variable], params: dict[str, Any]) -> Variable:
-        """Record the decomposition of this op on `inputs`."""
+        """Record the decomposition of this op on `inputs`.
+
+        Graphs of files may lack parameters that the operator has today: these have their defaults.
+        """
         waiting = list(inputs)
         args: list[Any] = []
         named: dict[str, Any] = {}
@@ -356,7 +359,7 @@ class Operator(Op):
                 args += waiting
                 waiting.clear()
             else:
-                args.append(waiting.pop(0))
+                args.append(waiting.pop(0) if waiting else parameter.default)
         return self.decompose(*args, **named)
 
     def trace_decomposition(self, types: Types, params: dict[str, Any]) -> tuple[Builder, Variable]:

@@ -137,8 +137,8 @@ def define(
     `name(parameters) = expression` are computed from globals of `own`. Parameters that are named in
     `unused` are not passed on. `decorate` wraps each function.
     `also` has further names of optional parameters by their names: `{"axis": "dim"}`. With `store`,
-    each function takes `out`, and returns `store(out, result)` for it. Functions of one parameter
-    call `refuse(name, x)` for Python's numbers and lists.
+    each function takes `out`, and returns `store(out, result)` for it. Functions of one parameter,
+    `input`, call `refuse(name, input)` for Python's numbers and lists.
     """
     names = []
     for block in text.strip().split("\n\n"):
@@ -210,7 +210,7 @@ def _function(
     assert isinstance(definition, ast.FunctionDef)
     given = definition.args
     lines = [_alias_line(given, other, known) for other, known in also.items()]
-    if refuse is not None and len(given.args) == 1:
+    if refuse is not None and [a.arg for a in given.args] == ["input"]:
         first = given.args[0].arg
         lines.append(f"if {first}.__class__ in plain: refuse({name!r}, {first})")
     if store is not None:

@@ -30,6 +30,7 @@ WEIGHT2 = RNG.normal(size=(4, 1, 3, 2))
 VOLUME = RNG.normal(size=(1, 1, 2, 3, 2))
 INDEX = np.array([[[2, 0, 1, 1]], [[0, 0, 2, 1]]])
 INDEX32 = mge.tensor(INDEX)
+CTC = ([2], [[1, 2]], [2])
 LABELS = np.array([[1, 0, 3], [2, 2, 0]])
 TARGET = RNG.random((2, 3, 4))
 
@@ -195,6 +196,12 @@ MEGENGINE: dict[str, Sample] = {
     "batch_norm": (lambda x: F.batch_norm(x, training=True), normal(X, (0, 2))),
     "complex": (lambda x: F.complex(x, x), X + 1j * X),
     "cond_take": (lambda x: F.cond_take(x > 0.5, x)[0], X[X > 0.5]),
+    "ctc_loss": (
+        lambda x: F.ctc_loss(
+            F.full((2, 1, 3), 0.25, dtype="float64"), *(mge.tensor(v) for v in CTC)
+        ),
+        -np.log(0.25**2) / 2,
+    ),
     "conv1d": (
         lambda x: F.conv1d(x, d(X[:, :3, :2]), d(B.reshape(1, -1, 1)), padding=1),
         pg.conv1d(X, X[:, :3, :2], B, padding=1).numpy(),
@@ -448,3 +455,16 @@ def test_custom_functions_of_megengine_are_instances() -> None:
     assert_allclose(x.grad.numpy(), y * (1 - y), rtol=1e-6)
     with pytest.raises(PrimgraphError, match="has no forward"):
         mge.autodiff.Function()(x)
+
+
+def test_images_are_resized() -> None:
+    x = d(np.arange(16.0).reshape(1, 1, 4, 4))
+    found = F.vision.interpolate(x, size=(2, 2))
+    assert_allclose(found.numpy().ravel(), [2.5, 4.5, 10.5, 12.5])
+    found = F.vision.interpolate(x, size=(7, 7), align_corners=True)
+    assert_allclose(found.numpy()[0, 0, 0], np.arange(7) / 2)
+    found = F.vision.resize(x.reshape(1, 4, 4, 1), (2, 2), format="NHWC")
+    assert found.shape == (1, 2, 2, 1)
+    for options in ({"mode": "cubic"}, {}, {"size": 2, "mode": "nearest", "align_corners": True}):
+        with pytest.raises(ValueError, match=r"mode|scale_factor"):
+            F.vision.interpolate(x, **options)

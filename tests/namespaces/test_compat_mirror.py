@@ -4,8 +4,6 @@ import importlib
 import inspect
 import pickle
 import pkgutil
-import subprocess
-import sys
 from types import ModuleType
 
 import pytest
@@ -18,7 +16,12 @@ from primgraph.compat.oneflow.nn import Linear
 
 TORCH = "primgraph.compat.torch"
 ONEFLOW = "primgraph.compat.oneflow"
-MODULES = [m.name for m in pkgutil.walk_packages(torch.__path__, f"{TORCH}.")]
+# OneFlow's optimizers are files of their own, on top of torch's.
+MODULES = [
+    m.name
+    for m in pkgutil.walk_packages(torch.__path__, f"{TORCH}.")
+    if not m.name.startswith(f"{TORCH}.optim")
+]
 
 
 def copy_of(name: str) -> ModuleType:
@@ -65,7 +68,9 @@ def test_modules_are_like_those_that_have_files():
         importlib.import_module(f"{ONEFLOW}.nothing")
 
 
-def test_a_copy_loads_without_its_original():
-    code = f"import sys, {ONEFLOW}.nn.functional; print('{TORCH}.nn' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "False"
+def test_texts_name_oneflow() -> None:
+    assert "oneflow.ones" in (flow.ones.__doc__ or "")
+    assert repr(flow.ones(2, 3).shape) == "oneflow.Size([2, 3])"
+    assert repr(torch.ones(2, 3).shape) == "torch.Size([2, 3])"
+    with pytest.raises(AttributeError, match=r"oneflow\.nn\.Nothing is not part"):
+        nn.Nothing  # noqa: B018

@@ -15,22 +15,6 @@ import primgraph.compat.paddle as paddle
 from primgraph.errors import PrimgraphError
 
 SIGNATURES = {
-    "paddle.static": """
-        append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
-            checkpoints=None, distop_context=None)
-        create_parameter(shape, dtype, name=None, attr=None, is_bias=False,
-            default_initializer=None)
-        data(name, shape, dtype=None, lod_level=0)
-        default_main_program()
-        default_startup_program()
-        gradients(targets, inputs, target_gradients=None, no_grad_set=None)
-        program_guard(main_program, startup_program=None)
-        Executor(place=None)
-        Executor.run(self, program=None, feed=None, fetch_list=None, feed_var_name='feed',
-            fetch_var_name='fetch', scope=None, return_numpy=True, use_program_cache=False,
-            return_merged=True, use_prune=False)
-        Executor.close(self)
-    """,
     "paddle.incubate.autograd": """
         Hessian(func, xs, is_batched=False)
         Jacobian(func, xs, is_batched=False)
@@ -149,7 +133,6 @@ def test_a_signature_is_paddles(module: str, name: str, signature: str) -> None:
 
 # What the package has beside functions and classes of Paddle's signatures.
 OTHERS = {
-    "paddle.static": {"Program", "Scope", "Variable"},
     "paddle.incubate.autograd": {"PrimDisabledError"},
 }
 
@@ -170,6 +153,28 @@ DIFFERENT = {
     "paddle.linalg.matrix_norm": "a tuple of axes",
     "paddle.linalg.norm": "no `out` and `dtype`",
     "paddle.linalg.vector_norm": "no `dtype`",
+    "paddle.jit.TranslatedLayer": "made by `load` alone",
+    "paddle.jit.to_static": "one back end",
+    "paddle.nn.Conv1D": "arguments of earlier versions by position, too",
+    "paddle.nn.Conv1d": "arguments of earlier versions by position, too",
+    "paddle.nn.Conv2D": "arguments of earlier versions by position, too",
+    "paddle.nn.Conv2DTranspose": "a layout by the number of axes",
+    "paddle.nn.Conv2d": "arguments of earlier versions by position, too",
+    "paddle.nn.Conv3D": "arguments of earlier versions by position, too",
+    "paddle.nn.Conv3DTranspose": "a layout by the number of axes",
+    "paddle.nn.Conv3d": "arguments of earlier versions by position, too",
+    "paddle.nn.Embedding": "arguments of earlier versions by position, too",
+    "paddle.nn.GroupNorm": "arguments of earlier versions by position, too",
+    "paddle.nn.InstanceNorm1D": "a layout by the number of axes",
+    "paddle.nn.InstanceNorm2D": "a layout by the number of axes",
+    "paddle.nn.InstanceNorm3D": "a layout by the number of axes",
+    "paddle.nn.Layer.state_dict": "arguments by name",
+    "paddle.nn.LayerNorm": "arguments of earlier versions by position, too",
+    "paddle.nn.Parameter": "a name and attributes, too",
+    "paddle.nn.SyncBatchNorm": "`use_global_stats`, too",
+    "paddle.static.Print": "options by keyword",
+    "paddle.static.Variable": "made by functions alone",
+    "paddle.static.save_inference_model": "options by keyword",
     "paddle.prod": "no `out`",
     "paddle.rot90": "a tuple of axes",
     "paddle.scatter": "no `out`",

@@ -19,6 +19,7 @@ import primgraph as pg
 import primgraph.array_api as xp
 import primgraph.compat.megengine as megengine
 import primgraph.compat.megengine.functional
+import primgraph.compat.oneflow as flow
 import primgraph.compat.paddle as paddle
 import primgraph.compat.torch as torch
 from primgraph.operators.elementwise import scipy_calls
@@ -26,7 +27,8 @@ from primgraph.program import program as programs
 
 # Names that examples use without importing them.
 NAMES = {
-    "np": np, "pg": pg, "xp": xp, "paddle": paddle, "torch": torch, "megengine": megengine
+    "np": np, "pg": pg, "xp": xp, "paddle": paddle, "torch": torch, "megengine": megengine,
+    "flow": flow
 }  # fmt: skip
 
 # Modules with functions of other libraries' names, beside those of `public_api.MODULES`. Of these
@@ -38,21 +40,49 @@ COUNTERPARTS = [
     "primgraph.compat.autograd.numpy",
     "primgraph.compat.megengine",
     "primgraph.compat.megengine.autodiff",
+    "primgraph.compat.megengine.data",
+    "primgraph.compat.megengine.data.dataset",
+    "primgraph.compat.megengine.data.transform",
     "primgraph.compat.megengine.device",
     "primgraph.compat.megengine.distributed",
     "primgraph.compat.megengine.functional",
     "primgraph.compat.megengine.functional.metric",
-    "primgraph.compat.megengine.module",
-    "primgraph.compat.megengine.module.init",
     "primgraph.compat.megengine.functional.vision",
     "primgraph.compat.megengine.jit",
     "primgraph.compat.megengine.logger",
+    "primgraph.compat.megengine.module",
+    "primgraph.compat.megengine.module.init",
+    "primgraph.compat.megengine.random",
+    "primgraph.compat.megengine.serialization",
+    "primgraph.compat.oneflow.env",
+    "primgraph.compat.oneflow.global_tensors",
+    "primgraph.compat.oneflow.sbp",
+    "primgraph.compat.paddle.amp",
+    "primgraph.compat.paddle.distributed",
+    "primgraph.compat.paddle.distributed.fleet.utils",
+    "primgraph.compat.paddle.distribution",
+    "primgraph.compat.paddle.files",
+    "primgraph.compat.paddle.io",
+    "primgraph.compat.paddle.optimizer",
+    "primgraph.compat.paddle.optimizer.lr",
+    "primgraph.compat.paddle.randomness",
+    "primgraph.compat.paddle.regularizer",
     "primgraph.compat.torch",
+    "primgraph.compat.torch.amp",
     "primgraph.compat.torch.autograd",
     "primgraph.compat.torch.autograd.functional",
+    "primgraph.compat.torch.cuda",
+    "primgraph.compat.torch.distributions",
+    "primgraph.compat.torch.distributions.transforms",
     "primgraph.compat.torch.func",
     "primgraph.compat.torch.nn.functional",
     "primgraph.compat.torch.optim",
+    "primgraph.compat.torch.optim.lr_scheduler",
+    "primgraph.compat.torch.optim.swa_utils",
+    "primgraph.compat.torch.random",
+    "primgraph.compat.torch.serialization",
+    "primgraph.compat.torch.utils.checkpoint",
+    "primgraph.compat.torch.utils.data",
     "primgraph.distributed",
     "primgraph.numpy",
     "primgraph.scipy.integrate",

@@ -539,3 +539,12 @@ def test_hoist_leaves_a_graph_alone_where_there_is_little_to_split_off():
         inputs="%x: f64[1000], %s: f64[1]",
     )
     assert hoist(mostly, [1])[1] is mostly
+
+
+def test_an_operator_of_an_older_text_has_the_defaults_of_parameters_it_lacks():
+    text = """graph f(%x: f64[1,2], %w: f64[2,1], %b: f64[1]) {
+      %0: f64[1,1] = linear(%x, %w, %b)
+      return %0
+    }"""
+    (found,) = pg.compile(pg.parse(text))(np.ones((1, 2)), np.ones((2, 1)), np.ones(1))
+    np.testing.assert_array_equal(found, [[3.0]])

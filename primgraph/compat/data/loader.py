@@ -61,28 +61,11 @@ class DataLoader:
         pin_memory_device: str = "",
         in_order: bool = True,
     ) -> None:
-        for name, number in (("num_workers", num_workers), ("timeout", timeout)):
-            if number < 0:
-                raise ArgumentError(f"{name} option should be non-negative, not {number}")
-        if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
-            raise ArgumentError("prefetch_factor and persistent_workers need num_workers > 0")
+        _check_options(num_workers, timeout, prefetch_factor, persistent_workers)
         is_stream = isinstance(dataset, IterableDataset)
-        if is_stream and (shuffle or sampler is not None or batch_sampler is not None):
-            raise ArgumentError(
-                "DataLoader with IterableDataset: expected unspecified shuffle, sampler and "
-                "batch_sampler"
-            )
-        if sampler is not None and shuffle:
-            raise ArgumentError("sampler option is mutually exclusive with shuffle")
+        _check_samplers(is_stream, batch_size, shuffle, sampler, batch_sampler, drop_last)
         if batch_sampler is not None:
-            if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ArgumentError(
-                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, "
-                    "and drop_last"
-                )
             batch_size, drop_last = None, False
-        elif batch_size is None and drop_last:
-            raise ArgumentError("batch_size=None option disables auto-batching: no drop_last")
         self.dataset, self.generator, self.num_workers = dataset, generator, num_workers
         self.pin_memory, self.timeout, self.worker_init_fn = pin_memory, timeout, worker_init_fn
         self.prefetch_factor, self.persistent_workers = prefetch_factor, persistent_workers
@@ -146,6 +129,43 @@ class DataLoader:
                     found = [data[i] for i in places] if several is None else several(places)
                     batch = collate(found)
                 yield batch
+
+
+def _check_options(
+    num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool
+) -> None:
+    """Raise `ArgumentError` for options of workers that contradict each other."""
+    for name, number in (("num_workers", num_workers), ("timeout", timeout)):
+        if number < 0:
+            raise ArgumentError(f"{name} option should be non-negative, not {number}")
+    if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
+        raise ArgumentError("prefetch_factor and persistent_workers need num_workers > 0")
+
+
+def _check_samplers(
+    is_stream: bool,
+    batch_size: int | None,
+    shuffle: bool | None,
+    sampler: Any,
+    batch_sampler: Any,
+    drop_last: bool,
+) -> None:
+    """Raise `ArgumentError` for options of batches that contradict each other."""
+    has_sampler = sampler is not None
+    if is_stream and (shuffle or has_sampler or batch_sampler is not None):
+        raise ArgumentError(
+            "DataLoader with IterableDataset: expected unspecified shuffle, sampler and "
+            "batch_sampler"
+        )
+    if has_sampler and shuffle:
+        raise ArgumentError("sampler option is mutually exclusive with shuffle")
+    if batch_sampler is not None and (batch_size != 1 or shuffle or has_sampler or drop_last):
+        raise ArgumentError(
+            "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and "
+            "drop_last"
+        )
+    if batch_sampler is None and batch_size is None and drop_last:
+        raise ArgumentError("batch_size=None option disables auto-batching: no drop_last")
 
 
 class BatchIterator:

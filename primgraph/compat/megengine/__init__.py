@@ -22,6 +22,7 @@ from primgraph.compat.megengine import (
     logger,
     module,
     optimizer,
+    random,
 )
 from primgraph.compat.megengine.device import (
     get_default_device,
@@ -60,6 +61,7 @@ __all__ = [
     "logger",
     "module",
     "optimizer",
+    "random",
     "save",
     "set_default_device",
     "set_log_file",

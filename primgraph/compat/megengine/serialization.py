@@ -9,8 +9,8 @@ from primgraph.compat.megengine.tensor import Parameter, Tensor
 from primgraph.errors import OptionError
 
 _MAKERS: dict[str, Any] = {
-    "tensor": lambda array, requires_grad: Tensor(array),
-    "parameter": lambda array, requires_grad: Parameter(array),
+    "tensor": lambda array, requires_grad: Tensor(array, array.dtype),
+    "parameter": lambda array, requires_grad: Parameter(array, array.dtype),
     "Size": tuple,
     "device": lambda: "cpu",
 }
@@ -38,7 +38,7 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None) -> Any:
 
     >>> megengine.save([megengine.tensor([1.0, 2.0])], "list.pkl")
     >>> megengine.load("list.pkl")
-    [tensor([1., 2.], dtype=float32)]
+    [Tensor([1. 2.], device=xpux:0)]
     """
     places = map_location.values() if isinstance(map_location, dict) else [map_location]
     for place in places:

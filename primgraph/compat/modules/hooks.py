@@ -75,6 +75,55 @@ def hooks_of(module: Any, kind: str) -> Iterator[tuple[Callable[..., Any], Any]]
         yield from tuple(hooks.get(kind, {}).values())
 
 
+class Hooked:
+    """Methods of modules that register hooks around calls."""
+
+    _hooks: dict[str, Table]
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, args)` before `forward`; its result replaces the arguments."""
+        return add_hook(self._hooks, "forward_pre", hook, with_kwargs, prepend)
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Call `hook(module, args, output)` after `forward`; its result replaces the output."""
+        return add_hook(self._hooks, "forward", hook, (with_kwargs, always_call), prepend)
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, grad_output)` before the gradients of the module are computed."""
+        return add_hook(self._hooks, "backward_pre", hook, False, prepend)
+
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` when the gradients by inputs are known."""
+        return add_hook(self._hooks, "backward", hook, False, prepend)
+
+    register_backward_hook = register_full_backward_hook
+
+    @property
+    def _forward_hooks(self) -> Table:
+        return self._hooks.get("forward", {})
+
+    @property
+    def _forward_pre_hooks(self) -> Table:
+        return self._hooks.get("forward_pre", {})
+
+    @property
+    def _backward_hooks(self) -> Table:
+        return self._hooks.get("backward", {})
+
+
 def call_with_hooks(
     module: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:

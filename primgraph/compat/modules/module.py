@@ -7,9 +7,7 @@ from typing import Any, ClassVar, Self
 
 from primgraph.compat.modules.conversions import Conversions
 from primgraph.compat.modules.hooks import (
-    RemovableHandle,
-    Table,
-    add_hook,
+    Hooked,
     call_with_hooks,
     everywhere,
 )
@@ -33,7 +31,7 @@ from primgraph.program.program import belongs_to_program, program_of
 _TABLES = ("_parameters", "_buffers", "_modules")
 
 
-class Module(Conversions, StateDicts, Layer):  # type: ignore[misc]
+class Module(Conversions, StateDicts, Hooked, Layer):
     """Part of a network, with tables of parameters, buffers and modules, and hooks.
 
     The tables hold the tensors themselves. Where a module is called on variables of a program, they
@@ -46,7 +44,7 @@ class Module(Conversions, StateDicts, Layer):  # type: ignore[misc]
     # Classes of tensors that are buffers where they are assigned.
     _buffer: ClassVar[tuple[type[Any], ...]] = ()
     _library: ClassVar[str] = "torch"
-    _searches_containers: ClassVar[bool] = False
+    _has_tables: ClassVar[bool] = True
 
     def __init__(self) -> None:
         own = self.__dict__
@@ -150,6 +148,9 @@ class Module(Conversions, StateDicts, Layer):  # type: ignore[misc]
                     return item
                 if current is EAGERLY and isinstance(item, Tensor):
                     return item
+                if isinstance(item, Variable) and not belongs_to_program(item):
+                    # A call with other parameters, while a function is traced.
+                    return item
                 return read_parameter(self, self._table("_states")[name])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
@@ -249,51 +250,6 @@ class Module(Conversions, StateDicts, Layer):  # type: ignore[misc]
             module.apply(fn)
         fn(self)
         return self
-
-    # Hooks.
-
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> RemovableHandle:
-        """Call `hook(module, args)` before `forward`; its result replaces the arguments."""
-        return add_hook(self._hooks, "forward_pre", hook, with_kwargs, prepend)
-
-    def register_forward_hook(
-        self,
-        hook: Callable[..., Any],
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
-    ) -> RemovableHandle:
-        """Call `hook(module, args, output)` after `forward`; its result replaces the output."""
-        return add_hook(self._hooks, "forward", hook, (with_kwargs, always_call), prepend)
-
-    def register_full_backward_pre_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        """Call `hook(module, grad_output)` before the gradients of the module are computed."""
-        return add_hook(self._hooks, "backward_pre", hook, False, prepend)
-
-    def register_full_backward_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        """Call `hook(module, grad_input, grad_output)` when the gradients by inputs are known."""
-        return add_hook(self._hooks, "backward", hook, False, prepend)
-
-    register_backward_hook = register_full_backward_hook
-
-    @property
-    def _forward_hooks(self) -> Table:
-        return self._hooks.get("forward", {})
-
-    @property
-    def _forward_pre_hooks(self) -> Table:
-        return self._hooks.get("forward_pre", {})
-
-    @property
-    def _backward_hooks(self) -> Table:
-        return self._hooks.get("backward", {})
 
     # Text.
 

@@ -10,4 +10,4 @@ if TYPE_CHECKING:
 
 else:
     mirror(globals())
-    globals()["Tensor"]._library = "oneflow"
+    globals()["Tensor"]._shows_dtype = True

@@ -126,6 +126,16 @@ def disable_static(place: Any = None) -> None:
     _is_static[0] = False
 
 
+@contextmanager
+def static_mode(is_static: bool) -> Iterator[None]:
+    """Build programs, or compute eagerly, within this context."""
+    before, _is_static[0] = _is_static[0], is_static
+    try:
+        yield
+    finally:
+        _is_static[0] = before
+
+
 def in_dynamic_mode() -> bool:
     """Return whether functions of no arrays, called outside of programs, return tensors.
 

@@ -311,11 +311,9 @@ class Bilinear(Initializer):
     """A weight of a transposed convolution that interpolates linearly along both axes.
 
     >>> bilinear = paddle.nn.initializer.Bilinear()
-    >>> paddle.create_parameter([1, 1, 2, 2], "float32", attr=bilinear).numpy()[0, 0, 0]
-    array([0.25, 0.25], dtype=float32)
+    >>> paddle.create_parameter([1, 1, 4, 4], "float32", attr=bilinear).numpy()[0, 0, 0]
+    array([0.0625, 0.1875, 0.1875, 0.0625], dtype=float32)
     """
-
-    name: str | None = None
 
     def values(self, shape: Shape, dtype: DType, rng: np.random.Generator) -> Any:
         if len(shape) != 4 or shape[2] != shape[3]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import numpy as np
+
 from primgraph.compat.paddle.defaults import dtype_or_default
-from primgraph.compat.paddle.dynamic import Tensor
+from primgraph.compat.paddle.dynamic import Tensor, as_tensor
 from primgraph.compat.paddle.framework import builds_program, paddles
 from primgraph.compat.paddle.initializers import chosen_initializer
 from primgraph.compat.paddle.methods import Variable
@@ -49,8 +51,10 @@ class EagerParamBase(Tensor):
     is_distributed: bool
     persistable: bool
 
-    def __init__(self, node: Node, name: str = "", attr: ParamAttr | None = None) -> None:
-        super().__init__(node)
+    def __init__(self, data: Any, name: str = "", attr: ParamAttr | None = None) -> None:
+        if not isinstance(data, Node):
+            data = array_node(np.array(as_tensor(data)), True)
+        super().__init__(data)
         given = attr or ParamAttr()
         self.name = name or unique_name.generate("eager_tmp")
         self.optimize_attr = {"learning_rate": given.learning_rate}

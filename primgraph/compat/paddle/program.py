@@ -86,14 +86,17 @@ class Program(_Program):
     def state_dict(self, mode: Any = "all", scope: Any = None) -> dict[str, np.ndarray[Any, Any]]:
         """Return copies of the values of states, by name.
 
-        `mode` is "all", "param" for trainable parameters, or "opt" for all others.
+        `mode` is "all", "param" for parameters, or "opt" for all others.
         """
         if not isinstance(mode, str):
             mode, scope = "all", scope or mode
         if mode not in ("all", "param", "opt"):
             raise OptionError(f"mode is 'all', 'param' or 'opt', not {mode!r:.60}")
         found = super().state_dict(getattr(scope, "storage", scope))
-        wanted = {s.name: s.trainable for s in self.states.values()}
+        wanted = {
+            s.name: s.trainable or isinstance(s.initializer, Declaration)
+            for s in self.states.values()
+        }
         if mode == "all":
             return found
         return {n: array for n, array in found.items() if wanted[n] is (mode == "param")}

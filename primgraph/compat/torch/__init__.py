@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from primgraph.compat.absent import absent
 from primgraph.compat.dtypes import LibraryDType as dtype
 from primgraph.compat.torch import (
+    amp,
     autograd,
     backends,
     configuration,
@@ -39,7 +40,9 @@ from primgraph.compat.torch import (
     signals,
     special,
     utils,
+    version,
 )
+from primgraph.compat.torch.amp import autocast, is_autocast_enabled
 from primgraph.compat.torch.anomaly import is_anomaly_enabled
 from primgraph.compat.torch.autograd import (
     enable_grad,
@@ -98,7 +101,8 @@ from primgraph.compat.torch.serialization import load, save
 from primgraph.compat.torch.signals import *  # noqa: F403
 from primgraph.compat.torch.tensor import Tensor
 
-__version__ = "2.13.0+primgraph"
+__version__ = version.__version__
+accelerator = mps = xpu = backends.mps
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 newaxis = None
 
@@ -146,7 +150,14 @@ if not TYPE_CHECKING:
         *functions.__all__,
         *signals.__all__,
         "asarray",
+        "accelerator",
+        "amp",
+        "autocast",
         "backends",
+        "is_autocast_enabled",
+        "mps",
+        "version",
+        "xpu",
         "cuda",
         "dtype",
         "e",

@@ -13,6 +13,7 @@ from primgraph.compat.torch import framework
 from primgraph.compat.torch.creation import create
 from primgraph.compat.torch.functions.shapes import collect_varargs
 from primgraph.compat.torch.tensor import Tensor
+from primgraph.compat.torch.tensor_types import NAMES
 from primgraph.eager.derivatives.recording import is_on
 from primgraph.errors import OptionError
 
@@ -161,18 +162,7 @@ def _of_dtype(name: str, dtype: LibraryDType) -> Any:
 
 
 TYPES: dict[str, Any] = {
-    name: _of_dtype(name, dtype)
-    for name, dtype in {
-        "BoolTensor": framework.bool,
-        "ByteTensor": framework.uint8,
-        "CharTensor": framework.int8,
-        "DoubleTensor": framework.float64,
-        "FloatTensor": framework.float32,
-        "HalfTensor": framework.float16,
-        "IntTensor": framework.int32,
-        "LongTensor": framework.int64,
-        "ShortTensor": framework.int16,
-    }.items()
+    name: _of_dtype(name, dtype) for name, dtype in NAMES.items() if not dtype.is_complex
 }
 
 

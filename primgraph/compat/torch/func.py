@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from primgraph.api import public
 from primgraph.api.derivatives import of_functions, products
 from primgraph.api.vmap import vmap as vectorized
 from primgraph.compat.absent import absent
+from primgraph.compat.randomness import batch_randomness
 from primgraph.compat.torch.conjugates import conjugate_values
+from primgraph.compat.torch.nn.stateless import functional_call, stack_module_state
 from primgraph.errors import ArgumentError, OptionError
 
 __all__ = [
+    "functional_call",
     "functionalize",
     "grad",
     "grad_and_value",
@@ -21,6 +25,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "stack_module_state",
     "vjp",
     "vmap",
 ]
@@ -204,7 +209,16 @@ def vmap(
     """
     _require_randomness(randomness)
     _require_chunk(chunk_size)
-    return vectorized(func, in_dims, out_dims)
+
+    @wraps(func)
+    def sample(*args: Any, **kwargs: Any) -> Any:
+        before = batch_randomness.set(randomness)
+        try:
+            return func(*args, **kwargs)
+        finally:
+            batch_randomness.reset(before)
+
+    return vectorized(sample, in_dims, out_dims)
 
 
 if not TYPE_CHECKING:

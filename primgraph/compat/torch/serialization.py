@@ -11,7 +11,7 @@ from primgraph.compat.torch.tensor import Parameter, Tensor
 from primgraph.eager.node import array_node
 from primgraph.errors import OptionError
 
-__all__ = ["load", "make_files", "save"]
+__all__ = ["load", "save"]
 
 
 def make_files(family: type[Tensor]) -> Files:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from primgraph.base.user_lines import is_own
+from primgraph.compat.dtypes import LibraryDType
+from primgraph.compat.random_methods import RandomMethods
 from primgraph.compat.torch import framework, functions
 from primgraph.compat.torch.anomaly import leaves_of, require_no_nan
 from primgraph.compat.torch.conjugates import conjugate_values, turned_node
@@ -16,16 +20,16 @@ from primgraph.compat.torch.gradient_nodes import Node as GradientNode
 from primgraph.compat.torch.gradient_nodes import gradient_node
 from primgraph.compat.torch.in_place import in_place_methods, refused_methods
 from primgraph.compat.torch.indices import as_masks, checked_index, in_two_steps
-from primgraph.compat.torch.methods import Manners, Variable
+from primgraph.compat.torch.methods import Manners, Sizes, Variable
 from primgraph.compat.torch.printing import format_tensor
-from primgraph.compat.torch.random_in_place import RandomMethods
+from primgraph.compat.torch.tensor_types import CallableType
 from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
 from primgraph.eager.inplace.views import Storage, View, part_from_storage, show_elements, show_view
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.tensor import Tensor as _Tensor
 from primgraph.errors import ArgumentError, DTypeError, NotDifferentiable
-from primgraph.ir.types import as_dtype, as_shape, complex_dtype
+from primgraph.ir.types import TensorType, as_dtype, as_shape, complex_dtype
 from primgraph.operators.promotion import array_of
 
 
@@ -41,12 +45,38 @@ class Tensor(Manners, RandomMethods, _Tensor):
     __slots__ = ()
     shares_detached: ClassVar[bool] = True
     _library: ClassVar[str] = "torch"
+    # Whether the default dtype is shown, too.
+    _shows_dtype: ClassVar[bool] = False
 
     def __init__(self, data: Any = (), *sizes: builtins.int) -> None:
         """As in torch: extents give zeros, and other data is in the default dtype."""
         if isinstance(data, int):
             data = np.zeros((data, *sizes))
         super().__init__(make_leaf(data, framework.get_default_dtype(), False))
+
+    @property
+    def type(self) -> TensorType:
+        """Shape and dtype; `x.type()` is a name, and `x.type(dtype)` the tensor in that dtype.
+
+        Only callers outside of this package get a type that can be called.
+        """
+        plain = self.last_node.type
+        return plain if is_own(sys._getframe(1)) else CallableType(self, plain)
+
+    @property
+    def shape(self) -> Sizes:
+        """Extent along each axis."""
+        return Sizes(self.last_node.type.shape)
+
+    @property
+    def ndim(self) -> builtins.int:
+        """Number of axes."""
+        return len(self.last_node.type.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The library's dtype of the elements."""
+        return LibraryDType(self._library, self.last_node.type.dtype)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         known = checked_index(as_masks(index))
@@ -264,7 +294,7 @@ class Tensor(Manners, RandomMethods, _Tensor):
         if not array.size and array.ndim != 1:
             notes.append(f"size={tuple(array.shape)}")
         is_known = array.dtype == default if not array.size else array.dtype in known
-        if not is_known or self._library != "torch":
+        if self._shows_dtype or not is_known:
             notes.append(f"dtype={self.dtype}")
         if not self.is_leaf:
             notes.append(f"grad_fn=<{type(self.grad_fn).__name__}>")
@@ -309,7 +339,9 @@ def make_leaf(data: Any, dtype: Any, requires_grad: builtins.bool) -> Node:
     first = data
     while isinstance(first, list | tuple) and first:
         first = first[0]
-    if dtype is None and not isinstance(first, np.ndarray | np.generic | _Tensor):
+    if dtype is None and isinstance(first, _Tensor):
+        array = array.astype(first.type.dtype)
+    elif dtype is None and not isinstance(first, np.ndarray | np.generic):
         if array.dtype.kind == "f":
             array = array.astype(framework.dtype_or_default(None))
         elif array.dtype.kind == "c":

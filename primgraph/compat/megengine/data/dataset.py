@@ -11,7 +11,11 @@ from primgraph.errors import ArgumentError, MissingMethodError
 
 
 class Dataset(_Dataset[Any]):
-    """Samples by position: a subclass defines `__getitem__` and `__len__`."""
+    """Samples by position: a subclass defines `__getitem__` and `__len__`.
+
+    >>> isinstance(megengine.data.dataset.ArrayDataset([1, 2]), megengine.data.dataset.Dataset)
+    True
+    """
 
     def __len__(self) -> int:
         raise MissingMethodError(f"{type(self).__name__} does not define __len__")
@@ -21,7 +25,11 @@ MapDataset = Dataset
 
 
 class StreamDataset(_IterableDataset[Any]):
-    """Samples one after another: a subclass defines `__iter__`."""
+    """Samples one after another: a subclass defines `__iter__`.
+
+    >>> issubclass(megengine.data.dataset.StreamDataset, megengine.data.dataset.Dataset)
+    False
+    """
 
 
 class ArrayDataset(Dataset):

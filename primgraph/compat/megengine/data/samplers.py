@@ -13,7 +13,11 @@ from primgraph.errors import ArgumentError, MissingMethodError
 
 
 class Sampler:
-    """Batches of positions: a subclass defines `__iter__`."""
+    """Batches of positions: a subclass defines `__iter__`.
+
+    >>> isinstance(megengine.data.RandomSampler(range(3)), megengine.data.Sampler)
+    True
+    """
 
     def __iter__(self) -> Iterator[Any]:
         raise MissingMethodError(f"{type(self).__name__} does not define __iter__")
@@ -23,6 +27,9 @@ class MapSampler(Sampler):
     """Batches of positions of a data set: a subclass defines `sample`, which returns all of them.
 
     With several processes, `world_size`, each takes its part of each epoch.
+
+    >>> isinstance(megengine.data.RandomSampler(range(3)), megengine.data.MapSampler)
+    True
     """
 
     def __init__(
@@ -140,7 +147,11 @@ class ReplacementSampler(MapSampler):
 
 
 class StreamSampler(Sampler):
-    """Number of samples of a stream in a batch."""
+    """Number of samples of a stream in a batch.
+
+    >>> megengine.data.StreamSampler(batch_size=2).batch_size
+    2
+    """
 
     def __init__(self, batch_size: int = 1) -> None:
         require_batch_size(batch_size)

@@ -12,7 +12,11 @@ from primgraph.errors import OptionError
 
 
 class Transform:
-    """Function of samples: a subclass defines `apply`."""
+    """Function of samples: a subclass defines `apply`.
+
+    >>> megengine.data.transform.PseudoTransform().apply(3)
+    3
+    """
 
     def apply(self, input: Any) -> Any:
         """Transform a sample."""
@@ -27,7 +31,11 @@ PseudoTransform = Transform
 
 
 class VisionTransform(Transform):
-    """Function of the images in samples; `order` names the fields, of which "image" is changed."""
+    """Function of the images in samples; `order` names the fields, of which "image" is changed.
+
+    >>> megengine.data.transform.VisionTransform(["image"]).order
+    ('image',)
+    """
 
     def __init__(self, order: Sequence[str] | None = None) -> None:
         self.order = tuple(order or ("image",))

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.absent import absent
 from primgraph.errors import OptionError, ShapeError
 
-__all__ = ["binary_cross_entropy", "cross_entropy", "hinge_loss", "l1_loss", "square_loss"]
+__all__ = [
+    "binary_cross_entropy",
+    "cross_entropy",
+    "ctc_loss",
+    "hinge_loss",
+    "l1_loss",
+    "square_loss",
+]
 
 
 def square_loss(pred: Any, label: Any, reduction: str = "mean") -> Any:
@@ -83,6 +94,35 @@ def hinge_loss(pred: Any, label: Any, norm: str = "L1", reduction: str = "mean")
         raise OptionError(f"hinge_loss: norm is 'L1' or 'L2', not {norm!r:.60}")
     loss = pg.relu(1.0 - pred * label)
     return _reduce(pg.sum(loss if norm.upper() == "L1" else loss * loss, 1), reduction)
+
+
+def ctc_loss(
+    pred: Any,
+    pred_lengths: Any,
+    label: Any,
+    label_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+) -> Any:
+    """Compute the loss of connectionist temporal classification (Graves et al., 2006).
+
+    `pred` has probabilities, of shape (times, samples, classes); labels are of shape (samples,
+    length), or all of them one after the other. The mean is that of losses by label lengths.
+
+    >>> F = megengine.functional
+    >>> two = megengine.Tensor([2])
+    >>> F.loss.ctc_loss(F.full((2, 1, 3), 1 / 3), two, megengine.Tensor([[1, 2]]), two)
+    Tensor(1.0986123, device=xpux:0)
+    """
+    logarithms = pg.log(pg.maximum(pred, np.finfo(pred.dtype).tiny))
+    lengths = (pred_lengths, label_lengths)
+    return torch_functions().ctc_loss(logarithms, label, *lengths, blank, reduction)
+
+
+@cache
+def torch_functions() -> Any:
+    """Return the functions of torch's networks, which are loaded with the first call."""
+    return import_module("primgraph.compat.torch.nn.functional")
 
 
 class LabelError(ShapeError, AssertionError):

@@ -8,10 +8,13 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.absent import absent
+from primgraph.compat.megengine.functional.loss import torch_functions
 from primgraph.compat.megengine.tensor import Tensor
-from primgraph.errors import ShapeError
+from primgraph.errors import OptionError, ShapeError
 
-__all__ = ["flip", "nms", "rot90"]
+__all__ = ["flip", "interpolate", "nms", "resize", "rot90"]
+
+_MODES = ("bilinear", "linear", "trilinear", "bicubic", "nearest")
 
 
 def flip(inp: Any, vertical: bool = True, horizontal: bool = True) -> Any:
@@ -33,6 +36,52 @@ def rot90(inp: Any, clockwise: bool = True) -> Any:
     Tensor([2. 0. 3. 1.], device=xpux:0)
     """
     return pg.rot90(inp, -1 if clockwise else 1, (1, 2))
+
+
+def interpolate(
+    inp: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "bilinear",
+    align_corners: bool | None = None,
+) -> Any:
+    """Return images (n, c, h, w) of another size, or of sizes times factors, by interpolation.
+
+    `mode` is "bilinear", "linear" (n, c, l), "trilinear", "bicubic" or "nearest".
+
+    >>> F = megengine.functional
+    >>> F.vision.interpolate(F.arange(4).reshape(1, 1, 2, 2), scale_factor=2, mode="nearest").shape
+    (1, 1, 4, 4)
+    """
+    if mode.lower() not in _MODES:
+        raise OptionError(f"unsupported interpolate mode: {mode!r:.60}")
+    if size is None and scale_factor is None:
+        raise OptionError("scale_factor must not be None when size is None")
+    if align_corners is not None and not mode.lower().endswith("linear"):
+        raise OptionError("align_corners is an option of linear modes")
+    size = size.tolist() if isinstance(size, Tensor) else size
+    return torch_functions().interpolate(inp, size, scale_factor, mode.lower(), align_corners)
+
+
+def resize(
+    inp: Any,
+    size: Any,
+    format: str = "NCHW",
+    imode: str = "bilinear",
+    max_size: int | None = None,
+) -> Any:
+    """Return images of another size; extents are at most `max_size`, if that is given.
+
+    >>> F = megengine.functional
+    >>> F.vision.resize(F.ones((1, 3, 4, 4)), (2, 6)).shape
+    (1, 3, 2, 6)
+    """
+    if format not in ("NCHW", "NHWC"):
+        raise OptionError(f"resize: format is 'NCHW' or 'NHWC', not {format!r:.60}")
+    wanted = [n if max_size is None else min(n, max_size) for n in map(int, size)]
+    if format == "NCHW":
+        return interpolate(inp, wanted, None, imode)
+    return pg.moveaxis(interpolate(pg.moveaxis(inp, 3, 1), wanted, None, imode), 1, 3)
 
 
 def nms(boxes: Any, scores: Any, iou_thresh: float, max_output: int | None = None) -> Tensor:

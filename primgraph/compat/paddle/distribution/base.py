@@ -66,4 +66,8 @@ class Distribution(core.Distribution):
 
 
 class ExponentialFamily(Distribution):
-    """Base of distributions of exponential families."""
+    """Base of distributions of exponential families.
+
+    >>> isinstance(paddle.distribution.Gamma(1.0, 1.0), paddle.distribution.ExponentialFamily)
+    True
+    """

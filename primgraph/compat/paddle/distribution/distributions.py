@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from primgraph import operators as pg
 from primgraph import random
 from primgraph.compat.paddle.distribution.base import Distribution, ExponentialFamily
-from primgraph.compat.torch.distributions import composite, continuous, discrete, transformed
+from primgraph.compat.paddle.dynamic import as_tensor
+from primgraph.compat.torch.distributions import (
+    categorical,
+    composite,
+    continuous,
+    discrete,
+    transformed,
+)
 from primgraph.compat.torch.distributions import multivariate as many
 from primgraph.compat.torch.distributions.kl import register_kl
 from primgraph.eager.derivatives.recording import no_grad
@@ -35,7 +44,11 @@ class Normal(Distribution, continuous.Normal):
 
 
 class Uniform(Distribution, continuous.Uniform):
-    """Uniform distribution on an interval."""
+    """Uniform distribution on an interval.
+
+    >>> float(paddle.distribution.Uniform(0.0, 2.0).mean)
+    1.0
+    """
 
     def __init__(self, low: Any, high: Any, name: str | None = None) -> None:
         super().__init__(low, high)
@@ -51,14 +64,22 @@ class Uniform(Distribution, continuous.Uniform):
 
 
 class Laplace(Distribution, continuous.Laplace):
-    """Laplace distribution."""
+    """Laplace distribution.
+
+    >>> float(paddle.distribution.Laplace(1.0, 2.0).mean)
+    1.0
+    """
 
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc, scale)
 
 
 class Cauchy(Distribution, continuous.Cauchy):
-    """Cauchy distribution."""
+    """Cauchy distribution.
+
+    >>> float(paddle.distribution.Cauchy(0.0, 1.0).cdf(paddle.to_tensor(0.0)))
+    0.5
+    """
 
     def __init__(self, loc: Any, scale: Any, name: str | None = None) -> None:
         super().__init__(loc, scale)
@@ -66,7 +87,11 @@ class Cauchy(Distribution, continuous.Cauchy):
 
 
 class StudentT(Distribution, continuous.StudentT):
-    """Student's t distribution."""
+    """Student's t distribution.
+
+    >>> float(paddle.distribution.StudentT(3.0, 1.0, 1.0).mean)
+    1.0
+    """
 
     def __init__(self, df: Any, loc: Any, scale: Any, name: str | None = None) -> None:
         super().__init__(df, loc, scale)
@@ -74,21 +99,33 @@ class StudentT(Distribution, continuous.StudentT):
 
 
 class Exponential(ExponentialFamily, continuous.Exponential):
-    """Exponential distribution of a rate."""
+    """Exponential distribution of a rate.
+
+    >>> float(paddle.distribution.Exponential(2.0).mean)
+    0.5
+    """
 
     def __init__(self, rate: Any) -> None:
         super().__init__(rate)
 
 
 class Gamma(ExponentialFamily, continuous.Gamma):
-    """Gamma distribution of a shape and a rate."""
+    """Gamma distribution of a shape and a rate.
+
+    >>> float(paddle.distribution.Gamma(2.0, 4.0).mean)
+    0.5
+    """
 
     def __init__(self, concentration: Any, rate: Any) -> None:
         super().__init__(concentration, rate)
 
 
 class Chi2(Gamma):
-    """Chi-square distribution."""
+    """Chi-square distribution.
+
+    >>> float(paddle.distribution.Chi2(3.0).mean)
+    3.0
+    """
 
     def __init__(self, df: Any) -> None:
         (self.df,) = self._broadcast(df)
@@ -96,7 +133,11 @@ class Chi2(Gamma):
 
 
 class Beta(ExponentialFamily, continuous.Beta):
-    """Beta distribution."""
+    """Beta distribution.
+
+    >>> float(paddle.distribution.Beta(1.0, 3.0).mean)
+    0.25
+    """
 
     def __init__(self, alpha: Any, beta: Any) -> None:
         super().__init__(alpha, beta)
@@ -104,14 +145,22 @@ class Beta(ExponentialFamily, continuous.Beta):
 
 
 class Dirichlet(ExponentialFamily, many.Dirichlet):
-    """Dirichlet distribution."""
+    """Dirichlet distribution.
+
+    >>> paddle.distribution.Dirichlet(paddle.to_tensor([1.0, 3.0])).mean.tolist()
+    [0.25, 0.75]
+    """
 
     def __init__(self, concentration: Any) -> None:
         super().__init__(concentration)
 
 
 class MultivariateNormal(Distribution, many.MultivariateNormal):
-    """Normal distribution of vectors, by covariance, precision or lower Cholesky factor."""
+    """Normal distribution of vectors, by covariance, precision or lower Cholesky factor.
+
+    >>> paddle.distribution.MultivariateNormal(paddle.zeros([2]), paddle.eye(2)).sample().shape
+    paddle.Size([2])
+    """
 
     def __init__(
         self,
@@ -124,7 +173,11 @@ class MultivariateNormal(Distribution, many.MultivariateNormal):
 
 
 class LogNormal(Distribution, transformed.LogNormal):
-    """Exponentials of normal numbers."""
+    """Exponentials of normal numbers.
+
+    >>> float(paddle.distribution.LogNormal(0.0, 1.0).entropy()) > 1.0
+    True
+    """
 
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc, scale)
@@ -135,14 +188,22 @@ class LogNormal(Distribution, transformed.LogNormal):
 
 
 class Gumbel(Distribution, transformed.Gumbel):
-    """Gumbel distribution of maxima."""
+    """Gumbel distribution of maxima.
+
+    >>> float(paddle.distribution.Gumbel(0.0, 1.0).log_prob(paddle.to_tensor(0.0)))
+    -1.0
+    """
 
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc, scale)
 
 
 class Bernoulli(ExponentialFamily, discrete.Bernoulli):
-    """Distribution of 1, with a probability, and 0."""
+    """Distribution of 1, with a probability, and 0.
+
+    >>> float(paddle.distribution.Bernoulli(0.5).variance)
+    0.25
+    """
 
     def __init__(self, probs: Any, name: str | None = None) -> None:
         super().__init__(probs)
@@ -161,10 +222,18 @@ class Bernoulli(ExponentialFamily, discrete.Bernoulli):
 
 
 class Geometric(Distribution, discrete.Geometric):
-    """Number of failures before the first success."""
+    """Number of failures before the first success.
+
+    >>> float(paddle.distribution.Geometric(0.5).pmf(paddle.to_tensor(1.0)))
+    0.25
+    """
 
     def __init__(self, probs: Any) -> None:
         super().__init__(probs)
+
+    def rsample(self, shape: Any = ()) -> Any:
+        """Return samples; integers have no derivatives."""
+        return self.sample(shape)
 
     def pmf(self, k: Any) -> Any:
         """Return the probability of `k` failures."""
@@ -180,21 +249,40 @@ class Geometric(Distribution, discrete.Geometric):
 
 
 class Binomial(Distribution, discrete.Binomial):
-    """Number of successes in a number of trials."""
+    """Number of successes in a number of trials.
+
+    >>> float(paddle.distribution.Binomial(4, 0.5).mean)
+    2.0
+    """
 
     def __init__(self, total_count: Any, probs: Any) -> None:
         super().__init__(total_count, probs)
 
 
 class Poisson(ExponentialFamily, discrete.Poisson):
-    """Poisson distribution of a rate."""
+    """Poisson distribution of a rate.
+
+    >>> float(paddle.distribution.Poisson(2.0).log_prob(paddle.to_tensor(0.0)))
+    -2.0
+    """
 
     def __init__(self, rate: Any) -> None:
         super().__init__(rate)
 
+    def entropy(self) -> Any:
+        """Return the entropy, summed over the values up to 30 deviations above the mean."""
+        largest = float(pg.max(self.rate + 30.0 * pg.sqrt(self.rate)))
+        counts = np.arange(int(largest) + 2, dtype=self.rate.type.dtype)
+        parts = self.log_prob(as_tensor(counts.reshape(-1, *[1] * self.rate.ndim)))
+        return -pg.sum(pg.exp(parts) * parts, 0)
 
-class Multinomial(Distribution, discrete.Multinomial):
-    """Numbers of events of each category among a total number."""
+
+class Multinomial(Distribution, categorical.Multinomial):
+    """Numbers of events of each category among a total number.
+
+    >>> paddle.distribution.Multinomial(4, paddle.to_tensor([0.25, 0.75])).mean.tolist()
+    [1.0, 3.0]
+    """
 
     def __init__(self, total_count: int, probs: Any) -> None:
         super().__init__(total_count, probs)
@@ -214,7 +302,7 @@ class Categorical(Distribution):
     def __init__(self, logits: Any, name: str | None = None) -> None:
         (self.logits,) = self._broadcast(logits)
         self.name = name or "Categorical"
-        self._softmax = discrete.Categorical(logits=self.logits, validate_args=False)
+        self._softmax = categorical.Categorical(logits=self.logits, validate_args=False)
         super().__init__(self.logits.type.shape[:-1])
 
     def sample(self, shape: Any = ()) -> Any:
@@ -251,14 +339,24 @@ def _kl_categorical(p: Any, q: Any) -> Any:
 
 
 class Independent(Distribution, composite.Independent):
-    """Distribution whose last batch axes count as axes of events."""
+    """Distribution whose last batch axes count as axes of events.
+
+    >>> D = paddle.distribution
+    >>> D.Independent(D.Normal(paddle.zeros([3]), paddle.ones([3])), 1).event_shape
+    (3,)
+    """
 
     def __init__(self, base: Any, reinterpreted_batch_rank: int) -> None:
         super().__init__(base, reinterpreted_batch_rank)
 
 
 class TransformedDistribution(Distribution, composite.TransformedDistribution):
-    """Distribution of `transforms` applied to the values of a base distribution."""
+    """Distribution of `transforms` applied to the values of a base distribution.
+
+    >>> D = paddle.distribution
+    >>> D.TransformedDistribution(D.Normal(0.0, 1.0), [D.ExpTransform()]).sample([2]).shape
+    paddle.Size([2])
+    """
 
     def __init__(self, base: Any, transforms: Sequence[Any]) -> None:
         super().__init__(base, transforms)

@@ -52,18 +52,35 @@ class Transform(core.Transform):
 
 
 class AbsTransform(core.AbsTransform, Transform):
-    """Absolute value."""
+    """Absolute value, whose inverse is both numbers.
+
+    >>> paddle.distribution.AbsTransform().forward(paddle.to_tensor([-1.0])).tolist()
+    [1.0]
+    """
+
+    def inverse(self, y: Any) -> Any:
+        """Return the two numbers of an absolute value."""
+        return -y, y
 
 
 class AffineTransform(core.AffineTransform, Transform):
-    """Transform `loc + scale * x`."""
+    """Transform `loc + scale * x`.
+
+    >>> paddle.distribution.AffineTransform(1.0, 2.0).forward(paddle.to_tensor([3.0])).tolist()
+    [7.0]
+    """
 
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc, scale)
 
 
 class ChainTransform(core.ComposeTransform, Transform):
-    """Transforms one after another, the first one first."""
+    """Transforms one after another, the first one first.
+
+    >>> D = paddle.distribution
+    >>> D.ChainTransform([D.ExpTransform()]).forward(paddle.zeros([1])).tolist()
+    [1.0]
+    """
 
     def __init__(self, transforms: Sequence[core.Transform]) -> None:
         super().__init__(transforms)
@@ -71,18 +88,31 @@ class ChainTransform(core.ComposeTransform, Transform):
 
 
 class ExpTransform(core.ExpTransform, Transform):
-    """Exponential."""
+    """Exponential.
+
+    >>> paddle.distribution.ExpTransform().inverse(paddle.ones([1])).tolist()
+    [0.0]
+    """
 
 
 class IndependentTransform(core.IndependentTransform, Transform):
-    """Transform whose last batch axes count as axes of events."""
+    """Transform whose last batch axes count as axes of events.
+
+    >>> D = paddle.distribution
+    >>> D.IndependentTransform(D.ExpTransform(), 1).forward(paddle.zeros([1])).tolist()
+    [1.0]
+    """
 
     def __init__(self, base: core.Transform, reinterpreted_batch_rank: int) -> None:
         super().__init__(base, reinterpreted_batch_rank)
 
 
 class PowerTransform(core.PowerTransform, Transform):
-    """Power of positive numbers."""
+    """Power of positive numbers.
+
+    >>> paddle.distribution.PowerTransform(2.0).forward(paddle.to_tensor([3.0])).tolist()
+    [9.0]
+    """
 
     def __init__(self, power: Any) -> None:
         super().__init__(power)
@@ -90,7 +120,11 @@ class PowerTransform(core.PowerTransform, Transform):
 
 
 class ReshapeTransform(core.ReshapeTransform, Transform):
-    """Reshape of events."""
+    """Reshape of events.
+
+    >>> paddle.distribution.ReshapeTransform((4,), (2, 2)).forward_shape((3, 4))
+    (3, 2, 2)
+    """
 
     def __init__(self, in_event_shape: Any, out_event_shape: Any) -> None:
         super().__init__(in_event_shape, out_event_shape)
@@ -98,15 +132,28 @@ class ReshapeTransform(core.ReshapeTransform, Transform):
 
 
 class SigmoidTransform(core.SigmoidTransform, Transform):
-    """Logistic function."""
+    """Logistic function.
+
+    >>> paddle.distribution.SigmoidTransform().forward(paddle.zeros([1])).tolist()
+    [0.5]
+    """
 
 
 class SoftmaxTransform(core.SoftmaxTransform, Transform):
-    """Softmax along the last axis."""
+    """Softmax along the last axis.
+
+    >>> paddle.distribution.SoftmaxTransform().forward(paddle.zeros([2])).tolist()
+    [0.5, 0.5]
+    """
 
 
 class StackTransform(core.StackTransform, Transform):
-    """Transforms of single slices along an axis."""
+    """Transforms of single slices along an axis.
+
+    >>> D = paddle.distribution
+    >>> D.StackTransform([D.ExpTransform()]).forward(paddle.zeros([1])).tolist()
+    [1.0]
+    """
 
     def __init__(self, transforms: Sequence[core.Transform], axis: int = 0) -> None:
         super().__init__(transforms, axis)
@@ -114,8 +161,16 @@ class StackTransform(core.StackTransform, Transform):
 
 
 class StickBreakingTransform(core.StickBreakingTransform, Transform):
-    """Transform of vectors to the simplex, by breaking a stick."""
+    """Transform of vectors to the simplex, by breaking a stick.
+
+    >>> paddle.distribution.StickBreakingTransform().forward(paddle.zeros([1])).tolist()
+    [0.5, 0.5]
+    """
 
 
 class TanhTransform(core.TanhTransform, Transform):
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    >>> paddle.distribution.TanhTransform().forward(paddle.zeros([1])).tolist()
+    [0.0]
+    """

@@ -35,6 +35,11 @@ _UNNAMED = (
     "take_along_axis|take_along_dim", "unbind", "unstack", "argwhere", "view_as_complex",
     "view_as_real", "true_divide", "scatter_reduce",
 )  # fmt: skip
+# The same in `paddle.nn.functional`.
+_UNNAMED_OF_NETWORKS = (
+    "cosine_similarity", "ctc_loss", "dropout1d", "npair_loss", "softmax_with_cross_entropy",
+    "square_error_cost", "temporal_shift",
+)  # fmt: skip
 
 
 def define_functions(own: dict[str, Any], text: str, module: str = "paddle") -> list[str]:
@@ -54,7 +59,7 @@ def _block(head: str, more: str, module: str) -> str:
     doc, _, example = more.partition(" | ")
     names = head.partition("(")[0]
     name = names.partition("|")[0]
-    if names not in _UNNAMED:
+    if names not in (_UNNAMED_OF_NETWORKS if module.startswith("paddle.nn") else _UNNAMED):
         head = _with_name(head)
     for sign, form in _FORMS.items():
         given, found, result = example.rpartition(sign)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from primgraph import optimizer as pg
 from primgraph.compat.paddle.methods import Variable
@@ -23,14 +23,14 @@ from primgraph.optimizer.base import Step
 from primgraph.program.program import Program, program_guard, program_of
 from primgraph.program.scope import Scope
 
-if TYPE_CHECKING:
-    from primgraph.compat.paddle.optimizer.base import Group, Optimizer, Pair
+Group: TypeAlias = dict[str, Any]
+Pair: TypeAlias = tuple[Any, Any]
 
 
 class RecordedUpdate(pg.Optimizer):
     """Steps of an optimizer of Paddle, `owner`, that runs of a program take."""
 
-    def __init__(self, owner: Optimizer) -> None:
+    def __init__(self, owner: Any) -> None:
         super().__init__(owner.get_lr())
         self._owner = owner
         self._rates: dict[Program, str] = {}

@@ -95,7 +95,6 @@ class Executor:
         scope: Any = None,
         return_numpy: bool = True,
         use_program_cache: bool = False,
-        return_merged: bool = True,
         use_prune: bool = False,
     ) -> list[Any]:
         """Compute what `fetch_list` names from `feed`, and make the program's updates.

@@ -80,7 +80,7 @@ def normalize_program(
 
     >>> with paddle.static.program_guard(paddle.static.Program()) as program:
     ...     x = paddle.static.data("x", [2])
-    ...     other, y = x + 1.0, x * 2.0
+    ...     other, y = paddle.exp(x), paddle.tanh(x)
     >>> len(paddle.static.normalize_program(program, x, y).operators())
     1
     """
@@ -165,6 +165,8 @@ def load_program_state(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return the arrays that `save` wrote, by name."""
     prefix = os.fspath(model_path)
+    if not os.path.exists(f"{prefix}.pdparams"):
+        raise LoadError(f"there is no file '{prefix}.pdparams'")
     found: dict[str, np.ndarray[Any, Any]] = {}
     for ending in (".pdparams", ".pdopt"):
         if ending == ".pdparams" or os.path.exists(prefix + ending):

@@ -134,7 +134,7 @@ def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
     """Return the places of the CPU: one unless a number is given.
 
     >>> paddle.static.cpu_places(1)
-    [CPUPlace()]
+    [Place(cpu)]
     """
     return [CPUPlace()] * (device_count or 1)
 

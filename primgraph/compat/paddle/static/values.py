@@ -54,8 +54,11 @@ def accuracy(
     reject_options("accuracy", correct=correct, total=total)
     labels = pg.reshape(label, (-1, 1))
     score = pg.take_along_axis(input, pg.astype(labels, "int64"), 1)
-    better = pg.sum(pg.astype(pg.greater(input, score), "int64"), 1)
-    return pg.mean(pg.astype(pg.less(better, k), "float32"))
+    # Of equal scores the first counts.
+    places = pg.iota(input.type.shape, 1, "int64")
+    is_before = pg.logical_and(pg.equal(input, score), pg.less(places, labels))
+    better = pg.logical_or(pg.greater(input, score), is_before)
+    return pg.mean(pg.astype(pg.less(pg.sum(pg.astype(better, "int64"), 1), k), "float32"))
 
 
 def Print(input: Any, first_n: int = -1, message: str | None = None, **options: Any) -> Any:

@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.distributions import constraints, kl, transforms
+from primgraph.compat.torch.distributions.categorical import (
+    Categorical,
+    Multinomial,
+    OneHotCategorical,
+    OneHotCategoricalStraightThrough,
+)
 from primgraph.compat.torch.distributions.composite import (
     Independent,
     MixtureSameFamily,
@@ -28,12 +34,8 @@ from primgraph.compat.torch.distributions.continuous import (
 from primgraph.compat.torch.distributions.discrete import (
     Bernoulli,
     Binomial,
-    Categorical,
     Geometric,
-    Multinomial,
     NegativeBinomial,
-    OneHotCategorical,
-    OneHotCategoricalStraightThrough,
     Poisson,
 )
 from primgraph.compat.torch.distributions.distribution import Distribution, ExponentialFamily
@@ -42,6 +44,10 @@ from primgraph.compat.torch.distributions.multivariate import (
     Dirichlet,
     LowRankMultivariateNormal,
     MultivariateNormal,
+)
+from primgraph.compat.torch.distributions.relaxed import (
+    RelaxedBernoulli,
+    RelaxedOneHotCategorical,
 )
 from primgraph.compat.torch.distributions.transformed import (
     Gumbel,
@@ -52,8 +58,6 @@ from primgraph.compat.torch.distributions.transformed import (
     LogisticNormal,
     LogNormal,
     Pareto,
-    RelaxedBernoulli,
-    RelaxedOneHotCategorical,
     Weibull,
 )
 from primgraph.compat.torch.distributions.transforms import (

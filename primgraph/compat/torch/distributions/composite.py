@@ -8,7 +8,7 @@ from typing import Any
 
 from primgraph import operators as pg
 from primgraph.compat.torch.distributions import constraints
-from primgraph.compat.torch.distributions.discrete import Categorical
+from primgraph.compat.torch.distributions.categorical import Categorical
 from primgraph.compat.torch.distributions.distribution import Distribution, sum_last
 from primgraph.compat.torch.distributions.transforms import ComposeTransform, Transform
 from primgraph.eager.derivatives.recording import no_grad

@@ -127,7 +127,7 @@ class Cauchy(_LocationScale):
     """Cauchy distribution, which has no mean and no variance.
 
     >>> torch.distributions.Cauchy(0.0, 1.0).cdf(torch.tensor(0.0))
-    tensor(0.5)
+    tensor(0.5000)
     """
 
     @property
@@ -271,7 +271,7 @@ class Exponential(ExponentialFamily):
     """Exponential distribution of a rate.
 
     >>> torch.distributions.Exponential(2.0).mean
-    tensor(0.5)
+    tensor(0.5000)
     """
 
     arg_constraints: ClassVar[Constraints] = {"rate": constraints.positive}

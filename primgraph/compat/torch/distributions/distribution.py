@@ -243,7 +243,11 @@ class Distribution:
 
 
 class ExponentialFamily(Distribution):
-    """Base of distributions of exponential families."""
+    """Base of distributions of exponential families.
+
+    >>> isinstance(torch.distributions.Normal(0.0, 1.0), torch.distributions.ExponentialFamily)
+    True
+    """
 
 
 def _shown(x: Any) -> Any:

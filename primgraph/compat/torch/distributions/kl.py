@@ -8,6 +8,7 @@ from typing import Any
 
 from primgraph import operators as pg
 from primgraph import special as sp
+from primgraph.compat.torch.distributions import categorical as k
 from primgraph.compat.torch.distributions import continuous as c
 from primgraph.compat.torch.distributions import discrete as d
 from primgraph.compat.torch.distributions import multivariate as m
@@ -109,14 +110,14 @@ def _geometric(p: Any, q: Any) -> Any:
     return -p.entropy() - pg.log1p(-q.probs) / p.probs - q.logits
 
 
-@register_kl(d.Categorical, d.Categorical)
+@register_kl(k.Categorical, k.Categorical)
 def _categorical(p: Any, q: Any) -> Any:
     a, b = p.probs, q.probs
     terms = pg.where(a == 0.0, 0.0, a * (p.logits - q.logits))
     return pg.sum(pg.where((b == 0.0) & (a > 0.0), math.inf, terms), -1)
 
 
-@register_kl(d.OneHotCategorical, d.OneHotCategorical)
+@register_kl(k.OneHotCategorical, k.OneHotCategorical)
 def _one_hot(p: Any, q: Any) -> Any:
     return _categorical(p._categorical, q._categorical)
 

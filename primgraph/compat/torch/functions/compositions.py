@@ -274,10 +274,10 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
             f"{condition.type.dtype}"
         )
     kinds = {type(input), type(other)}
+    found = pg.where(condition, input, other)
     if builtins.float in kinds and kinds <= {builtins.float, builtins.int, builtins.bool}:
-        input = np.asarray(input, framework.get_default_dtype())
-        other = np.asarray(other, framework.get_default_dtype())
-    return pg.where(condition, input, other)
+        return pg.astype(found, framework.dtype_or_default(None))
+    return found
 
 
 def clone(input: Any, *, memory_format: Any = None) -> Any:

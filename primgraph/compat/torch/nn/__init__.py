@@ -9,6 +9,7 @@ from primgraph.compat.torch.nn.parallel import DataParallel
 from primgraph.compat.torch.nn.parameter import Buffer, Parameter
 
 if TYPE_CHECKING:
+    __all__: list[str]
 
     def __getattr__(name: str) -> Any: ...
 

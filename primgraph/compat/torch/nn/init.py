@@ -278,10 +278,19 @@ def _old(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-_FUNCTIONS = (uniform_, normal_, constant_, xavier_uniform_, xavier_normal_, orthogonal_)
-uniform, normal, constant, xavier_uniform, xavier_normal, orthogonal = map(_old, _FUNCTIONS)
-kaiming_uniform, kaiming_normal = map(_old, (kaiming_uniform_, kaiming_normal_))
-dirac, eye, sparse = map(_old, (dirac_, eye_, sparse_))
+_FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    uniform_,
+    normal_,
+    constant_,
+    xavier_uniform_,
+    xavier_normal_,
+    orthogonal_,
+)
+uniform, normal, constant, xavier_uniform, xavier_normal, orthogonal = [
+    _old(function) for function in _FUNCTIONS
+]
+_OTHERS: tuple[Callable[..., Any], ...] = (kaiming_uniform_, kaiming_normal_, dirac_, eye_, sparse_)
+kaiming_uniform, kaiming_normal, dirac, eye, sparse = [_old(function) for function in _OTHERS]
 
 if not TYPE_CHECKING:
     __getattr__ = absent(__name__)

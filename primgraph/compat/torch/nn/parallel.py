@@ -22,7 +22,8 @@ class DataParallel(Module):
         self, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0
     ) -> None:
         super().__init__()
-        self.module, self.device_ids, self.dim = module, [], dim
+        self.device_ids: list[int] = []
+        self.module, self.dim = module, dim
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Return the result of the module."""

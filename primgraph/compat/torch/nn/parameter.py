@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.tensor import Parameter, Tensor, make_leaf
-from primgraph.eager.tensor import Tensor as _Tensor
 
 __all__ = ["Buffer", "Parameter"]
 
@@ -21,7 +20,7 @@ class Buffer(Tensor):
     """
 
     __slots__ = ("persistent",)
-    family: ClassVar[type[_Tensor]] = Tensor
+    family = Tensor
 
     def __init__(self, data: Any, persistent: bool = True) -> None:
         super().__init__(make_leaf(data, None, False))

@@ -123,7 +123,7 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     found = []
     for listed in ("named_parameters", "named_buffers"):
         tables = [dict(getattr(model, listed)()) for model in given]
-        stacked = {n: pg.stack([t[n] for t in tables]).detach() for n in tables[0]}
+        stacked: dict[str, Any] = {n: pg.stack([t[n] for t in tables]).detach() for n in tables[0]}
         for name, value in stacked.items():
             value.requires_grad_(tables[0][name].requires_grad)
         found.append(stacked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.torch.optim import lr_scheduler
+from primgraph.compat.torch.optim import lr_scheduler, swa_utils
 from primgraph.compat.torch.optim.lbfgs import LBFGS
 from primgraph.compat.torch.optim.optimizer import Optimizer
 from primgraph.compat.torch.optim.rules import (
@@ -39,6 +39,7 @@ __all__ = [
     "Rprop",
     "SparseAdam",
     "lr_scheduler",
+    "swa_utils",
 ]
 
 if not TYPE_CHECKING:

@@ -61,8 +61,8 @@ def checkpoint_sequential(
     """Call functions one after another, in `segments` checkpoints; the last segment is none.
 
     >>> from primgraph.compat.torch.utils.checkpoint import checkpoint_sequential
-    >>> checkpoint_sequential([torch.exp, torch.log], 2, torch.ones(2), use_reentrant=False)
-    tensor([1., 1.])
+    >>> checkpoint_sequential([torch.exp, torch.log], 2, torch.zeros(2), use_reentrant=False)
+    tensor([0., 0.])
     """
     kwargs.pop("preserve_rng_state", None)
     if kwargs:

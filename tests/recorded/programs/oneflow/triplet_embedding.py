@@ -57,7 +57,7 @@ def main():
     with flow.no_grad():
         for p in model.parameters():
             p.copy_(flow.tensor(rng.normal(0.5, 0.5, tuple(p.shape))))
-    optimizer = flow.optim.AdamW(model.parameters(), lr=0.02)
+    optimizer = flow.optim.AdamW(model.parameters(), lr=0.02, weight_decay=0.01)
     history = []
     for _ in range(5):
         optimizer.zero_grad()

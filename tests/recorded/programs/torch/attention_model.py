@@ -80,6 +80,9 @@ def main():
     rng = np.random.default_rng(12)
     model = LanguageModel().double()
     with torch.no_grad():
+        for layer in model.modules():
+            if isinstance(layer, nn.Linear) and layer.bias is not None:
+                nn.init.zeros_(layer.bias)
         for p in model.parameters():
             p.add_(torch.tensor(rng.normal(0.0, 0.3, tuple(p.shape))) - p * (p.dim() > 1))
     text = torch.tensor(rng.integers(0, VOCABULARY, (4, CONTEXT + 1)))

@@ -188,8 +188,6 @@ def cosine(x1: Any, x2: Any, axis: int, eps: float) -> Any:
 
 def unit_vectors(x: Any, p: float, axis: int, epsilon: float) -> Any:
     """Return vectors along an axis divided by their norms."""
-    if x.ndim == 1 and axis not in (0, -1):
-        axis = 0
     return distances.normalize(x, p, axis, epsilon)
 
 
@@ -216,6 +214,14 @@ def checked_embedding(
 ) -> Any:
     """Return rows of `weight`; raise for options that are not supported."""
     reject_options("embedding", max_norm=max_norm, scale_grad_by_freq=scale_grad_by_freq)
+    count = weight.type.shape[0]
+    if isinstance(x, Tensor) and x.type.size:
+        array = x.numpy()
+        if array.min() < 0 or array.max() >= count:
+            raise ArgumentError(
+                f"Variable value (input) of OP(embedding) expected >= 0 and < {count}, but got "
+                f"{array.min()} to {array.max()}"
+            )
     return rows_of(x, weight, padding_idx, sparse)
 
 

@@ -8,7 +8,7 @@ from primgraph import operators as pg
 from primgraph.compat.paddle.functions.rows import define_functions
 from primgraph.compat.paddle.nn.functional.windows import in_layout, pads_of, sizes_of
 from primgraph.compat.torch.nn.functional import sampling as torch
-from primgraph.errors import ArgumentError, OptionError
+from primgraph.errors import ArgumentError, CheckError, OptionError
 
 _NAMES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 _LINEAR = {"linear", "bilinear", "trilinear", "bicubic"}
@@ -29,7 +29,7 @@ def pad_axes(
     """Return `x` with elements around axes: see Paddle's rules for the order of pads."""
     listed = numbers_of(pad)
     if mode not in _NAMES:
-        raise ArgumentError(f"mode should be one of {list(_NAMES)}, but got mode {mode!r:.60}")
+        raise CheckError(f"mode should be one of {list(_NAMES)}, but got mode {mode!r:.60}")
     if isinstance(listed, int):
         listed = [listed] * (2 * (x.ndim - 2))
     pairs = list(zip(listed[::2], listed[1::2], strict=True))
@@ -135,7 +135,7 @@ upsample(x, size=None, scale_factor=None, mode='nearest', align_corners=False, a
 Resample images to a size, or by a factor. | [[[[1.0, 2.0]]]], scale_factor=2 -> [[[[1.0, 1.0, 2.0, 2.0], [1.0, 1.0, 2.0, 2.0]]]]
 zeropad2d(x, padding, data_format='NCHW') = pad_axes(x, padding, 'constant', 0.0, data_format, False)
 Add zeros around images: left, right, top and bottom. | [[[[1.0, 2.0]]]], (1, 0, 0, 0) -> [[[[0.0, 1.0, 2.0]]]]
-temporal_shift(x, seg_num, shift_ratio=0.25, data_format='NCHW') = shift_times(x, seg_num, shift_ratio, data_format)
+temporal_shift(x, seg_num, shift_ratio=0.25, name=None, data_format='NCHW') = shift_times(x, seg_num, shift_ratio, data_format)
 Take shares of the channels of images from the image before and after. | paddle.ones((2, 4, 1, 1)), 2, 0.5 -> [[[[0.0]], [[0.0]], [[1.0]], [[1.0]]], [[[1.0]], [[1.0]], [[0.0]], [[0.0]]]]
 """  # noqa: E501
 

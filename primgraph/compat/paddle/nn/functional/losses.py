@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from primgraph import operators as pg
+from primgraph.compat.paddle.framework import reject_options
 from primgraph.compat.paddle.functions.rows import define_functions
+from primgraph.compat.torch.nn.functional import alignments
 from primgraph.compat.torch.nn.functional import losses as torch_losses
 from primgraph.compat.torch.nn.functional import margins as torch_margins
 from primgraph.errors import ArgumentError, OptionError
@@ -71,6 +73,7 @@ def entropy(
         count = input.type.shape[-1]
         if has_no_axis:
             target = pg.one_hot(label, count, input.dtype)
+            has_no_axis = False
         target = target * (1.0 - label_smoothing) + label_smoothing / target.type.shape[-1]
         soft_label = True
     if not soft_label:
@@ -224,6 +227,21 @@ def poisson(
     )
 
 
+def alignment(
+    logits: Any, labels: Any, input_lengths: Any, label_lengths: Any, blank: int, reduction: str,
+    norm_by_times: bool, zero_infinity: bool,
+) -> Any:  # fmt: skip
+    """Return the negative log likelihood of all alignments of labels with times."""
+    reject_options("ctc_loss", norm_by_times=norm_by_times)
+    logs = pg.log_softmax(logits, -1)
+    losses = alignments.ctc_loss(
+        logs, labels, input_lengths, label_lengths, blank, "none", zero_infinity
+    )
+    if reduction == "mean":
+        return pg.mean(pg.divide(losses, pg.astype(label_lengths, losses.dtype)))
+    return reduced(losses, reduction)
+
+
 _ROWS = """
 binary_cross_entropy(input, label, weight=None, reduction='mean') = binary_entropy(input, label, weight, reduction)
 Compute the cross entropy of probabilities and labels. | [0.5, 0.25], [1.0, 0.0] ~ 0.49
@@ -274,6 +292,8 @@ Compute `triplet_margin_loss` with a distance of the caller's. | [[0.0]], [[1.0]
 """  # noqa: E501
 # Functions that have no argument `name`.
 _NAMELESS = """
+ctc_loss(log_probs, labels, input_lengths, label_lengths, blank=0, reduction='mean', norm_by_times=False, zero_infinity=False) = alignment(log_probs, labels, input_lengths, label_lengths, blank, reduction, norm_by_times, zero_infinity)
+Compute the loss of connectionist temporal classification (Graves et al., 2006), of logits. | [[[0.0, 0.0]]], [[1]], [1], [1] ~ 0.693
 softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-100, numeric_stable_mode=True, return_softmax=False, axis=-1) = entropy_with_softmax(logits, label, soft_label, ignore_index, return_softmax, axis)
 Compute the cross entropy of each sample, with an axis of size 1 for classes. | [[0.0, 0.0]], [[1]] -> [[0.6931471824645996]]
 square_error_cost(input, label) = pg.square(pg.subtract(input, label))

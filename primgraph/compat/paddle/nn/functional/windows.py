@@ -127,26 +127,28 @@ def convolve_transposed(
 
     def compute(x: Any) -> Any:
         pairs = pads_of(padding, x, kernel, steps, apart)
+        sizes = [
+            (m - 1) * s + d * (k - 1) + 1
+            for m, s, d, k in zip(x.type.shape[2:], steps, apart, kernel, strict=True)
+        ]
         more = sizes_of(output_padding, count)
-        lower = [a for a, _ in pairs]
         if output_size is not None:
             if any(more):
                 raise ArgumentError("output_padding option is mutually exclusive with output_size")
             wanted = sizes_of(_numbers(output_size), count)
-            more = [
-                n - ((m - 1) * s - a - b + d * (k - 1) + 1)
-                for n, m, s, (a, b), d, k in zip(
-                    wanted, x.type.shape[2:], steps, pairs, apart, kernel, strict=True
-                )
-            ]
-        # More pads behind than in front leave out rows at the end.
-        more = [n - (b - a) for n, (a, b) in zip(more, pairs, strict=True)]
-        cut = [max(-n, 0) for n in more]
-        found = _TRANSPOSED[count](
-            x, weight, bias, steps, lower, [max(n, 0) for n in more], groups, apart
-        )
-        ends = [slice(0, n - c) for n, c in zip(found.type.shape[2:], cut, strict=True)]
-        return found[(slice(None), slice(None), *ends)] if any(cut) else found
+            more = [n - (m - a - b) for n, m, (a, b) in zip(wanted, sizes, pairs, strict=True)]
+        limits = [max(s, d) for s, d in zip(steps, apart, strict=True)]
+        if all(a == b for a, b in pairs) and all(
+            0 <= n < most for n, most in zip(more, limits, strict=True)
+        ):
+            pads = [a for a, _ in pairs]
+            return _TRANSPOSED[count](x, weight, bias, steps, pads, more, groups, apart)
+        whole = _TRANSPOSED[count](x, weight, None, steps, 0, 0, groups, apart)
+        behind = [n - b for n, (_, b) in zip(more, pairs, strict=True)]
+        whole = pad_pairs(whole, [(0, max(n, 0)) for n in behind])
+        parts = [slice(a, m + n) for (a, _), m, n in zip(pairs, sizes, behind, strict=True)]
+        found = whole[(slice(None), slice(None), *parts)]
+        return found if bias is None else found + pg.reshape(bias, (-1, *[1] * count))
 
     return in_layout(data_format, x, compute)
 

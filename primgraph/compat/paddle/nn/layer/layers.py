@@ -13,6 +13,7 @@ import numpy as np
 from primgraph.compat.dtypes import LibraryDType
 from primgraph.compat.modules.hooks import RemovableHandle
 from primgraph.compat.modules.module import Module
+from primgraph.compat.modules.states import require_name
 from primgraph.compat.modules.walks import join_path, walk_modules
 from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.dynamic import Tensor
@@ -125,8 +126,11 @@ class Layer(Module):
                 "The parameter to be added should be a Parameter, but received "
                 f"{type(parameter).__name__}."
             )
-        self.register_parameter(name, parameter)
+        require_name(self, "parameter", name)
+        self._parameters[name] = parameter
         return parameter
+
+    register_parameter = add_parameter
 
     def register_buffer(self, name: str, tensor: Any, persistable: bool = True) -> None:  # type: ignore[override]
         """Keep a tensor, or None, beside the parameters; state dicts have it if `persistable`."""
@@ -272,7 +276,11 @@ class Layer(Module):
         return super().apply(fn)
 
     def to(  # type: ignore[override]
-        self, device: Any = None, dtype: Any = None, blocking: bool | None = None
+        self,
+        device: Any = None,
+        dtype: Any = None,
+        blocking: bool | None = None,
+        non_blocking: bool | None = None,
     ) -> Self:
         """Convert parameters and buffers of floats to a dtype; the device is the CPU."""
         checked_place("to", device)
@@ -312,9 +320,18 @@ class Layer(Module):
 
     # Hooks and text.
 
-    def register_forward_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+    def register_forward_post_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
         """Call `hook(layer, inputs, output)` after `forward`; its result replaces the output."""
-        return self.register_forward_hook(hook)
+        return self.register_forward_hook(
+            hook, prepend=prepend, with_kwargs=with_kwargs, always_call=always_call
+        )
 
     def __repr__(self) -> str:
         lines = self.extra_repr().split("\n")

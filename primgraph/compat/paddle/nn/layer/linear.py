@@ -213,6 +213,11 @@ class UpsamplingNearest2D(Layer):
         super().__init__()
         self.size, self.scale_factor, self.data_format = size, scale_factor, data_format
 
+    def extra_repr(self) -> str:
+        """Return the size or factor, and the layout."""
+        size = f"size={self.size}" if self.scale_factor is None else ""
+        return f"{size or f'scale_factor={self.scale_factor}'}, data_format={self.data_format}"
+
     def forward(self, x: Any) -> Any:
         """Return larger images."""
         return functional.interpolate(

@@ -39,7 +39,7 @@ class _BatchNormBase(Layer):
         super().__init__()
         self._num_features, self._momentum, self._epsilon = num_features, momentum, epsilon
         self._data_format, self._use_global_stats, self.name = data_format, use_global_stats, name
-        self._create(_frozen(weight_attr), _frozen(bias_attr), None, None)
+        self._create(weight_attr, bias_attr, None, None)
 
     def _create(self, weight: Any, bias: Any, mean_name: Any, variance_name: Any) -> None:
         shape = [self._num_features]

@@ -23,7 +23,13 @@ class FunctionLayer(Layer):
 
     def extra_repr(self) -> str:
         """Return the attributes that Paddle shows, and the name if one was given."""
-        shown = [f"{name}={getattr(self, name)}" for name in self._shown.split()]
+        shown = []
+        for token in self._shown.split():
+            label, _, attribute = token.lstrip("~").partition(":")
+            value = getattr(self, attribute or label)
+            # `~` leaves out what is None.
+            if not (token.startswith("~") and value is None):
+                shown.append(f"{label}={value}")
         name = self.__dict__.get("name")
         return ", ".join([*shown, *([f"name={name}"] if name else [])])
 
@@ -47,8 +53,8 @@ ReLU6(name=None): relu6(x)
 RReLU(lower=0.125, upper=0.3333333333333333, name=None): rrelu(x) | lower upper training
 SELU(scale=1.0507009873554805, alpha=1.6732632423543772, name=None): selu(x) | scale alpha
 Sigmoid(name=None): sigmoid(x)
-Silu(inplace=False, name=None): silu(x)
-SiLU(inplace=False, name=None): silu(x)
+Silu(inplace=False, name=None): silu(x) | inplace
+SiLU(inplace=False, name=None): silu(x) | inplace
 Softmax(axis=-1, name=None): softmax(x) | axis
 Softplus(beta=1, threshold=20, name=None): softplus(x) | beta threshold
 Softshrink(threshold=0.5, name=None): softshrink(x) | threshold
@@ -67,20 +73,21 @@ Dropout2D(p=0.5, data_format='NCHW', name=None): dropout2d(x) | p data_format
 Dropout3D(p=0.5, data_format='NCDHW', name=None): dropout3d(x) | p data_format
 FeatureAlphaDropout(p=0.5, name=None): feature_alpha_dropout(x) | p
 Flatten(start_axis=1, stop_axis=-1): flatten(x)
-Fold(output_sizes, kernel_sizes, dilations=1, paddings=0, strides=1, name=None): fold(x)
+Fold(output_sizes, kernel_sizes, dilations=1, paddings=0, strides=1, name=None): fold(x) | kernel_size:kernel_sizes dilation:dilations padding:paddings stride:strides
 LocalResponseNorm(size, alpha=0.0001, beta=0.75, k=1.0, data_format='NCHW', name=None): local_response_norm(x) | size alpha beta k
 PairwiseDistance(p=2.0, epsilon=1e-06, keepdim=False, name=None): pairwise_distance(x, y) | p
 PixelShuffle(upscale_factor, data_format='NCHW', name=None): pixel_shuffle(x) | upscale_factor
 PixelUnshuffle(downscale_factor, data_format='NCHW', name=None): pixel_unshuffle(x) | downscale_factor
-Unfold(kernel_sizes, dilations=1, paddings=0, strides=1, name=None): unfold(x)
+Unfold(kernel_sizes, dilations=1, paddings=0, strides=1, name=None): unfold(x) | kernel_size:kernel_sizes dilation:dilations padding:paddings stride:strides
 Unflatten(axis, shape, name=None): unflatten(x) | axis shape
-Upsample(size=None, scale_factor=None, mode='nearest', align_corners=False, align_mode=0, data_format=None, recompute_scale_factor=None, name=None): interpolate(x)
+Upsample(size=None, scale_factor=None, mode='nearest', align_corners=False, align_mode=0, data_format=None, recompute_scale_factor=None, name=None): interpolate(x) | ~scale_factor ~size mode align_corners align_mode data_format
 """  # noqa: E501
 _LOSSES = """
 BCELoss(weight=None, reduction='mean', name=None): binary_cross_entropy(input, label)
 BCEWithLogitsLoss(weight=None, reduction='mean', pos_weight=None, name=None): binary_cross_entropy_with_logits(logit, label)
 CosineEmbeddingLoss(margin=0, reduction='mean', name=None): cosine_embedding_loss(input1, input2, label)
 CrossEntropyLoss(weight=None, ignore_index=-100, reduction='mean', soft_label=False, axis=-1, use_softmax=True, label_smoothing=0.0, name=None): cross_entropy(input, label)
+CTCLoss(blank=0, reduction='mean', zero_infinity=False): ctc_loss(log_probs, labels, input_lengths, label_lengths)
 GaussianNLLLoss(full=False, epsilon=1e-06, reduction='mean', name=None): gaussian_nll_loss(input, label, variance)
 HingeEmbeddingLoss(margin=1.0, reduction='mean', name=None): hinge_embedding_loss(input, label)
 KLDivLoss(reduction='mean', log_target=False): kl_div(input, label)
@@ -109,12 +116,29 @@ LPPool{n}D(norm_type, kernel_size, stride=None, padding=0, ceil_mode=False, data
 """  # noqa: E501
 _PADS = """
 Pad{n}D(padding, mode='constant', value=0.0, data_format='{format}', name=None): pad(x) | padding mode value data_format
-ConstantPad{n}D(padding, value, data_format='{format}', name=None): pad_constant(x) | padding value data_format
-CircularPad{n}D(padding, data_format='{format}', name=None): pad_circular(x) | padding data_format
-ReflectionPad{n}D(padding, data_format='{format}', name=None): pad_reflect(x) | padding data_format
-ReplicationPad{n}D(padding, data_format='{format}', name=None): pad_replicate(x) | padding data_format
-ZeroPad{n}D(padding, data_format='{format}', name=None): pad_zeros(x) | padding data_format
+ConstantPad{n}D(padding, value, data_format='{format}', name=None): pad_constant(x) | padding mode value data_format
+CircularPad{n}D(padding, data_format='{format}', name=None): pad_circular(x) | padding mode value data_format
+ReflectionPad{n}D(padding, data_format='{format}', name=None): pad_reflect(x) | padding mode value data_format
+ReplicationPad{n}D(padding, data_format='{format}', name=None): pad_replicate(x) | padding mode value data_format
+ZeroPad{n}D(padding, data_format='{format}', name=None): pad_zeros(x) | padding mode value data_format
 """  # noqa: E501
+
+
+class PadLayer(FunctionLayer):
+    """Layer that adds elements around the axes of images."""
+
+    _shown = "padding mode value data_format"
+
+    def _complete(self) -> None:
+        own = self.__dict__
+        count = 2 * (len(own["data_format"]) - 2)
+        given, kind = own["padding"], type(self).__name__.partition("Pad")[0]
+        own["padding"] = [given] * count if isinstance(given, int) else given
+        own.setdefault("mode", _MODES.get(kind, "constant"))
+        own.setdefault("value", 0.0)
+
+
+_MODES = {"Circular": "circular", "Reflection": "reflect", "Replication": "replicate"}
 
 
 def _pad(x: Any, padding: Any, mode: str, value: Any, data_format: str) -> Any:
@@ -127,7 +151,7 @@ def _pad(x: Any, padding: Any, mode: str, value: Any, data_format: str) -> Any:
 def _pad_as(mode: str) -> Callable[..., Any]:
     """Return the function of pads of one mode."""
 
-    def call(x: Any, padding: Any, data_format: str, value: Any = 0.0) -> Any:
+    def call(x: Any, padding: Any, data_format: str, mode: str = mode, value: Any = 0.0) -> Any:
         return _pad(x, padding, mode, value, data_format)
 
     call.__doc__ = _pad.__doc__
@@ -160,7 +184,8 @@ _FUNCTIONS = {
     **{name: getattr(functional, name) for name in functional.__all__},
     "flatten": functions.flatten,
     "pad": _pad,
-    **{f"pad_{mode}": _pad_as(mode) for mode in ("constant", "circular", "reflect", "replicate")},
+    **{f"pad_{mode}": _pad_as(mode) for mode in _MODES.values()},
+    "pad_constant": _pad_as("constant"),
     "pad_zeros": _pad_as("constant"),
     "unflatten": functions.unflatten,
 }
@@ -176,5 +201,5 @@ __all__ = [
     *_define(FunctionLayer, _LOSSES),
     *(n for i in _FORMATS for n in _define(FunctionLayer, _for_axes(_POOLS, i))),
     *(n for i in (1, 2) for n in _define(FunctionLayer, _for_axes(_NORM_POOL, i))),
-    *(n for i in _FORMATS for n in _define(FunctionLayer, _for_axes(_PADS, i))),
+    *(n for i in _FORMATS for n in _define(PadLayer, _for_axes(_PADS, i))),
 ]

@@ -14,16 +14,46 @@ from primgraph.compat.paddle.nn.layer.conv import Conv2DTranspose
 from primgraph.compat.paddle.nn.layer.linear import Linear
 from primgraph.compat.paddle.nn.layer.norm import divide_by_spectrum
 from primgraph.compat.paddle.parameter_attributes import ParamAttr
+from primgraph.compat.torch.nn.utils import clip_grad
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.errors import ArgumentError, ShapeError
 
 __all__ = [
+    "clip_grad_norm_",
+    "clip_grad_value_",
     "parameters_to_vector",
     "remove_weight_norm",
     "spectral_norm",
     "vector_to_parameters",
     "weight_norm",
 ]
+
+
+def clip_grad_norm_(
+    parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Any:
+    """Scale the gradients of parameters by one factor if their norm is above `max_norm`.
+
+    Return the norm before.
+
+    >>> layer = paddle.nn.Linear(1, 1, bias_attr=False)
+    >>> layer(paddle.full([1, 1], 4.0)).backward()
+    >>> paddle.nn.utils.clip_grad_norm_(layer.parameters(), 1.0).item()
+    4.0
+    """
+    return clip_grad.clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite)
+
+
+def clip_grad_value_(parameters: Any, clip_value: float) -> None:
+    """Limit the elements of the gradients of parameters to [-clip_value, clip_value].
+
+    >>> layer = paddle.nn.Linear(1, 1, bias_attr=False)
+    >>> layer(paddle.full([1, 1], 4.0)).backward()
+    >>> paddle.nn.utils.clip_grad_value_(layer.parameters(), 0.5)
+    >>> layer.weight.grad.tolist()
+    [[0.5]]
+    """
+    clip_grad.clip_grad_value_(parameters, clip_value)
 
 
 def parameters_to_vector(parameters: Iterable[Any], name: str | None = None) -> Any:

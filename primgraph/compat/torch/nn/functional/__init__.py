@@ -25,6 +25,7 @@ from primgraph.compat.torch.nn.functional.sampling import *  # noqa: F403
 from primgraph.compat.torch.nn.functional.windows import *  # noqa: F403
 
 if TYPE_CHECKING:
+    __all__: list[str]
 
     def __getattr__(name: str) -> Any: ...
 

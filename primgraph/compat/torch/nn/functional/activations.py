@@ -350,7 +350,9 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-relu_, elu_, celu_, selu_ = map(_in_place, (relu, elu, celu, selu))
-hardtanh_, leaky_relu_, rrelu_, threshold_ = map(
-    _in_place, (hardtanh, leaky_relu, rrelu, threshold)
-)
+_CHANGING: tuple[Callable[..., Any], ...] = (
+    relu, elu, celu, selu, hardtanh, leaky_relu, rrelu, threshold
+)  # fmt: skip
+relu_, elu_, celu_, selu_, hardtanh_, leaky_relu_, rrelu_, threshold_ = [
+    _in_place(function) for function in _CHANGING
+]

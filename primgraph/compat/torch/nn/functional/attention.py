@@ -10,7 +10,15 @@ from primgraph import operators as pg
 from primgraph.compat.torch.nn.functional.norms import dropout
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.eager.seeds import next_key
-from primgraph.errors import ArgumentError, BoundsError, DTypeError, OptionError, ShapeError
+from primgraph.errors import (
+    ArgumentError,
+    BoundsError,
+    BuildError,
+    CheckError,
+    DTypeError,
+    OptionError,
+    ShapeError,
+)
 
 __all__ = [
     "bilinear", "embedding", "embedding_bag", "linear", "multi_head_attention_forward", "one_hot",
@@ -91,7 +99,7 @@ def embedding(
 def _shorten(input: Any, weight: Any, max_norm: float, norm_type: float) -> None:
     """Shorten the rows of `weight` at positions `input` to a norm, in place."""
     with no_grad():
-        array = weight.numpy()
+        array = weight.detach().numpy()
         rows = np.unique(np.asarray(input))
         norms = np.linalg.norm(array[rows], norm_type, axis=1)
         scales = np.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0)
@@ -129,19 +137,7 @@ def embedding_bag(
             f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."
         )
     numbers = np.asarray(input)
-    if numbers.ndim == 2:
-        if offsets is not None:
-            raise ArgumentError(
-                "if input is 2D, then offsets has to be None, as input is treated is a "
-                "mini-batch of fixed length sequences."
-            )
-        lengths = np.full(numbers.shape[0], numbers.shape[1])
-    elif offsets is None:
-        raise ArgumentError("offsets has to be a 1D Tensor but got None")
-    else:
-        begins = np.asarray(offsets)
-        ends = begins if include_last_offset else np.append(begins, numbers.size)
-        lengths = np.diff(ends)
+    lengths = _bag_lengths(numbers, offsets, include_last_offset)
     rows = embedding(
         pg.reshape(input, (-1,)),
         weight,
@@ -154,6 +150,21 @@ def embedding_bag(
     if per_sample_weights is not None:
         rows = rows * pg.reshape(per_sample_weights, (-1, 1))
     return _bags(rows, numbers.reshape(-1), lengths, mode, padding_idx, weight)
+
+
+def _bag_lengths(numbers: Any, offsets: Any, include_last_offset: bool) -> Any:
+    """Return the number of positions in each bag."""
+    if numbers.ndim == 2:
+        if offsets is not None:
+            raise ArgumentError(
+                "if input is 2D, then offsets has to be None, as input is treated is a "
+                "mini-batch of fixed length sequences."
+            )
+        return np.full(numbers.shape[0], numbers.shape[1])
+    if offsets is None:
+        raise ArgumentError("offsets has to be a 1D Tensor but got None")
+    begins = np.asarray(offsets)
+    return np.diff(begins if include_last_offset else np.append(begins, numbers.size))
 
 
 def _bags(
@@ -235,65 +246,70 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Any, Any]:
-    """Compute attention with several heads, and the weights if `need_weights`.
-
-    Queries, keys and values are of shape (length, samples, features), or without samples.
+    """Compute attention with several heads of arrays (length, samples, features), and weights.
 
     >>> x, eye = torch.ones(2, 1, 4), torch.eye(4)
     >>> result, weights = torch.nn.functional.multi_head_attention_forward(
     ...     x, x, x, 4, 2, torch.cat([eye] * 3), None, None, None, False, 0.0, eye, None)
-    >>> weights
-    tensor([[[0.5000, 0.5000],
-             [0.5000, 0.5000]]])
+    >>> weights.shape
+    torch.Size([1, 2, 2])
     """
-    is_batched = query.ndim == 3
-    if not is_batched:
-        query, key, value = (pg.expand_dims(x, 1) for x in (query, key, value))
-        if key_padding_mask is not None:
-            key_padding_mask = pg.expand_dims(key_padding_mask, 0)
-    length, samples, width = query.shape
-    if width != embed_dim_to_check:
-        raise ArgumentError(
-            f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}"
-        )
-    if is_causal and attn_mask is None:
-        raise ArgumentError("Need attn_mask if specifying the is_causal hint.")
+    width = query.shape[-1]
+    _check_options(width, embed_dim_to_check, is_causal and attn_mask is None, static_k, static_v)
+    arrays, padding = [query, key, value], key_padding_mask
+    if query.ndim != 3:
+        arrays = [pg.expand_dims(x, 1) for x in arrays]
+        padding = None if padding is None else pg.expand_dims(padding, 0)
+    own = (q_proj_weight, k_proj_weight, v_proj_weight)
+    weights = own if use_separate_proj_weight else _thirds(in_proj_weight, width)
+    given = zip(arrays, weights, _thirds(in_proj_bias, width), strict=True)
+    q, k, v = (linear(x, w, b) for x, w, b in given)
+    k, v = (_extend(x, b, add_zero_attn) for x, b in ((k, bias_k), (v, bias_v)))
+    sizes = (q.shape[1], num_heads, k.shape[0] - arrays[1].shape[0])
+    mask = _merge_masks(attn_mask, padding, *sizes, q.dtype)
+    mixed, shares = _attend(q, k, v, num_heads, mask, dropout_p if training else 0.0)
+    found: Any = linear(mixed, out_proj_weight, out_proj_bias)
+    known = pg.mean(shares, 1) if average_attn_weights else shares
+    if query.ndim != 3:
+        found, known = pg.squeeze(found, 1), pg.squeeze(known, 0)
+    return found, known if need_weights else None
+
+
+def _check_options(
+    width: int, expected: int, lacks_mask: bool, static_k: Any, static_v: Any
+) -> None:
+    """Raise for arguments that do not fit."""
+    if width != expected:
+        raise CheckError(f"was expecting embedding dimension of {expected}, but got {width}")
+    if lacks_mask:
+        raise BuildError("Need attn_mask if specifying the is_causal hint.")
     if static_k is not None or static_v is not None:
         raise OptionError("multi_head_attention_forward does not have static_k and static_v")
-    weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-    if not use_separate_proj_weight:
-        weights = tuple(in_proj_weight[i * width : (i + 1) * width] for i in range(3))
-    biases = [None] * 3
-    if in_proj_bias is not None:
-        biases = [in_proj_bias[i * width : (i + 1) * width] for i in range(3)]
-    q, k, v = (
-        linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)
-    )
-    if bias_k is not None and bias_v is not None:
-        k, v = (
-            pg.concatenate([x, pg.broadcast_to(b, (1, *x.shape[1:]))], 0)
-            for x, b in ((k, bias_k), (v, bias_v))
-        )
-    size = width // num_heads
-    q, k, v = (
-        pg.swapaxes(pg.reshape(x, (x.shape[0], samples * num_heads, size)), 0, 1) for x in (q, k, v)
-    )
-    if add_zero_attn:
-        k, v = (pg.concatenate([x, pg.zeros((x.shape[0], 1, size), x.dtype)], 1) for x in (k, v))
-    scores = pg.matmul(q, pg.swapaxes(k, 1, 2)) * size**-0.5
-    added = k.shape[1] - key.shape[0]
-    mask = _merge_masks(attn_mask, key_padding_mask, samples, num_heads, added, scores.dtype)
-    shares = pg.softmax(scores if mask is None else scores + mask, -1)
-    shares = dropout(shares, dropout_p, training)
-    mixed = pg.swapaxes(pg.matmul(shares, v), 0, 1)
-    found = linear(pg.reshape(mixed, (length, samples, width)), out_proj_weight, out_proj_bias)
-    known = None
-    if need_weights:
-        known = pg.reshape(shares, (samples, num_heads, length, k.shape[1]))
-        known = pg.mean(known, 1) if average_attn_weights else known
-    if is_batched:
-        return found, known
-    return pg.squeeze(found, 1), None if known is None else pg.squeeze(known, 0)
+
+
+def _thirds(x: Any, width: int) -> tuple[Any, Any, Any]:
+    """Return the parts of queries, keys and values; three times None for None."""
+    if x is None:
+        return None, None, None
+    return x[:width], x[width : 2 * width], x[2 * width :]
+
+
+def _extend(x: Any, bias: Any, zeros: bool) -> Any:
+    """Add a row that is learned, and a row of zeros, behind all keys or values."""
+    if bias is not None:
+        x = pg.concatenate([x, pg.broadcast_to(bias, (1, *x.shape[1:]))], 0)
+    return pg.concatenate([x, pg.zeros((1, *x.shape[1:]), x.dtype)], 0) if zeros else x
+
+
+def _attend(q: Any, k: Any, v: Any, heads: int, mask: Any, dropout_p: float) -> tuple[Any, Any]:
+    """Return the mixed values (length, samples, width), and weights (samples, heads, L, S)."""
+    length, samples, width = q.shape
+    sizes = (-1, samples * heads, width // heads)
+    q, k, v = (pg.swapaxes(pg.reshape(x, sizes), 0, 1) for x in (q, k, v))
+    scores = pg.matmul(q, pg.swapaxes(k, 1, 2)) * (width // heads) ** -0.5
+    shares = dropout(pg.softmax(scores if mask is None else scores + mask, -1), dropout_p)
+    mixed = pg.reshape(pg.swapaxes(pg.matmul(shares, v), 0, 1), (length, samples, width))
+    return mixed, pg.reshape(shares, (samples, heads, length, -1))
 
 
 def _merge_masks(
@@ -319,4 +335,4 @@ def _as_float_mask(mask: Any, dtype: Any) -> Any:
     """Return 0 where a mask is False, minus infinity where it is True; floats stay."""
     if mask.dtype.kind != "b":
         return mask
-    return pg.where(mask, np.array(-np.inf, dtype), np.array(0, dtype))
+    return pg.astype(pg.where(mask, -np.inf, 0.0), dtype)

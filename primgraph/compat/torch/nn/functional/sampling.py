@@ -251,7 +251,7 @@ def _inside(x: Any, n: int, padding_mode: str, align: bool) -> Any:
 def _corner(input: Any, places: Sequence[Any], share: Any) -> Any:
     """Return the pixels at integer positions, 0 outside, times a share."""
     extents = input.shape[2:]
-    is_inside = None
+    is_inside: Any = None
     flat: Any = 0
     for place, n in zip(places, extents, strict=True):
         fits = pg.logical_and(pg.greater_equal(place, 0), pg.less(place, n))

@@ -151,8 +151,9 @@ def _unpool(
     return pg.reshape(total, (*lead, *sizes))
 
 
-def _pools(n: int) -> dict[str, Callable[..., Any]]:
-    """Return the functions of windows along `n` axes, by name."""
+def _maximum_pools(n: int) -> tuple[Callable[..., Any], ...]:
+    """Return the functions of the largest elements of windows along `n` axes."""
+    largest = getattr(pg, f"max_pool{n}d")
 
     def max_pool_with_indices(
         input: Any,
@@ -188,6 +189,13 @@ def _pools(n: int) -> dict[str, Callable[..., Any]]:
         options = (kernel_size, None if stride == () else stride, padding, dilation, ceil_mode)
         return (max_pool_with_indices if return_indices else largest)(input, *options)
 
+    return max_pool, max_pool_with_indices
+
+
+def _adaptive_pools(n: int) -> tuple[Callable[..., Any], ...]:
+    """Return the functions of the largest elements of bins along `n` axes."""
+    largest_of_bins = getattr(pg, f"adaptive_max_pool{n}d")
+
     def adaptive_max_pool_with_indices(
         input: Any, output_size: Any, return_indices: bool = False
     ) -> tuple[Any, Any]:
@@ -208,6 +216,13 @@ def _pools(n: int) -> dict[str, Callable[..., Any]]:
         if return_indices:
             return _maxima(input, _bins(input, n, output_size), n)
         return largest_of_bins(input, output_size)
+
+    return adaptive_max_pool, adaptive_max_pool_with_indices
+
+
+def _other_pools(n: int) -> tuple[Callable[..., Any], ...]:
+    """Return the inverse of the pools of largest elements, and norms of windows."""
+    mean = getattr(pg, f"avg_pool{n}d")
 
     def max_unpool(
         input: Any,
@@ -242,16 +257,19 @@ def _pools(n: int) -> dict[str, Callable[..., Any]]:
         sums = pg.sign(means) * pg.relu(pg.abs(means)) * math.prod(_sizes(kernel_size, n))
         return pg.power(sums, 1.0 / norm_type)
 
-    ours = [getattr(pg, f"{name}{n}d") for name in ("max_pool", "adaptive_max_pool", "avg_pool")]
-    largest, largest_of_bins, mean = ours
-    functions = (max_pool, adaptive_max_pool, max_unpool, lp_pool)
-    found: dict[str, Callable[..., Any]] = {f"{f.__name__}{n}d": f for f in functions}
-    for function in (max_pool_with_indices, adaptive_max_pool_with_indices):
-        found[function.__name__.replace("_with", f"{n}d_with")] = function
-    for name, function in found.items():
+    return max_unpool, lp_pool
+
+
+def _pools(n: int) -> dict[str, Callable[..., Any]]:
+    """Return the functions of windows along `n` axes, by name."""
+    found = {}
+    for function in (*_maximum_pools(n), *_adaptive_pools(n), *_other_pools(n)):
+        name, _, rest = function.__name__.partition("_with")
+        name = f"{name}{n}d{rest and '_with'}{rest}"
         function.__name__ = function.__qualname__ = name
         shapes = {"fours": ", ".join("1" + "4" * n), "twos": ", ".join("1" + "2" * n)}
         function.__doc__ = cleandoc(str(function.__doc__)).format(n=n, **shapes)
+        found[name] = function
     return found
 
 

@@ -46,7 +46,7 @@ class _Conv(Module):
         n = self._count
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size, self.stride = _sizes(kernel_size, n), _sizes(stride, n)
-        self.padding = padding if isinstance(padding, str) else _sizes(padding, n)
+        self.padding: Any = padding if isinstance(padding, str) else _sizes(padding, n)
         self.dilation, self.padding_mode = _sizes(dilation, n), padding_mode
         self.transposed, self.output_padding = self._transposed, (0,) * n
         pair = (in_channels, out_channels) if self._transposed else (out_channels, in_channels)
@@ -88,7 +88,7 @@ class _Conv(Module):
     def forward(self, input: Any) -> Any:
         """Return the convolution of images (samples, channels, ...), or of one without samples."""
         self._check_dtype(input)
-        padding = self.padding
+        padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = functional.pad(input, self._pads(), self.padding_mode), 0
         convolve = getattr(functional, f"conv{self._count}d")

@@ -24,11 +24,12 @@ class _Lazy(Module):
 
     def forward(self, *args: Any) -> Any:
         """Return the result of the layer that this becomes."""
-        kind, (given, options) = self._kind, self.__dict__.pop("_arguments")
+        kind: Any = self._kind
+        given, options = self.__dict__.pop("_arguments")
         made = kind(args[0].shape[self._axis], *given, **options)
         kept = ("_hooks", "training")
         self.__dict__.update({n: v for n, v in vars(made).items() if n not in kept})
-        self.__class__ = kind  # type: ignore[assignment]
+        self.__class__ = kind
         return kind.forward(self, *args)
 
 

@@ -188,7 +188,7 @@ class _InstanceNorm(_WithStatistics):
         self,
         num_features: int,
         eps: float = 1e-5,
-        momentum: float = 0.1,
+        momentum: float | None = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
         device: Any = None,
@@ -214,7 +214,7 @@ class _InstanceNorm(_WithStatistics):
             self.weight,
             self.bias,
             self.training or not self.track_running_stats,
-            self.momentum,
+            0.0 if self.momentum is None else self.momentum,
             self.eps,
         )
 

@@ -240,7 +240,12 @@ class RNNBase(_Gates):
     def extra_repr(self) -> str:
         """Return the sizes and options that are set."""
         text = f"{self.input_size}, {self.hidden_size}"
-        defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False}
+        defaults: dict[str, Any] = {
+            "proj_size": 0,
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+        }
         defaults |= {"dropout": 0.0, "bidirectional": False}
         for name, default in defaults.items():
             value = getattr(self, name)

@@ -54,7 +54,7 @@ class _Table(Module):
 
     def _require_rows(self, input: Any) -> None:
         """Raise for positions that the table does not have, where they are known."""
-        array = getattr(getattr(input, "node", None), "array", None)
+        array: Any = getattr(getattr(input, "node", None), "array", None)
         known = array is not None and array.size
         if known and (array.min() < 0 or array.max() >= self.num_embeddings):
             raise BoundsError("index out of range in self")
@@ -63,7 +63,8 @@ class _Table(Module):
     def _from(cls, embeddings: Any, freeze: bool, options: dict[str, Any]) -> Self:
         if embeddings.ndim != 2:
             raise ShapeError("Embeddings parameter is expected to be 2-dimensional")
-        found = cls(*embeddings.shape, _weight=embeddings, **options)
+        make: Any = cls
+        found: Self = make(*embeddings.shape, _weight=embeddings, **options)
         found.weight.requires_grad_(not freeze)
         return found
 

@@ -34,5 +34,5 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     begin = 0
     for parameter in parameters:
         end = begin + parameter.numel()
-        parameter.data = vec[begin:end].view(*parameter.shape).data
+        parameter.data = pg.reshape(vec[begin:end], tuple(parameter.shape)).detach()
         begin = end

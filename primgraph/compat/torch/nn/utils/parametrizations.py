@@ -164,7 +164,8 @@ class _Orthogonal(Module):
                 "It is not possible to assign to the matrix exponential or the Cayley "
                 "parametrizations when use_trivialization=False."
             )
-        array = np.linalg.qr(q.numpy() if q.shape[-2] >= q.shape[-1] else q.numpy().T)
+        known = q.detach().numpy()
+        array = np.linalg.qr(known if q.shape[-2] >= q.shape[-1] else np.swapaxes(known, -1, -2))
         signs = np.sign(np.diagonal(array[1], axis1=-2, axis2=-1))[..., None, :]
         nearest = array[0] * np.where(signs == 0, 1, signs)
         nearest = nearest if q.shape[-2] >= q.shape[-1] else np.swapaxes(nearest, -1, -2)

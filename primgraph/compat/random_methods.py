@@ -1,4 +1,4 @@
-"""Methods of torch's tensors that fill them with random numbers."""
+"""Methods of tensors that fill them with random numbers, with the arguments of torch."""
 
 from __future__ import annotations
 
