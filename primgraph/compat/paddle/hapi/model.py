@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -246,7 +246,7 @@ def _tensor(given: Any) -> Any:
     return given if isinstance(given, Tensor) else to_tensor(given)
 
 
-def _parameters_of(network: Callable[..., Any] | Any) -> int:
+def _parameters_of(network: Any) -> int:
     """Return how many arguments the network takes."""
     taken = inspect.signature(network.forward).parameters.values()
     return max(1, sum(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in taken))
