@@ -181,8 +181,10 @@ class Tensor(Conversions, Methods, _Tensor):
                 f"{value.dtype}",
                 hint="value.astype(...) converts it",
             )
+        is_tensor = isinstance(value, _Tensor)
+        found = value.detach() if is_tensor else Tensor(array_node(np.array(value)))
         with nothing_recorded():
-            self.copy_(value)
+            change(self, found)
 
     @as_paddle_raises
     def copy_(self, other: Any, blocking: bool = True) -> Self:
