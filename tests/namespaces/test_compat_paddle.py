@@ -304,8 +304,7 @@ def test_tensors_are_made_of_arrays_and_numbers():
     assert x.stop_gradient
     assert isinstance(paddle.tanh(x) * 2 + x, paddle.Tensor)
     assert x.place == paddle.CPUPlace()
-    with pytest.raises(TypeError, match="only floats"):
-        paddle.to_tensor([1, 2], stop_gradient=False)
+    assert not paddle.to_tensor([1, 2], stop_gradient=False).stop_gradient
 
 
 @pytest.mark.usefixtures("no_program")
@@ -467,3 +466,29 @@ print([r.tolist() for r in autograd.jvp(lambda x: x * x, x)])
         "[[1.0, 4.0], [2.0, 4.0]]",
         "[[1.0, 4.0], [2.0, 4.0]]",
     ]
+
+
+@pytest.mark.usefixtures("no_program")
+def test_set_value_copies_elements_and_no_history():
+    x, z = paddle.ones([2]), paddle.to_tensor([3.0, 4.0], stop_gradient=False)
+    x.set_value(z)
+    z.detach().zero_()
+    assert x.tolist() == [3.0, 4.0]
+    assert x.stop_gradient
+    array = np.ones(2, np.float32)
+    x.set_value(array)
+    array[0] = 9.0
+    assert x.tolist() == [1.0, 1.0]
+    with pytest.raises(AssertionError, match="takes no value of shape"):
+        x.set_value(np.ones(3, np.float32))
+
+
+@pytest.mark.usefixtures("no_program")
+def test_a_held_gradient_is_zero_after_clear_grad_and_stays_so():
+    x = paddle.to_tensor([1.0], stop_gradient=False)
+    (x * x).backward()
+    before = x.grad
+    x.clear_grad()
+    held = x.grad
+    (x * 3).backward()
+    assert (before.item(), held.item(), x.grad.item()) == (0.0, 0.0, 3.0)

@@ -1,4 +1,4 @@
-"""Paddle's API of its guide to derivatives of any order.
+"""Paddle's API: tensors, static programs, derivatives of any order.
 
     import primgraph.compat.paddle as paddle
 
@@ -11,8 +11,10 @@ Differences from Paddle:
 - Each program has its own scope and random seed. A startup program resets the initial values;
   without it they are made at first use.
 - The default dtype of this package is float32, whatever primgraph's default is.
-- Losses are 0-d. Errors are primgraph's: an output that depends on no input raises `GradientError`,
-  a RuntimeError; a bad feed raises `FeedError`, a ValueError.
+- Errors are primgraph's, and of the classes that Paddle raises as well: an output that depends on
+  no input raises `GradientError`, a RuntimeError; a bad feed raises `FeedError`, a ValueError.
+- Earlier results keep the elements that a tensor had before a change in place, so that gradients
+  are right where Paddle raises.
 """
 
 import math
@@ -28,7 +30,6 @@ from primgraph.compat.paddle import (
     fft,
     functions,
     incubate,
-    inplace,
     io,
     jit,
     linalg,
@@ -89,8 +90,10 @@ from primgraph.compat.paddle.framework import (
     seed,
 )
 from primgraph.compat.paddle.functions import *  # noqa: F403
+from primgraph.compat.paddle.functions import inplace
+from primgraph.compat.paddle.functions.inplace import *  # noqa: F403
 from primgraph.compat.paddle.functions.printing import set_printoptions
-from primgraph.compat.paddle.inplace import *  # noqa: F403
+from primgraph.compat.paddle.hapi import Model, summary
 from primgraph.compat.paddle.linalg import inverse
 from primgraph.compat.paddle.methods import DTYPES
 from primgraph.compat.paddle.methods import Size as Size
@@ -125,6 +128,7 @@ __all__ = [
     "CUDAPinnedPlace",
     "CUDAPlace",
     "GradientError",
+    "Model",
     "ParamAttr",
     "Size",
     "Tensor",
@@ -188,6 +192,7 @@ __all__ = [
     "set_grad_enabled",
     "set_printoptions",
     "static",
+    "summary",
     "tensor",
     "to_tensor",
     "tril_indices",

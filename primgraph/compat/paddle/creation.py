@@ -76,7 +76,7 @@ def full(shape: Any, fill_value: ArrayLike, dtype: Any = None, name: Name = None
     """
     is_default = dtype is not None or not isinstance(fill_value, bool | complex)
     wanted = dtype_or_default(dtype) if is_default else None
-    return as_paddles(pg.full(_shape(shape), _item(fill_value), wanted))
+    return as_paddles(pg.full(whole_shape(shape), _item(fill_value), wanted))
 
 
 @paddles
@@ -104,7 +104,7 @@ def empty(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     >>> paddle.empty([2]).shape
     paddle.Size([2])
     """
-    return as_paddles(pg.zeros(_shape(shape), dtype_or_default(dtype)))
+    return as_paddles(pg.zeros(whole_shape(shape), dtype_or_default(dtype)))
 
 
 @paddles
@@ -179,7 +179,7 @@ def _item(value: Any) -> Any:
     return value.item() if is_array(value) and not isinstance(value, Variable) else value
 
 
-def _shape(shape: Any) -> Any:
+def whole_shape(shape: Any) -> Any:
     """Return a shape that may be a number, a tensor, or a list with tensors."""
     if is_array(shape):
         shape = shape.tolist() if shape.ndim else [int(shape)]
@@ -221,7 +221,7 @@ def ones(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     >>> paddle.ones([2]).tolist()
     [1.0, 1.0]
     """
-    return as_paddles(pg.ones(_shape(shape), dtype_or_default(dtype)))
+    return as_paddles(pg.ones(whole_shape(shape), dtype_or_default(dtype)))
 
 
 @paddles
@@ -242,7 +242,7 @@ def rand(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     >>> paddle.rand([2, 3]).shape
     paddle.Size([2, 3])
     """
-    return as_paddles(pg.uniform(new_key(), _shape(shape), 0.0, 1.0, dtype_or_default(dtype)))
+    return as_paddles(pg.uniform(new_key(), whole_shape(shape), 0.0, 1.0, dtype_or_default(dtype)))
 
 
 @sizes_one_by_one
@@ -253,7 +253,7 @@ def randn(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     >>> paddle.randn([2, 3]).shape
     paddle.Size([2, 3])
     """
-    return as_paddles(pg.normal(new_key(), _shape(shape), dtype_or_default(dtype)))
+    return as_paddles(pg.normal(new_key(), whole_shape(shape), dtype_or_default(dtype)))
 
 
 @paddles
@@ -273,7 +273,7 @@ def uniform(
     paddle.Size([2, 3])
     """
     key = new_key() if seed == 0 else seed
-    return as_paddles(pg.uniform(key, _shape(shape), min, max, dtype_or_default(dtype)))
+    return as_paddles(pg.uniform(key, whole_shape(shape), min, max, dtype_or_default(dtype)))
 
 
 @sizes_one_by_one
@@ -284,7 +284,7 @@ def zeros(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     >>> paddle.zeros([2]).tolist()
     [0.0, 0.0]
     """
-    return as_paddles(pg.zeros(_shape(shape), dtype_or_default(dtype)))
+    return as_paddles(pg.zeros(whole_shape(shape), dtype_or_default(dtype)))
 
 
 @paddles

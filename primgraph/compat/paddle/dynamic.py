@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -18,20 +18,19 @@ from primgraph.compat.paddle.framework import (
     checked_place,
     paddles,
 )
+from primgraph.compat.paddle.functions.conversions import Conversions
 from primgraph.compat.paddle.functions.printing import describe
-from primgraph.compat.paddle.methods import DTYPES, Methods, Variable
+from primgraph.compat.paddle.methods import Methods, Variable
 from primgraph.compat.torch.core.indices import in_two_steps
 from primgraph.eager.derivatives.differentiable import Differentiable, Hook
 from primgraph.eager.derivatives.recording import no_grad as nothing_recorded
 from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
-from primgraph.eager.inplace.views import Storage, View, show_elements
+from primgraph.eager.inplace.views import Storage, show_elements
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.tensor import Tensor as _Tensor
 from primgraph.errors import ArgumentError, BuildError, ShapeError
 from primgraph.ir.types import as_dtype, complex_dtype
-from primgraph.operators import astype
-from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
 
 T = TypeVar("T")
@@ -39,7 +38,7 @@ _gradient_of: Any = vars(Differentiable)["grad"]
 _numbers = {"generated_tensor": count(), "eager_tmp": count()}
 
 
-class Tensor(Methods, _Tensor):
+class Tensor(Conversions, Methods, _Tensor):
     """`pg.Tensor` with what Paddle's has beside the methods of all arrays.
 
     >>> x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
@@ -182,8 +181,10 @@ class Tensor(Methods, _Tensor):
                 f"{value.dtype}",
                 hint="value.astype(...) converts it",
             )
+        is_tensor = isinstance(value, _Tensor)
+        found = value.detach() if is_tensor else Tensor(array_node(np.array(value)))
         with nothing_recorded():
-            self.copy_(value)
+            change(self, found)
 
     @as_paddle_raises
     def copy_(self, other: Any, blocking: bool = True) -> Self:
@@ -227,106 +228,6 @@ class Tensor(Methods, _Tensor):
             return change(self, value)
         self.show(value.node)
         return self
-
-    # Augmented assignments give the name to a new tensor.
-
-    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
-        return self + other
-
-    def __isub__(self, other: Any) -> Any:  # type: ignore[misc]
-        return self - other
-
-    def __imul__(self, other: Any) -> Any:  # type: ignore[misc]
-        return self * other
-
-    def __itruediv__(self, other: Any) -> Any:  # type: ignore[misc]
-        return self / other
-
-    def __ipow__(self, other: Any) -> Any:  # type: ignore[misc]
-        return self**other
-
-    def __imatmul__(self, other: Any) -> Any:  # type: ignore[misc]
-        return self @ other
-
-    # Conversions.
-
-    def to(
-        self,
-        *targets: Any,
-        device: Any = None,
-        dtype: Any = None,
-        blocking: Any = None,
-        copy_tensor: Any = None,
-    ) -> Any:
-        """Convert to another dtype, given as such or by a tensor of it; a device is the CPU."""
-        for target in targets:
-            if isinstance(target, Handle):
-                dtype = target.dtype
-            elif str(target).removeprefix("paddle.") in DTYPES:
-                dtype = target
-            elif not isinstance(target, bool | None):
-                checked_place("to", target)
-        checked_place("to", device)
-        return self if dtype is None else astype(self, as_dtype(dtype))
-
-    def cuda(self, device_id: Any = None, blocking: bool = True) -> Any:
-        """Raise `ArgumentError`, as all tensors are in the memory of the CPU."""
-        return checked_place("cuda", "gpu")
-
-    def pin_memory(self, blocking: bool = True) -> Any:
-        """Return the tensor itself, as there is one memory."""
-        return self
-
-    def numpy(self, writable: bool = True) -> np.ndarray[Any, Any]:
-        """Return a copy of the elements as an array."""
-        return super().numpy()
-
-    def item(self, *args: int) -> Any:
-        """Return an element as a Python number: at an index, or of a tensor of one element."""
-        if args:
-            index = args[0] if len(args) == 1 else args
-            return self.numpy().item(index)
-        return super().item()
-
-    def is_contiguous(self) -> bool:
-        """Return whether the elements lie in memory in the order of their indices."""
-        return not (isinstance(self._alias, View) and not self._alias.is_contiguous)
-
-    def contiguous(self) -> Self:
-        """Return itself, or a copy of a view whose elements lie in another order."""
-        return self if self.is_contiguous() else self.clone()
-
-    def value(self) -> Self:
-        """Return the tensor itself."""
-        return self
-
-    def detach_(self) -> Self:
-        """Make this tensor a constant for derivatives."""
-        return super().detach_()
-
-    def __bool__(self) -> bool:
-        self._require_one("when used as the condition of if or while, a tensor has one element")
-        return bool(self._array().item())
-
-    def __float__(self) -> float:
-        self._require_one("only one element variable can be converted to float")
-        return float(self._array().item())
-
-    def __int__(self) -> int:
-        self._require_one("only one element variable can be converted to int")
-        return int(self._array().item())
-
-    def __len__(self) -> int:
-        if not self.type.shape:
-            raise RequirementError("len() of a 0-D tensor is wrong")
-        return self.type.shape[0]
-
-    def __iter__(self) -> Iterator[Self]:
-        return (self[i] for i in range(len(self)))
-
-    def _require_one(self, rule: str) -> None:
-        if self.type.size != 1:
-            raise RequirementError(f"{rule}, and this is {self.type}")
 
     def __eq__(self, other: Any) -> Any:
         return False if other is None else super().__eq__(other)

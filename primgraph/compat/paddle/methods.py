@@ -138,3 +138,9 @@ class Variable(Methods, ParameterAttributes):
     """`pg.Variable` with Paddle's methods: what is computed with it has them, too."""
 
     __slots__ = ()
+
+    @property
+    def is_leaf(self) -> bool:
+        """Return whether it is an input or a parameter, and not computed."""
+        recorder: Any = self.recorder
+        return recorder.definition(self.value) is None

@@ -44,7 +44,6 @@ from primgraph.compat.torch import (
     version,
 )
 from primgraph.compat.torch.amp import GradScaler, autocast, is_autocast_enabled
-from primgraph.compat.torch.anomaly import is_anomaly_enabled
 from primgraph.compat.torch.autograd import (
     enable_grad,
     inference_mode,

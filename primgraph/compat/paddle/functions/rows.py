@@ -26,7 +26,7 @@ _OF_TWO = frozenset((
 ))  # fmt: skip
 
 # Torch's names of parameters.
-_ALIASES = {"dim": "axis", "dims": "axis", "input": "x", "other": "y", "tensors": "x"}
+_ALIASES = {"dim": "axis", "input": "x", "other": "y", "tensors": "x"}
 
 # Functions without the parameter `name`, which others have after those by position.
 _UNNAMED = (

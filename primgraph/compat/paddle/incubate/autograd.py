@@ -16,6 +16,7 @@ from primgraph.derivatives.matrices.jacobian import Jacobian as _Jacobian
 from primgraph.derivatives.request import Seeds, Variables
 from primgraph.errors import ArgumentError, BuildError
 from primgraph.ir.graph import Graph
+from primgraph.operators.handle import Handle
 from primgraph.program.program import Program
 from primgraph.transforms.lower import lower
 from primgraph.transforms.raise_ import raise_
@@ -106,6 +107,17 @@ def grad(outputs: Variables, inputs: Variables, grad_outputs: Seeds = None) -> A
     return public.grad(outputs, inputs, grad_outputs)
 
 
+class NoTensorError(ArgumentError, AttributeError):
+    """An input is no tensor or variable."""
+
+
+def _require_tensors(name: str, xs: Any) -> None:
+    """Raise `NoTensorError` for inputs that are no tensors or variables."""
+    for x in xs if isinstance(xs, list | tuple) else [xs]:
+        if not isinstance(x, Handle):
+            raise NoTensorError(f"{name}: an input is a tensor, not {type(x).__name__}")
+
+
 @as_paddle_raises
 @paddles
 def vjp(func: Callable[..., Any], xs: Variables, v: Seeds = None) -> Any:
@@ -149,6 +161,7 @@ def Jacobian(func: Callable[..., Any], xs: Variables, is_batched: bool = False) 
     [array([[2., 0.],
            [0., 4.]], dtype=float32)]
     """
+    _require_tensors("Jacobian", xs)
     return _Jacobian(func, xs, is_batched)
 
 
@@ -165,6 +178,7 @@ def Hessian(func: Callable[..., Any], xs: Variables, is_batched: bool = False) -
     [array([[ 6.,  0.],
            [ 0., 12.]], dtype=float32)]
     """
+    _require_tensors("Hessian", xs)
     return _Hessian(func, xs, is_batched)
 
 

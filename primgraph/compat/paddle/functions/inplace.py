@@ -10,10 +10,12 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.paddle import functions
-from primgraph.compat.paddle.dynamic import Tensor
+from primgraph.compat.paddle.creation import whole_shape
+from primgraph.compat.paddle.dynamic import Tensor, as_tensor
 from primgraph.compat.paddle.framework import GradientError, as_paddle_raises
 from primgraph.eager.derivatives.recording import is_grad_enabled
 from primgraph.eager.inplace.views import show_view
+from primgraph.ir.types import as_dtype
 from primgraph.operators.handle import Handle
 
 # Functions with a variant in place: it has "_" at the end of its name.
@@ -76,6 +78,36 @@ def fill_diagonal_tensor(x: Any, y: Any, offset: int = 0, dim1: int = 0, dim2: i
 
 Tensor.fill_diagonal_ = fill_diagonal_  # type: ignore[attr-defined]
 Tensor.fill_diagonal_tensor = fill_diagonal_tensor  # type: ignore[attr-defined]
+
+
+def _new(fill: float) -> Callable[..., Any]:
+    def make(x: Tensor, shape: Any, dtype: Any = None, name: str | None = None) -> Any:
+        return as_tensor(np.full(whole_shape(shape), fill, as_dtype(dtype or x.dtype)))
+
+    make.__doc__ = f"Return a tensor of elements {fill} in the dtype of this one."
+    return make
+
+
+def _new_full(x: Tensor, shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """Return a tensor of equal elements in the dtype of this one."""
+    return _new(fill_value)(x, shape, dtype)
+
+
+def _type_as(x: Tensor, other: Any) -> Any:
+    """Convert to the dtype of another tensor."""
+    return pg.cast(x, other.dtype)
+
+
+def _apply(x: Tensor, func: Callable[[Any], Any]) -> Any:
+    """Return what a function gives of this tensor."""
+    return func(x)
+
+
+for _name, _method in (
+    ("new_zeros", _new(0)), ("new_ones", _new(1)), ("new_empty", _new(0)), ("new_full", _new_full),
+    ("type_as", _type_as), ("apply", _apply),
+):  # fmt: skip
+    setattr(Tensor, _name, _method)
 
 # Conversions as methods, by the name of the dtype.
 _CONVERSIONS = {
