@@ -313,7 +313,7 @@ class Bilinear(Initializer):
 
     >>> bilinear = paddle.nn.initializer.Bilinear()
     >>> paddle.create_parameter([1, 1, 4, 4], "float32", attr=bilinear).numpy()[0, 0, 0]
-    array([0.0625, 0.1875, 0.1875, 0.0625], dtype=float32)
+    array([0.0625 , 0.28125, 0.375  , 0.15625], dtype=float32)
     """
 
     def values(self, shape: Shape, dtype: DType, rng: np.random.Generator) -> Any:

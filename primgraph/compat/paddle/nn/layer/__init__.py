@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from primgraph.compat.paddle.nn.layer import tables
+from primgraph.compat.paddle.nn.layer.cells import (
+    GRUCell,
+    LSTMCell,
+    RNNCellBase,
+    SimpleRNNCell,
+)
 from primgraph.compat.paddle.nn.layer.container import (
     LayerDict,
     LayerList,
@@ -42,17 +48,7 @@ from primgraph.compat.paddle.nn.layer.norm import (
     SpectralNorm,
     SyncBatchNorm,
 )
-from primgraph.compat.paddle.nn.layer.rnn import (
-    GRU,
-    LSTM,
-    RNN,
-    BiRNN,
-    GRUCell,
-    LSTMCell,
-    RNNCellBase,
-    SimpleRNN,
-    SimpleRNNCell,
-)
+from primgraph.compat.paddle.nn.layer.rnn import GRU, LSTM, RNN, BiRNN, SimpleRNN
 from primgraph.compat.paddle.nn.layer.tables import *  # noqa: F403
 from primgraph.compat.paddle.nn.layer.transformer import (
     MultiHeadAttention,
