@@ -540,7 +540,7 @@ NETWORK: dict[str, Sample] = {
     "sigmoid": (lambda x: torch.nn.functional.sigmoid(x), 1 / (1 + np.exp(-X))),
     "silu": (lambda x: torch.nn.functional.silu(x), X / (1 + np.exp(-X))),
     "smooth_l1_loss": (
-        lambda x: torch.nn.functional.smooth_l1_loss(x, TARGET, "none", 0.1),
+        lambda x: torch.nn.functional.smooth_l1_loss(x, TARGET, reduction="none", beta=0.1),
         np.where(np.abs(X - TARGET) < 0.1, (X - TARGET) ** 2 / 0.2, np.abs(X - TARGET) - 0.05),
     ),
     "softmax": (lambda x: torch.nn.functional.softmax(x, dim=2), softmax(X, 2)),
