@@ -43,6 +43,11 @@ from primgraph.compat.paddle import (
     utils,
 )
 from primgraph.compat.paddle.autograd.gradient import grad
+from primgraph.compat.paddle.core.defaults import get_default_dtype, set_default_dtype
+from primgraph.compat.paddle.core.methods import DTYPES
+from primgraph.compat.paddle.core.methods import Size as Size
+from primgraph.compat.paddle.core.parameter_attributes import ParamAttr
+from primgraph.compat.paddle.core.parameters import create_parameter
 from primgraph.compat.paddle.creation import (
     arange,
     as_tensor,
@@ -65,7 +70,6 @@ from primgraph.compat.paddle.creation import (
     zeros,
     zeros_like,
 )
-from primgraph.compat.paddle.defaults import get_default_dtype, set_default_dtype
 from primgraph.compat.paddle.device import (
     CUDAPinnedPlace,
     CUDAPlace,
@@ -95,10 +99,6 @@ from primgraph.compat.paddle.functions.inplace import *  # noqa: F403
 from primgraph.compat.paddle.functions.printing import set_printoptions
 from primgraph.compat.paddle.hapi import Model, summary
 from primgraph.compat.paddle.linalg import inverse
-from primgraph.compat.paddle.methods import DTYPES
-from primgraph.compat.paddle.methods import Size as Size
-from primgraph.compat.paddle.parameter_attributes import ParamAttr
-from primgraph.compat.paddle.parameters import create_parameter
 from primgraph.compat.paddle.randomness import *  # noqa: F403
 from primgraph.eager.derivatives.recording import (
     enable_grad,

@@ -9,10 +9,10 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 import numpy as np
 
 from primgraph import operators as pg
-from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.core.defaults import dtype_or_default
+from primgraph.compat.paddle.core.methods import is_array
 from primgraph.compat.paddle.dynamic import as_paddles, to_tensor
 from primgraph.compat.paddle.framework import checked_place, new_key, paddles
-from primgraph.compat.paddle.methods import is_array
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.ir.types import as_dtype
 from primgraph.operators.handle import ArrayLike, Handle

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
-from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.core.defaults import dtype_or_default
+from primgraph.compat.paddle.core.methods import Methods, Variable
 from primgraph.compat.paddle.framework import (
     CPUPlace,
     GradientError,
@@ -20,7 +21,6 @@ from primgraph.compat.paddle.framework import (
 )
 from primgraph.compat.paddle.functions.conversions import Conversions
 from primgraph.compat.paddle.functions.printing import describe
-from primgraph.compat.paddle.methods import Methods, Variable
 from primgraph.compat.torch.core.indices import in_two_steps
 from primgraph.eager.derivatives.differentiable import Differentiable, Hook
 from primgraph.eager.derivatives.recording import no_grad as nothing_recorded
@@ -181,8 +181,10 @@ class Tensor(Conversions, Methods, _Tensor):
                 f"{value.dtype}",
                 hint="value.astype(...) converts it",
             )
-        is_tensor = isinstance(value, _Tensor)
-        found = value.detach() if is_tensor else Tensor(array_node(np.array(value)))
+        if isinstance(value, _Tensor):
+            found = value.detach()
+        else:
+            found = Tensor(array_node(np.array(value)))
         with nothing_recorded():
             change(self, found)
 

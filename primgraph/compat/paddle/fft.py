@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from primgraph import fft as ours
 from primgraph import operators as pg
 from primgraph.compat.absent import absent
-from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.core.defaults import dtype_or_default
 from primgraph.compat.paddle.dynamic import as_paddles
 from primgraph.compat.paddle.framework import paddles
 from primgraph.compat.paddle.functions.rows import define_functions

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
-from primgraph.compat.paddle.methods import Variable
-from primgraph.compat.paddle.program import Program as Program
-from primgraph.compat.paddle.program import building_program
+from primgraph.compat.paddle.core.methods import Variable
+from primgraph.compat.paddle.core.program import Program as Program
+from primgraph.compat.paddle.core.program import building_program
 from primgraph.eager.seeds import next_key
 from primgraph.eager.seeds import seed as set_seed
 from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, OptionError

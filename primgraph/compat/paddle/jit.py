@@ -11,10 +11,10 @@ import numpy as np
 
 from primgraph.api.jit import jit
 from primgraph.compat.absent import absent
+from primgraph.compat.paddle.core.program import Program
 from primgraph.compat.paddle.dynamic import Tensor, as_tensor
 from primgraph.compat.paddle.framework import static_mode
 from primgraph.compat.paddle.nn.layer import Layer
-from primgraph.compat.paddle.program import Program
 from primgraph.compat.paddle.static.executor import Executor
 from primgraph.compat.paddle.static.files import load_inference_model, save_inference_model
 from primgraph.compat.paddle.static.programs import InputSpec, data, program_guard

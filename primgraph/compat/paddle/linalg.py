@@ -9,6 +9,7 @@ import numpy as np
 from primgraph import linalg as ours
 from primgraph import operators as pg
 from primgraph.compat.absent import absent
+from primgraph.compat.paddle.core.methods import Methods, is_array
 from primgraph.compat.paddle.functions import (
     cross,
     diagonal,
@@ -20,7 +21,6 @@ from primgraph.compat.paddle.functions import (
     vecdot,
 )
 from primgraph.compat.paddle.functions.rows import define_functions
-from primgraph.compat.paddle.methods import Methods, is_array
 from primgraph.eager.node import array_node
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import complex_dtype as complex_dtype

@@ -12,7 +12,7 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph import random
-from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.core.defaults import dtype_or_default
 from primgraph.compat.paddle.dynamic import Tensor, as_paddles
 from primgraph.compat.paddle.framework import new_key, paddles
 from primgraph.compat.random_methods import RandomMethods

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+from primgraph.compat.paddle.core.methods import Methods, Variable
 from primgraph.compat.paddle.functions import elementwise, indexing, others, products, reductions
 from primgraph.compat.paddle.functions import shapes as shapes
 from primgraph.compat.paddle.functions.elementwise import *  # noqa: F403
@@ -15,7 +16,6 @@ from primgraph.compat.paddle.functions.others import *  # noqa: F403
 from primgraph.compat.paddle.functions.products import *  # noqa: F403
 from primgraph.compat.paddle.functions.reductions import *  # noqa: F403
 from primgraph.compat.paddle.functions.shapes import *  # noqa: F403
-from primgraph.compat.paddle.methods import Methods, Variable
 
 if TYPE_CHECKING:
 

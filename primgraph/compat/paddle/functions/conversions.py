@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from primgraph.compat.paddle.core.methods import DTYPES
 from primgraph.compat.paddle.framework import RequirementError, checked_place
-from primgraph.compat.paddle.methods import DTYPES
 from primgraph.eager.inplace.views import View
 from primgraph.eager.tensor import Tensor as _Tensor
 from primgraph.ir.types import as_dtype

@@ -8,7 +8,7 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph import special as special
-from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.core.defaults import dtype_or_default
 from primgraph.compat.paddle.functions.rows import define_functions
 from primgraph.errors import ArgumentError
 from primgraph.operators.handle import Handle

@@ -9,8 +9,8 @@ import numpy as np
 
 from primgraph import linalg
 from primgraph import operators as pg
+from primgraph.compat.paddle.core.methods import is_array
 from primgraph.compat.paddle.functions.rows import define_functions
-from primgraph.compat.paddle.methods import is_array
 from primgraph.errors import ShapeError
 from primgraph.ir.types import as_axis
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from primgraph import operators as pg
+from primgraph.compat.paddle.core.methods import is_array
 from primgraph.compat.paddle.functions.rows import define_functions
-from primgraph.compat.paddle.methods import is_array
 from primgraph.eager.derivatives.differentiable import Differentiable as Differentiable
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis

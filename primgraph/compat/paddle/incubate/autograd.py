@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from primgraph.api import public
 from primgraph.api.derivatives import products
 from primgraph.compat.absent import absent
+from primgraph.compat.paddle.core.program import building_program
 from primgraph.compat.paddle.framework import as_paddle_raises, paddles, reject_options
-from primgraph.compat.paddle.program import building_program
 from primgraph.derivatives.matrices.jacobian import Hessian as _Hessian
 from primgraph.derivatives.matrices.jacobian import Jacobian as _Jacobian
 from primgraph.derivatives.request import Seeds, Variables

@@ -10,9 +10,9 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.absent import absent
+from primgraph.compat.paddle.core.methods import is_array
 from primgraph.compat.paddle.framework import paddles
 from primgraph.compat.paddle.functions.reductions import topmost
-from primgraph.compat.paddle.methods import is_array
 from primgraph.errors import OptionError
 
 __all__ = ["Accuracy", "Auc", "Metric", "Precision", "Recall", "accuracy"]

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
+from primgraph.compat.paddle.core.parameters import EagerParamBase
 from primgraph.compat.paddle.nn import functional, initializer, layer, utils
 from primgraph.compat.paddle.nn.clip import (
     ClipGradByGlobalNorm,
@@ -14,7 +15,6 @@ from primgraph.compat.paddle.nn.clip import (
 )
 from primgraph.compat.paddle.nn.layer import *  # noqa: F403
 from primgraph.compat.paddle.nn.layer import Layer
-from primgraph.compat.paddle.parameters import EagerParamBase
 
 Module = Layer
 ModuleDict, ModuleList = layer.LayerDict, layer.LayerList

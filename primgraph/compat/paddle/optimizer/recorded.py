@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from primgraph import optimizer as pg
-from primgraph.compat.paddle.methods import Variable
+from primgraph.compat.paddle.core.methods import Variable
 from primgraph.compat.paddle.static.backward import variables_named
 from primgraph.compat.paddle.static.executor import before_runs
 from primgraph.compat.paddle.utils import unique_name

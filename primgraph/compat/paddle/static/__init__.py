@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.paddle.methods import Variable
-from primgraph.compat.paddle.parameter_attributes import ParamAttr
-from primgraph.compat.paddle.parameters import create_parameter
-from primgraph.compat.paddle.program import Program
+from primgraph.compat.paddle.core.methods import Variable
+from primgraph.compat.paddle.core.parameter_attributes import ParamAttr
+from primgraph.compat.paddle.core.parameters import create_parameter
+from primgraph.compat.paddle.core.program import Program
 from primgraph.compat.paddle.static import nn
 from primgraph.compat.paddle.static.backward import append_backward, gradients
 from primgraph.compat.paddle.static.backward import variables_named as variables_named

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any, final
 from weakref import WeakKeyDictionary
 
+from primgraph.compat.paddle.core.program import building_program
 from primgraph.compat.paddle.dynamic import as_tensor
 from primgraph.compat.paddle.framework import CPUPlace
-from primgraph.compat.paddle.program import building_program
 from primgraph.compat.paddle.static.backward import gradient_named
 from primgraph.compat.paddle.static.scopes import GlobalScope, current_scope
 from primgraph.errors import ArgumentError, FeedError

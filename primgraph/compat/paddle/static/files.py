@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.compat.paddle.program import Program, building_program
+from primgraph.compat.paddle.core.program import Program, building_program
 from primgraph.compat.paddle.static.scopes import current_scope
 from primgraph.errors import ArgumentError, LoadError
 from primgraph.ir.graph import Value

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from primgraph import operators as pg
 from primgraph.compat.absent import absent
-from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.core.defaults import dtype_or_default
+from primgraph.compat.paddle.core.parameter_attributes import as_attribute
+from primgraph.compat.paddle.core.parameters import new_parameter
 from primgraph.compat.paddle.framework import paddles, reject_options
 from primgraph.compat.paddle.nn import layer as layers
 from primgraph.compat.paddle.nn.layer.layers import named_layer
 from primgraph.compat.paddle.nn.layer.norm import activate, divide_by_spectrum
-from primgraph.compat.paddle.parameter_attributes import as_attribute
-from primgraph.compat.paddle.parameters import new_parameter
 from primgraph.compat.paddle.static.control import case, cond, switch_case, while_loop
 from primgraph.compat.paddle.static.values import py_func
 from primgraph.compat.paddle.utils import unique_name

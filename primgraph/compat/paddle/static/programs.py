@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from primgraph.compat.dtypes import LibraryDType
-from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.core.defaults import dtype_or_default
+from primgraph.compat.paddle.core.program import building_program
 from primgraph.compat.paddle.framework import CPUPlace, paddles, reject_options
-from primgraph.compat.paddle.program import building_program
 from primgraph.ir.dims import Dim
 from primgraph.operators.variable import Variable
 from primgraph.program.declarations import declare_input

@@ -9,9 +9,9 @@ from typing import Any, final
 import numpy as np
 
 from primgraph import operators as pg
+from primgraph.compat.paddle.core.program import building_program
 from primgraph.compat.paddle.framework import paddles, reject_options
 from primgraph.compat.paddle.initializers import Constant
-from primgraph.compat.paddle.program import building_program
 from primgraph.compat.paddle.static.scopes import current_scope
 from primgraph.compat.paddle.utils import unique_name
 from primgraph.errors import BuildError

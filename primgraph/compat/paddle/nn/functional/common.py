@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from primgraph import operators as pg
-from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.core.defaults import dtype_or_default
 from primgraph.compat.paddle.framework import reject_options
 from primgraph.compat.paddle.functions.rows import define_functions
 from primgraph.compat.paddle.nn.functional.windows import in_layout

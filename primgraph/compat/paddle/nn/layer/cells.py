@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from primgraph import operators as pg
+from primgraph.compat.paddle.core.parameter_attributes import ParamAttr
 from primgraph.compat.paddle.creation import full
 from primgraph.compat.paddle.initializers import Constant, Uniform
 from primgraph.compat.paddle.nn.layer.layers import Layer
-from primgraph.compat.paddle.parameter_attributes import ParamAttr
 from primgraph.errors import ArgumentError
 from primgraph.nn.recurrent import four_gates, three_gates
 

@@ -6,10 +6,10 @@ import math
 from typing import Any, ClassVar
 
 from primgraph import operators as pg
+from primgraph.compat.paddle.core.parameter_attributes import ParamAttr, as_attribute
 from primgraph.compat.paddle.initializers import Constant, Normal
 from primgraph.compat.paddle.nn import functional
 from primgraph.compat.paddle.nn.layer.layers import Layer
-from primgraph.compat.paddle.parameter_attributes import ParamAttr, as_attribute
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.errors import ArgumentError, OptionError, ShapeError
 

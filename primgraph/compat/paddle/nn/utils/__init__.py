@@ -9,11 +9,11 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.absent import absent
+from primgraph.compat.paddle.core.parameter_attributes import ParamAttr
 from primgraph.compat.paddle.initializers import Assign, Normal
 from primgraph.compat.paddle.nn.layer.conv import Conv2DTranspose
 from primgraph.compat.paddle.nn.layer.linear import Linear
 from primgraph.compat.paddle.nn.layer.norm import divide_by_spectrum
-from primgraph.compat.paddle.parameter_attributes import ParamAttr
 from primgraph.compat.torch.nn.utils import clip_grad
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.errors import ArgumentError, ShapeError

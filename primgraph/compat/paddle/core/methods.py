@@ -8,8 +8,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, overload
 
 from primgraph.compat.dtypes import LibraryDType, dtypes_of
-from primgraph.compat.paddle.defaults import dtype_or_default
-from primgraph.compat.paddle.parameter_attributes import ParameterAttributes
+from primgraph.compat.paddle.core.defaults import dtype_or_default
+from primgraph.compat.paddle.core.parameter_attributes import ParameterAttributes
 from primgraph.compat.promotion import promote_arguments
 from primgraph.errors import DTypeError, unknown_name
 from primgraph.ir.types import NAME_OF_DTYPE

@@ -7,8 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.compat.paddle.methods import Variable
-from primgraph.compat.paddle.parameter_attributes import Declaration
+from primgraph.compat.paddle.core.methods import Variable
+from primgraph.compat.paddle.core.parameter_attributes import Declaration
 from primgraph.errors import OptionError
 from primgraph.ir.primitive import innermost
 from primgraph.operators.variable import Variable as _Variable

@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.core.defaults import dtype_or_default
+from primgraph.compat.paddle.core.methods import Variable
+from primgraph.compat.paddle.core.parameter_attributes import Declaration, ParamAttr, as_attribute
+from primgraph.compat.paddle.core.program import building_program
 from primgraph.compat.paddle.dynamic import Tensor, as_tensor
 from primgraph.compat.paddle.framework import builds_program, paddles
 from primgraph.compat.paddle.initializers import chosen_initializer
-from primgraph.compat.paddle.methods import Variable
-from primgraph.compat.paddle.parameter_attributes import Declaration, ParamAttr, as_attribute
-from primgraph.compat.paddle.program import building_program
 from primgraph.compat.paddle.utils import unique_name
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.seeds import reserve_generator
