@@ -44,13 +44,13 @@ def collect_tape(
 ) -> list[Node]:
     """Return the tape of `nodes`, up to `cut`.
 
-    Raises `BuildError` if part of it was released. A single input may be released itself, as
-    nothing before it is needed.
+    Raises `BuildError` if part of it was released that may depend on `inputs`: nodes that are not
+    older than all of them.
     """
     with lock:
         found = path(nodes, cut, ready=False)
-    end = next(iter(inputs)) if len(set(inputs)) == 1 else None
-    if any(n.spent for n in found if n is not end):
+    oldest = min((n.number for n in inputs), default=-1)
+    if any(n.spent and n.number > oldest for n in found):
         raise BuildError(
             "Trying to backward through the graph a second time: what was recorded has been "
             "dropped",
@@ -287,6 +287,7 @@ def release_calls(way: Iterable[Node], changed: Set[int]) -> list[Call]:
         else:
             shown = Node(node.type, None, (), True, node.place, node.array)
         shown.spent = True
+        shown.released = node.step if node.passed is None else node.passed.name
         calls += holder.showing(shown)
     return calls
 
