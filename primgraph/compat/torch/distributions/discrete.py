@@ -22,10 +22,11 @@ from primgraph.compat.torch.distributions.distribution import (
     logits_to_probs,
     probs_to_logits,
 )
-from primgraph.eager.derivatives.recording import no_grad
+from primgraph.eager.derivatives.recording import no_grad, set_grad_enabled
 from primgraph.errors import ArgumentError, MissingMethodError
 from primgraph.ir.types import as_dtype
 from primgraph.operators.handle import Handle
+from primgraph.operators.variable import Variable
 
 
 class _ProbabilityArguments(Distribution):
@@ -36,6 +37,8 @@ class _ProbabilityArguments(Distribution):
         "logits": constraints.real,
     }
     _is_binary = True
+    # Name of the parameter that was given.
+    _given: str
 
     def _take(self, probs: Any, logits: Any, *others: Any) -> list[Any]:
         """Set `probs` or `logits`; return all arguments broadcast to one shape."""
@@ -43,13 +46,13 @@ class _ProbabilityArguments(Distribution):
             raise ArgumentError("Either `probs` or `logits` must be specified, but not both.")
         found = self._broadcast(*others, logits if probs is None else probs)
         name = "logits" if probs is None else "probs"
-        self.__dict__[name] = found[-1]
+        self._given, self.__dict__[name] = name, found[-1]
         return found
 
     @property
     def _parameter(self) -> Any:
         """The parameter that was given."""
-        return self.__dict__.get("probs", self.__dict__.get("logits"))
+        return self.__dict__[self._given]
 
     @property
     def param_shape(self) -> Any:
@@ -61,7 +64,11 @@ class _ProbabilityArguments(Distribution):
             other = self.__dict__.get("logits" if name == "probs" else "probs")
             if other is not None:
                 change: Callable[..., Any] = logits_to_probs if name == "probs" else probs_to_logits
-                return change(other, self._is_binary)
+                with set_grad_enabled(True):
+                    found = change(other, self._is_binary)
+                if not isinstance(found, Variable):
+                    self.__dict__[name] = found
+                return found
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
