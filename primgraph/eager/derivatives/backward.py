@@ -10,6 +10,7 @@ import numpy as np
 from primgraph.eager.array_elements import elements_of
 from primgraph.eager.derivatives.accumulation import accumulate
 from primgraph.eager.derivatives.differentiable import D, Differentiable
+from primgraph.eager.derivatives.reach import has_gradients, nodes_reached
 from primgraph.eager.derivatives.reverse import (
     collect_tape,
     gradients_through_hooks,
@@ -62,6 +63,9 @@ def backward(
     members = None if inputs is None else _some(inputs)
     way = collect_tape(nodes, inputs=[t.node for t in members or ()])
     wanted = _receiving_nodes(way, members)
+    if has_gradients(way):
+        reached = nodes_reached(nodes)
+        wanted = [n for n in wanted if n in reached]
     found = gradients_through_hooks(way, nodes, wanted, known, tracked=create_graph)
     received = []
     for node, gradient in zip(wanted, found, strict=True):
@@ -139,6 +143,9 @@ def grad(
     found = gradients_through_hooks(way, nodes, starts, seeds, **options)
     if not (create_graph if retain_graph is None else retain_graph):
         spend(used_tape(way, starts))
+    if allow_unused and has_gradients(way):
+        reached = nodes_reached(nodes)
+        found = [g if n in reached else None for n, g in zip(starts, found, strict=True)]
     if materialize_grads:
         found = [g or _zeros(n, count, create_graph) for n, g in zip(starts, found, strict=True)]
     elif not allow_unused:

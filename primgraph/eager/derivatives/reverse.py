@@ -129,7 +129,7 @@ class _Regions:
         taken: dict[int, dict[Node, None]] = {}
         for node in ordered:
             region = self._levels[node] + (node in self._stops)
-            for other in _tracked_inputs(node):
+            for other in tracked_inputs(node):
                 if other not in self._levels:
                     continue
                 self._levels[other] = max(self._levels[other], region)
@@ -232,7 +232,7 @@ class _Regions:
         return node.passed if self._count is None else None
 
 
-def _tracked_inputs(node: Node) -> list[Node]:
+def tracked_inputs(node: Node) -> list[Node]:
     """Return the tracked inputs that derivatives of a node reach."""
     if node.step is None:
         return []
@@ -260,7 +260,7 @@ def used_tape(way: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
     through = set(inputs)
     found = []
     for node in sorted(way, key=lambda n: n.number):
-        if any(n in through for n in _tracked_inputs(node)):
+        if any(n in through for n in tracked_inputs(node)):
             through.add(node)
             found.append(node)
     return found
@@ -286,7 +286,7 @@ def release_calls(way: Iterable[Node], changed: Set[int]) -> list[Call]:
             add_to_evaluation(holder)
         else:
             shown = Node(node.type, None, (), True, node.place, node.array)
-        shown.spent = True
+        shown.spent, shown.number = True, node.number
         shown.released = node.step if node.passed is None else node.passed.name
         calls += holder.showing(shown)
     return calls
