@@ -10,6 +10,7 @@ from primgraph.eager.derivatives.reverse import tracked_inputs, used_tape
 from primgraph.eager.node import Node
 from primgraph.eager.steps import Step, Traced
 from primgraph.ir.graph import Graph, Value
+from primgraph.ir.primitive import Primitive
 from primgraph.transforms.lower import lower
 
 
@@ -70,6 +71,7 @@ def _nonlinear_operands(step: Step) -> tuple[int, ...]:
     known: dict[Value, int] = {v: 1 << i for i, v in enumerate(graph.inputs) if v.type.is_inexact}
     used = 0
     for eqn in graph.body:
+        assert isinstance(eqn.op, Primitive)
         masks = [known.get(v, 0) for v in eqn.inputs]
         if eqn.op.linear == "each":
             is_linear = sum(map(bool, masks)) < 2

@@ -7,12 +7,18 @@ are checked where their elements are known.
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.torch.distributions import constraints, kl, transforms
+from primgraph.compat.torch.distributions import (
+    constraint_registry,
+    constraints,
+    kl,
+    transforms,
+)
 from primgraph.compat.torch.distributions.composite import (
     Independent,
     MixtureSameFamily,
     TransformedDistribution,
 )
+from primgraph.compat.torch.distributions.constraint_registry import biject_to, transform_to
 from primgraph.compat.torch.distributions.continuous import (
     Beta,
     Cauchy,
@@ -135,11 +141,14 @@ __all__ = [
     "TransformedDistribution",
     "Uniform",
     "Weibull",
+    "biject_to",
+    "constraint_registry",
     "constraints",
     "identity_transform",
     "kl",
     "kl_divergence",
     "register_kl",
+    "transform_to",
     "transforms",
 ]
 
