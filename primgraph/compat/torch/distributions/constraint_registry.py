@@ -82,18 +82,19 @@ def _register_composites(registry: ConstraintRegistry) -> None:
     def to_parts(constraint: Any) -> list[Any]:
         return [registry(part) for part in constraint.cseq]
 
-    @registry.register(constraints.independent)
-    def _to_independent(c: Any) -> Any:
+    def to_independent(c: Any) -> Any:
         inner = registry(c.base_constraint)
         return transforms.IndependentTransform(inner, c.reinterpreted_batch_ndims)
 
-    @registry.register(constraints.cat)
-    def _to_cat(c: Any) -> Any:
+    def to_cat(c: Any) -> Any:
         return transforms.CatTransform(to_parts(c), c.dim, c.lengths)
 
-    @registry.register(constraints.stack)
-    def _to_stack(c: Any) -> Any:
+    def to_stack(c: Any) -> Any:
         return transforms.StackTransform(to_parts(c), c.dim)
+
+    registry.register(constraints.independent, to_independent)
+    registry.register(constraints.cat, to_cat)
+    registry.register(constraints.stack, to_stack)
 
 
 def _fill() -> None:
