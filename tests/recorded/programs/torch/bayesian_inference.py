@@ -129,8 +129,6 @@ def main():
     shapes = [d.sample((2,)).shape for d in ds]
     rs = [d.rsample().shape for d in ds if d.has_rsample]
     means = [d.mean for d in ds[:8]]
-    for d in ds:
-        print(d)
     tr = (
         transform_to(constraints.positive)(torch.tensor([0.0])),
         biject_to(constraints.simplex)(torch.zeros(2)),
@@ -139,10 +137,6 @@ def main():
     pe = dist.RelaxedOneHotCategorical(torch.tensor(0.5), logits=torch.zeros(3)).rsample().sum()
     ent = [ds[i].entropy() for i in (0, 1, 3, 6, 7)]
     gs = F.gumbel_softmax(torch.zeros(4, 3), tau=0.5, hard=True).sum(1)
-    try:
-        dist.Normal(0.0, -1.0)
-    except ValueError as err:
-        print(str(err)[:60])
     return (
         hist,
         s,

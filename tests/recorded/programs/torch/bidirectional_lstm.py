@@ -89,12 +89,9 @@ def main():
             norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             opt.step()
             losses.append([loss.item(), norm.item()])
-    print(model)
-    print(model.embedding.weight.grad[0])
     with torch.no_grad():
         ps = pack_sequence([torch.ones(3, 5), torch.ones(1, 5)])
-        o, _ = model.lstm(ps)
-        print(type(ps).__name__, ps.batch_sizes, ps.sorted_indices, o.data.shape)
+        _o, _ = model.lstm(ps)
         preds = torch.round(torch.sigmoid(logit))
     return (
         losses,

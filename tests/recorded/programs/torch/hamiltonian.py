@@ -87,7 +87,5 @@ def main():
     full = torch.autograd.functional.jacobian(model, x[:2].detach())
     div = torch.einsum("bibi->b", full)
     energy = model.H(traj)[:, 0, 0]
-    print(loss)
-    print(energy)
     torch.set_default_dtype(torch.float32)
     return hist, traj, a, J2, full.shape, div.abs().max() < 1e-9, energy

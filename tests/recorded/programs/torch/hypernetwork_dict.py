@@ -57,8 +57,6 @@ def main():
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    print(hyper)
-    print(target.fc1.weight.requires_grad, target.fc1.weight.grad)
     return (
         losses,
         parameters_to_vector(hyper.parameters())[:10],

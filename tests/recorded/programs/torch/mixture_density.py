@@ -70,7 +70,6 @@ def main():
     best = mu.gather(1, idx.unsqueeze(1)).squeeze()
     lse = torch.logsumexp(torch.log(pi) + D.Normal(mu, sigma).log_prob(y), dim=1)
     g = torch.autograd.grad(nll, mu, retain_graph=True)[0]
-    print(m)
     return (
         hist,
         nll,

@@ -76,7 +76,7 @@ def main():
     losses = []
     for _ep in range(4):
         for _t in range(8):
-            a, m, n = select_action(policy, rng.normal(size=4), int(rng.integers(0, 3)))
+            a, m, _n = select_action(policy, rng.normal(size=4), int(rng.integers(0, 3)))
             policy.rewards.append(float(rng.normal()) + a)
         losses.append(finish_episode(policy, optimizer))
     x = torch.tensor(rng.normal(size=(6, 4)), dtype=torch.float32)
@@ -86,7 +86,6 @@ def main():
     adv = torch.linspace(-1, 1, 6)
     surrogate = ppo_loss(dist, torch.full((6,), -2.0), act, adv)
     surrogate.backward()
-    print(m, n, dist)
     return (
         losses,
         surrogate,

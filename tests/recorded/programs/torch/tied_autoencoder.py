@@ -84,9 +84,7 @@ def main():
     clone = copy.deepcopy(model)
     shared = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2))
     shared[2].weight = shared[0].weight
-    cl = copy.deepcopy(shared)
-    print(cl[0].weight is cl[2].weight, len(list(cl.parameters())), list(shared.state_dict()))
-    print(opt)
+    copy.deepcopy(shared)
     return (
         hist,
         stop.best_score,
