@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from primgraph.eager.derivatives.gradient_nodes import Derived, path
@@ -14,9 +14,14 @@ from primgraph.ir.primitive import Primitive
 from primgraph.transforms.lower import lower
 
 
-def has_gradients(way: Iterable[Node]) -> bool:
-    """Return whether a tape contains results of derivatives."""
-    return any(type(n.step) is Derived for n in way)
+def keep_reached(
+    nodes: Sequence[Node], outputs: Iterable[Node], way: Iterable[Node]
+) -> Sequence[Node]:
+    """Return those of `nodes` that `outputs` depend on, whose tape is `way`."""
+    if not any(type(n.step) is Derived for n in way):
+        return nodes
+    reached = nodes_reached(outputs)
+    return [n for n in nodes if n in reached]
 
 
 def nodes_reached(outputs: Iterable[Node]) -> set[Node]:
