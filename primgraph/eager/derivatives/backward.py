@@ -158,7 +158,9 @@ def _require_options(materialize_grads: bool, allow_unused: bool | None, only_in
         raise OptionError("grad cannot both refuse unused inputs and give zeros for them")
 
 
-def _tensors(inputs: Sequence[D], found: Sequence[Node | None]) -> tuple[D | None, ...]:
+def _tensors(
+    inputs: Sequence[Differentiable[D]], found: Sequence[Node | None]
+) -> tuple[D | None, ...]:
     pairs = zip(inputs, found, strict=True)
     return tuple([None if g is None else t.family(unshared_node(g)) for t, g in pairs])
 

@@ -14,12 +14,10 @@ from primgraph.ir.primitive import Primitive
 from primgraph.transforms.lower import lower
 
 
-def keep_reached(
-    nodes: Sequence[Node], outputs: Iterable[Node], way: Iterable[Node]
-) -> Sequence[Node]:
+def keep_reached(nodes: Sequence[Node], outputs: Iterable[Node], way: Iterable[Node]) -> list[Node]:
     """Return those of `nodes` that `outputs` depend on, whose tape is `way`."""
     if not any(type(n.step) is Derived for n in way):
-        return nodes
+        return [*nodes]
     reached = nodes_reached(outputs)
     return [n for n in nodes if n in reached]
 
