@@ -1117,3 +1117,31 @@ def test_a_gradient_is_a_function_of_what_lies_between_whatever_it_was_asked_by(
         # y by h is 3 h**2; by x, through h, 6 h**2 x + 3 x**2 with what x gives beside.
         expected = {"x": 6 * 4 * 2 * 2.0, "h": 6 * 4.0, "both": 6 * 4 * 2 * 2.0 + 6 * 4.0}[first]
         assert by_h.item() == expected
+
+
+def test_gradients_do_not_depend_on_operands_of_linear_steps() -> None:
+    # The gradient of tanh(x w + b) v + c by x depends on w, b and v, and not on c.
+    x, w, b, v, c = (
+        pg.tensor(np.full(2, n), requires_grad=True) for n in (0.1, 0.2, 0.3, 0.4, 0.5)
+    )
+    y = pg.tanh(x * w + b) * v + c
+    (slope,) = pg.autograd.grad(pg.sum(y), x, create_graph=True)
+    (curve,) = pg.autograd.grad(pg.sum(slope), x, create_graph=True)
+    loss = pg.sum(curve**2)
+    assert pg.autograd.grad(loss, (b, c), retain_graph=True, allow_unused=True)[1] is None
+    loss.backward(retain_graph=True)
+    assert c.grad is None
+    assert all(p.grad is not None for p in (x, w, b, v))
+    pg.sum(curve * c).backward()
+    np.testing.assert_array_equal(c.grad.numpy(), curve.numpy())
+
+
+def test_grad_passes_released_nodes_that_are_older_than_its_inputs() -> None:
+    w = pg.tensor(2.0, requires_grad=True)
+    scale = pg.exp(w)
+    x = w * 3.0
+    loss = scale * x
+    loss.backward()
+    (found,) = pg.autograd.grad(pg.sin(scale.detach() * x) * scale, x)
+    expected = np.cos(np.exp(2.0) * 6.0) * np.exp(4.0)
+    np.testing.assert_allclose(found.numpy(), expected)

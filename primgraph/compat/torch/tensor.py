@@ -20,7 +20,7 @@ from primgraph.compat.torch.core.gradient_nodes import Node as GradientNode
 from primgraph.compat.torch.core.gradient_nodes import gradient_node
 from primgraph.compat.torch.core.in_place import in_place_methods, refused_methods
 from primgraph.compat.torch.core.indices import as_masks, checked_index, in_two_steps
-from primgraph.compat.torch.core.leaves import NewTensors
+from primgraph.compat.torch.core.leaves import NewTensors, make_sized_leaf
 from primgraph.compat.torch.core.leaves import make_leaf as make_leaf
 from primgraph.compat.torch.core.methods import Manners, Sizes, Variable
 from primgraph.compat.torch.core.printing import format_tensor
@@ -51,9 +51,7 @@ class Tensor(Manners, NewTensors, RandomMethods, _Tensor):
 
     def __init__(self, data: Any = (), *sizes: builtins.int) -> None:
         """As in torch: extents give zeros, and other data is in the default dtype."""
-        if isinstance(data, int):
-            data = np.zeros((data, *sizes))
-        super().__init__(make_leaf(data, framework.get_default_dtype(), False))
+        super().__init__(make_sized_leaf((data, *sizes), framework.get_default_dtype()))
 
     @property
     def type(self) -> TensorType:
@@ -273,7 +271,7 @@ stand_ins[Tensor] = Variable
 
 
 class Parameter(Tensor):
-    """A tensor that is trained: it requires a gradient, and has its own copy of the elements.
+    """A tensor that is trained: it requires a gradient, and shares the elements of `data`.
 
     >>> torch.nn.Parameter(torch.ones(2))
     Parameter containing:
@@ -285,6 +283,13 @@ class Parameter(Tensor):
 
     def __init__(self, data: Any = (), requires_grad: builtins.bool = True) -> None:
         super().__init__(make_leaf(data, None, requires_grad))
+        if not isinstance(data, Tensor):
+            return
+        # Writes to the base of a storage are the faster ones, and parameters are written to.
+        if data._alias is None:
+            show_elements(data, self)
+        else:
+            show_elements(self, data)
 
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"

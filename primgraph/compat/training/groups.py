@@ -164,24 +164,43 @@ class ParameterGroups:
 
         `first` returns the initial values of states, for parameters that have none yet.
         """
-        change = Change()
         caches = self.__dict__.setdefault("_numbers", {})
+        for turn in self._turns():
+            change = Change()
+            for i, parameters in turn.items():
+                group, pairs = self.param_groups[i], []
+                for parameter in parameters:
+                    state = self.state[parameter] if first is not None else {}
+                    if first is not None and not state:
+                        self.fill_state(parameter, state, first(group))
+                    pairs.append((parameter, parameter.grad, state))
+                options = self.options_of(group)
+                if group.get("differentiable"):
+                    update_recorded(formula, pairs, options)
+                else:
+                    change.update(formula, pairs, options, caches.setdefault(i, Numbers()))
+            change.apply()
+
+    def _turns(self) -> list[dict[int, list[Any]]]:
+        """Return parameters with a gradient, by group, for one kernel after the other.
+
+        There is one turn, unless parameters share elements, whose updates are sequential.
+        """
+        turns: list[dict[int, list[Any]]] = [{}]
+        storages: set[int] = set()
         for i, group in enumerate(self.param_groups):
-            pairs = []
             for parameter in group["params"]:
-                gradient = parameter.grad
-                if gradient is None:
+                if parameter.grad is None:
                     continue
-                state = self.state[parameter] if first is not None else {}
-                if first is not None and not state:
-                    self.fill_state(parameter, state, first(group))
-                pairs.append((parameter, gradient, state))
-            options = self.options_of(group)
-            if pairs and group.get("differentiable"):
-                update_recorded(formula, pairs, options)
-            elif pairs:
-                change.update(formula, pairs, options, caches.setdefault(i, Numbers()))
-        change.apply()
+                alias = parameter._alias
+                if alias is not None:
+                    storage = id(getattr(alias, "storage", alias))
+                    if storage in storages:
+                        turns.append({})
+                        storages.clear()
+                    storages.add(storage)
+                turns[-1].setdefault(i, []).append(parameter)
+        return turns
 
     def options_of(self, group: Group) -> Mapping[str, Any]:
         """Return the options of a group, by the names that the formula has."""

@@ -10,6 +10,7 @@ import numpy as np
 from primgraph.eager.array_elements import elements_of
 from primgraph.eager.derivatives.accumulation import accumulate
 from primgraph.eager.derivatives.differentiable import D, Differentiable
+from primgraph.eager.derivatives.reach import keep_reached
 from primgraph.eager.derivatives.reverse import (
     collect_tape,
     gradients_through_hooks,
@@ -62,6 +63,7 @@ def backward(
     members = None if inputs is None else _some(inputs)
     way = collect_tape(nodes, inputs=[t.node for t in members or ()])
     wanted = _receiving_nodes(way, members)
+    wanted = keep_reached(wanted, nodes, way)
     found = gradients_through_hooks(way, nodes, wanted, known, tracked=create_graph)
     received = []
     for node, gradient in zip(wanted, found, strict=True):
@@ -127,10 +129,8 @@ def grad(
     """
     _require_options(materialize_grads, allow_unused, only_inputs)
     nodes, wanted = [t.node for t in list_tensors(outputs)], list_tensors(inputs)
-    if not (starts := [t.node for t in wanted]):
-        raise OptionError("grad requires non-empty inputs.")
     _require_tracked(nodes, "outputs")
-    _require_tracked(starts, "inputs")
+    starts = _nodes_of_inputs(wanted)
     cut = [] if no_grad_vars is None else [t.node for t in list_tensors(no_grad_vars)]
     way = collect_tape(nodes, cut, starts)
     seeds = seeds_of(nodes, grad_outputs, batched=is_grads_batched)
@@ -139,12 +139,14 @@ def grad(
     found = gradients_through_hooks(way, nodes, starts, seeds, **options)
     if not (create_graph if retain_graph is None else retain_graph):
         spend(used_tape(way, starts))
+    if allow_unused:
+        reached = set(keep_reached(starts, nodes, way))
+        found = [g if n in reached else None for n, g in zip(starts, found, strict=True)]
     if materialize_grads:
-        found = [g or _zeros(n, count, create_graph) for n, g in zip(starts, found, strict=True)]
+        found = _with_zeros(starts, found, count, create_graph)
     elif not allow_unused:
         _require_used(starts, found)
-    pairs = zip(wanted, found, strict=True)
-    return tuple([None if g is None else t.family(unshared_node(g)) for t, g in pairs])
+    return _tensors(wanted, found)
 
 
 def _require_options(materialize_grads: bool, allow_unused: bool | None, only_inputs: bool) -> None:
@@ -154,6 +156,27 @@ def _require_options(materialize_grads: bool, allow_unused: bool | None, only_in
         )
     if materialize_grads and allow_unused is False:
         raise OptionError("grad cannot both refuse unused inputs and give zeros for them")
+
+
+def _tensors(
+    inputs: Sequence[Differentiable[D]], found: Sequence[Node | None]
+) -> tuple[D | None, ...]:
+    pairs = zip(inputs, found, strict=True)
+    return tuple([None if g is None else t.family(unshared_node(g)) for t, g in pairs])
+
+
+def _nodes_of_inputs(inputs: Sequence[Differentiable[Any]]) -> list[Node]:
+    if not inputs:
+        raise OptionError("grad requires non-empty inputs.")
+    nodes = [t.node for t in inputs]
+    _require_tracked(nodes, "inputs")
+    return nodes
+
+
+def _with_zeros(
+    nodes: Sequence[Node], found: Sequence[Node | None], count: int | None, tracked: bool
+) -> list[Node | None]:
+    return [g or _zeros(n, count, tracked) for n, g in zip(nodes, found, strict=True)]
 
 
 def _zeros(node: Node, count: int | None, tracked: bool) -> Node:

@@ -44,13 +44,13 @@ def collect_tape(
 ) -> list[Node]:
     """Return the tape of `nodes`, up to `cut`.
 
-    Raises `BuildError` if part of it was released. A single input may be released itself, as
-    nothing before it is needed.
+    Raises `BuildError` if part of it was released that may depend on `inputs`: nodes that are not
+    older than all of them.
     """
     with lock:
         found = path(nodes, cut, ready=False)
-    end = next(iter(inputs)) if len(set(inputs)) == 1 else None
-    if any(n.spent for n in found if n is not end):
+    oldest = min((n.number for n in inputs), default=-1)
+    if any(n.spent and n.number > oldest for n in found):
         raise BuildError(
             "Trying to backward through the graph a second time: what was recorded has been "
             "dropped",
@@ -129,7 +129,7 @@ class _Regions:
         taken: dict[int, dict[Node, None]] = {}
         for node in ordered:
             region = self._levels[node] + (node in self._stops)
-            for other in _tracked_inputs(node):
+            for other in tracked_inputs(node):
                 if other not in self._levels:
                     continue
                 self._levels[other] = max(self._levels[other], region)
@@ -232,7 +232,7 @@ class _Regions:
         return node.passed if self._count is None else None
 
 
-def _tracked_inputs(node: Node) -> list[Node]:
+def tracked_inputs(node: Node) -> list[Node]:
     """Return the tracked inputs that derivatives of a node reach."""
     if node.step is None:
         return []
@@ -260,7 +260,7 @@ def used_tape(way: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
     through = set(inputs)
     found = []
     for node in sorted(way, key=lambda n: n.number):
-        if any(n in through for n in _tracked_inputs(node)):
+        if any(n in through for n in tracked_inputs(node)):
             through.add(node)
             found.append(node)
     return found
@@ -286,7 +286,8 @@ def release_calls(way: Iterable[Node], changed: Set[int]) -> list[Call]:
             add_to_evaluation(holder)
         else:
             shown = Node(node.type, None, (), True, node.place, node.array)
-        shown.spent = True
+        shown.spent, shown.number = True, node.number
+        shown.released = node.step if node.passed is None else node.passed.name
         calls += holder.showing(shown)
     return calls
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-import numpy as np
-
 from primgraph.codegen import get_num_threads, set_num_threads
 from primgraph.compat.dtypes import LibraryDType
 from primgraph.compat.torch import framework
+from primgraph.compat.torch.core.leaves import make_sized_leaf
 from primgraph.compat.torch.core.tensor_types import NAMES
-from primgraph.compat.torch.creation import create
-from primgraph.compat.torch.functions.shapes import collect_varargs
 from primgraph.compat.torch.tensor import Tensor
 from primgraph.eager.derivatives.recording import is_on
 from primgraph.errors import OptionError
@@ -149,11 +146,7 @@ class _OfDType(type):
         return isinstance(instance, Tensor) and instance.type.dtype == cls.dtype
 
     def __call__(cls, *data: Any) -> Any:
-        given = collect_varargs(data)
-        if data and all(type(n) is int for n in data):
-            return create.zeros(*data, dtype=cls.dtype)
-        values = np.zeros(0) if not data else given
-        return create.tensor(values, dtype=cls.dtype)
+        return Tensor(make_sized_leaf(data, cls.dtype))
 
 
 def _of_dtype(name: str, dtype: LibraryDType) -> Any:

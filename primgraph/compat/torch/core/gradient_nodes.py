@@ -109,7 +109,10 @@ class Node:
         return hash(self._node)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} object at {hex(id(self._node))}>"
+        name = type(self).__name__
+        # As in torch, nodes of functions of the user have no number, and stand in a module.
+        module = "torch.autograd.function." if name.endswith("Backward") else ""
+        return f"<{module}{name} object at {hex(id(self._node))}>"
 
 
 def _first(found: Any) -> Any:
@@ -140,7 +143,9 @@ def gradient_node(node: EagerNode, tensor: Handle | None) -> Node | None:
 def _name_of(node: EagerNode) -> str:
     if node.passed is not None:
         return f"{node.passed.name}Backward"
-    step = node.step
+    step = getattr(node, "released", node.step)
+    if isinstance(step, str):
+        return f"{step}Backward"
     if not isinstance(step, Traced):
         return "Backward"
     name = step.graph.name

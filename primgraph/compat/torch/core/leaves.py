@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.compat.torch import framework
+from primgraph.compat.torch.core.methods import Sizes
 from primgraph.compat.torch.functions.shapes import collect_varargs
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.tensor import Tensor as _Tensor
@@ -48,6 +49,10 @@ class NewTensors(_Tensor):
         """Return ones, of the dtype of this tensor unless `dtype` is given."""
         return self.new_full(collect_varargs(size), 1, dtype=dtype, **options)
 
+    def new(self, *data: Any) -> _Tensor:
+        """Return zeros of a shape, or a copy of data, of the dtype of this tensor."""
+        return self.family(make_sized_leaf(data, self.type.dtype))
+
     def new_tensor(
         self,
         data: Any,
@@ -58,6 +63,15 @@ class NewTensors(_Tensor):
     ) -> _Tensor:
         """Return a copy of `data`, of the dtype of this tensor unless `dtype` is given."""
         return self._new(data, dtype, device, requires_grad)
+
+
+def make_sized_leaf(given: tuple[Any, ...], dtype: Any) -> Node:
+    """A leaf of zeros of a shape, given as integers or `torch.Size`, or of the elements of data."""
+    is_shape = all(isinstance(n, int | np.integer) for n in given)
+    data = given if is_shape else given[0]
+    if is_shape or isinstance(data, Sizes):
+        data = np.zeros(tuple(data) if given else 0)
+    return make_leaf(data, dtype, False)
 
 
 def make_leaf(data: Any, dtype: Any, requires_grad: builtins.bool) -> Node:

@@ -7,7 +7,7 @@ are checked where their elements are known.
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.torch.distributions import constraints, kl, transforms
+from primgraph.compat.torch.distributions import constraint_registry, constraints, kl, transforms
 from primgraph.compat.torch.distributions.categorical import (
     Categorical,
     Multinomial,
@@ -141,6 +141,7 @@ __all__ = [
     "Uniform",
     "Weibull",
     "biject_to",
+    "constraint_registry",
     "constraints",
     "identity_transform",
     "kl",

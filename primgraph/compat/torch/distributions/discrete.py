@@ -36,6 +36,8 @@ class ProbabilityArguments(Distribution):
         "logits": constraints.real,
     }
     _is_binary = True
+    # Name of the parameter that was given.
+    _given: str
 
     def _take(self, probs: Any, logits: Any, *others: Any) -> list[Any]:
         """Set `probs` or `logits`; return all arguments broadcast to one shape."""
@@ -43,13 +45,13 @@ class ProbabilityArguments(Distribution):
             raise ArgumentError("Either `probs` or `logits` must be specified, but not both.")
         found = self._broadcast(*others, logits if probs is None else probs)
         name = "logits" if probs is None else "probs"
-        self.__dict__[name] = found[-1]
+        self._given, self.__dict__[name] = name, found[-1]
         return found
 
     @property
     def _parameter(self) -> Any:
         """The parameter that was given."""
-        return self.__dict__.get("probs", self.__dict__.get("logits"))
+        return self.__dict__[self._given]
 
     @property
     def param_shape(self) -> Any:
