@@ -436,8 +436,9 @@ def test_no_file_names_a_primitive_but_those_that_are_about_it():
 
 
 def test_primitives_are_named_in_few_files():
-    files = names_by_file().values()
-    assert median(sum(name in words for words in files) for name in ROWS) <= 4
+    # Tables of other libraries' names are about these, and not about what primitives do.
+    files = [w for path, w in names_by_file().items() if not path.startswith("primgraph/compat/")]
+    assert median(sum(name in words for words in files) for name in ROWS) <= 3
 
 
 def is_name_of_op(node):

@@ -22,5 +22,5 @@ def attention(q, k, v):
     v5 = (s_bar - np.sum(s * s_bar, axis=1, keepdims=True)) * s
     v6 = v5 * 0.25
     q_bar = v6 @ k
-    k_bar = (q.T @ v6).T
+    k_bar = v6.T @ q
     return q_bar, k_bar, v_bar

@@ -182,6 +182,7 @@ DIFFERENT = {
     "paddle.scatter": "no `out`",
     "paddle.swapaxes": "Paddle's function takes two axes, whatever its signature says",
     "paddle.swapdims": "Paddle's function takes two axes, whatever its signature says",
+    "paddle.randint": "the default of `shape` is a tuple",
     "paddle.uniform": "`min` is a float",
 }
 

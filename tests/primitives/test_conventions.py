@@ -521,6 +521,46 @@ PROMISES = {
         ("compat_meanings", "integers_take_the_dtype_of_floats_in_torch"),
         ("compat_meanings", "integers_take_the_dtype_of_floats_in_paddle_and_megengine"),
     ),
+    "data without a dtype in `compat.megengine`": (
+        ("compat_megengine", "data_without_a_dtype_is_of_float32_or_int32"),
+    ),
+    "`jit.trace` of `compat.megengine`": (
+        ("compat_megengine_jit", "a_traced_training_step_trains"),
+        ("compat_megengine_jit", "a_traced_function_is_dumped_as_a_program"),
+    ),
+    "`RNN` and `LSTM` of `compat.megengine`": (
+        ("compat_megengine_modules", "stacked_recurrent_layers_compute_as_torchs"),
+    ),
+    "`to_global` of `compat.oneflow`": (
+        ("compat_oneflow", "a_global_tensor_is_the_tensor_with_a_placement"),
+        ("compat_oneflow", "modules_are_placed_as_a_whole"),
+        ("compat_oneflow", "there_is_one_rank_of_the_cpu"),
+    ),
+    "loaders with `num_workers`": (
+        ("compat_data", "workers_load_the_batches_of_the_process"),
+    ),
+    "`save`, `load` of these packages": (
+        ("compat_data", "tensors_that_share_elements_do_so_after_loading"),
+        ("compat_data", "plain_objects_are_the_same_after_loading"),
+        ("compat_data", "other_objects_and_files_are_errors"),
+        ("compat_data", "safetensors"),
+    ),
+    "random numbers after `manual_seed(0)`": (
+        ("compat_data", "states_of_generators"),
+        ("compat_data", "numbers_of_compiled_functions_are_new_at_each_call"),
+    ),
+    "`checkpoint`, `recompute`": (
+        ("compat_data", "checkpoints_have_the_values_and_derivatives_of_their_functions"),
+    ),
+    "devices other than the processor": (
+        ("compat_data", "the_processor_is_the_only_device"),
+    ),
+    "samples of distributions": (
+        ("compat_distributions", "samples_have_derivatives_of_their_mean"),
+    ),
+    "parameters and values of distributions": (
+        ("compat_distributions", "values_and_parameters_are_checked"),
+    ),
     "`backward`, `grad`": (
         ("tensor_features", "what_was_recorded_is_dropped_unless_it_is_retained"),
         ("tensors", "what_backward_has_used_up_needs_no_memory"),

@@ -135,14 +135,14 @@ def randperm(n: int, dtype: Any = "int64", name: Name = None) -> Any:
 
 
 @paddles
-def rand_like(x: Any, dtype: Any = None, name: Name = None) -> Any:
-    """Return uniform numbers between 0 and 1 of the shape of `x`.
+def rand_like(input: Any, name: Name = None, *, dtype: Any = None) -> Any:
+    """Return uniform numbers between 0 and 1 of the shape of `input`.
 
     >>> paddle.rand_like(paddle.ones([3])).shape
     paddle.Size([3])
     """
-    wanted = as_dtype(dtype or x.dtype)
-    return as_paddles(pg.uniform(new_key(), x.type.shape, 0.0, 1.0, wanted))
+    wanted = as_dtype(dtype or input.dtype)
+    return as_paddles(pg.uniform(new_key(), input.type.shape, 0.0, 1.0, wanted))
 
 
 @paddles

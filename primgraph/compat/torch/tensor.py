@@ -30,7 +30,7 @@ from primgraph.eager.inplace.in_place import change
 from primgraph.eager.inplace.views import Storage, View, part_from_storage, show_elements, show_view
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.tensor import Tensor as _Tensor
-from primgraph.errors import ArgumentError, NotDifferentiable
+from primgraph.errors import ArgumentError, NotDifferentiable, UnknownNameError
 from primgraph.ir.types import TensorType, complex_dtype
 
 
@@ -282,6 +282,11 @@ class Parameter(Tensor):
     family = Tensor
 
     def __init__(self, data: Any = (), requires_grad: builtins.bool = True) -> None:
+        if not isinstance(data, Node | _Tensor | tuple):
+            raise UnknownNameError(
+                f"a Parameter is made of a tensor, not of {data!r:.60}",
+                hint="torch.tensor(...) makes a tensor of numbers",
+            )
         super().__init__(make_leaf(data, None, requires_grad))
         if not isinstance(data, Tensor):
             return

@@ -46,7 +46,7 @@ class Classifier(nn.Layer):
 
 
 def initialize(model, rng):
-    for parameter in model.parameters():
+    for parameter in filter(lambda p: p.trainable, model.parameters()):
         value = rng.normal(0.0, 0.2, tuple(parameter.shape))
         parameter.set_value(value.astype("float32"))
 
