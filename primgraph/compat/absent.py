@@ -19,7 +19,7 @@ _PADDED = "sequences are padded arrays with lengths: see functional.sequence_mas
 _INSTEAD = {
     **dict.fromkeys(("set_device", "get_device", "current_device"), _CPU),
     **dict.fromkeys(("placement", "cpu"), _CPU),
-    "trace": "pg.jit compiles a function",
+    **dict.fromkeys(("jit", "trace"), "pg.jit compiles a function"),
     "signal": "pg.fft has transforms: frames are taken by x.unfold(axis, size, step)",
     "onnx": "kernel.save writes a file of NumPy or C code",
     "profiler": "pg.profile measures the lines of a program",

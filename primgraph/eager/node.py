@@ -86,17 +86,20 @@ class Node:
     and instruction of the user that created it. `holder` is the tensor that shows it, while alive.
     `base` is the holder of its base if it would be a view in NumPy. `passed` is the call of a
     function with custom rules that returned it. `former` exists for leaves that a tensor showed
-    before an in-place change, and returns that tensor. `released` exists for nodes whose tape was
-    released: the step that computed them, or the name of the function with custom rules.
+    before an in-place change, and returns that tensor. `released` and `born` exist for nodes whose
+    tape was released: the step that computed them, or the name of the function with custom rules,
+    and the number of the node with the tape.
     """
 
     # Set for few: others do not have it.
     former: Callable[[], Holder | None]
     released: Step | str | None
+    born: int
 
     __slots__ = (
         "array",
         "base",
+        "born",
         "former",
         "holder",
         "inputs",

@@ -205,8 +205,8 @@ def test_oneflow_backward_puts_gradients_into_the_leaves(layer: dict[str, Any]) 
     assert not z.is_leaf
     layer["loss"].backward()
     assert w.grad.dtype == flow.float32
-    assert_array_equal(w.grad.numpy(), np.repeat(z.numpy(), 5, axis=0))
-    assert_array_equal(b.grad.numpy(), z.numpy())
+    assert_array_equal(w.grad.detach().numpy(), np.repeat(z.detach().numpy(), 5, axis=0))
+    assert_array_equal(b.grad.detach().numpy(), z.detach().numpy())
     assert repr(b.grad).startswith("tensor([[")
     assert repr(b.grad).endswith("]], dtype=oneflow.float32)")
 
@@ -276,7 +276,7 @@ def test_oneflow_nothing_is_recorded_within_no_grad(layer: dict[str, Any]) -> No
 def test_oneflow_what_is_detached_has_no_history(layer: dict[str, Any]) -> None:
     z_det = layer["z"].detach()
     assert z_det.requires_grad is False
-    assert_array_equal(z_det.numpy(), layer["z"].numpy())
+    assert_array_equal(z_det.detach().numpy(), layer["z"].detach().numpy())
 
 
 def test_oneflow_backward_of_more_than_one_element_wants_a_seed() -> None:
@@ -362,9 +362,9 @@ def test_torch_grad_is_that_of_the_sum_of_products_with_seeds() -> None:
         is_grads_batched=False,
     )
     for g, x, y, v, w in zip((g1, g2), (x1, x2), (y1, y2), (v1, v2), weights[:2], strict=True):
-        slope = v.numpy() * (1 - y.numpy() ** 2)
+        slope = v.detach().numpy() * (1 - y.detach().numpy() ** 2)
         assert g.shape == x.shape
-        assert_allclose(g.numpy(), slope @ w.numpy().T, rtol=1e-5)
+        assert_allclose(g.detach().numpy(), slope @ w.detach().numpy().T, rtol=1e-5)
         assert x.grad is None
 
 
@@ -413,7 +413,7 @@ def test_torch_the_jacobian_of_an_affine_function(capsys: pytest.CaptureFixture[
     x = torch.tensor([0.1, 0.2])
     x.requires_grad_()
     y = affine(x)
-    assert_allclose(y.numpy(), [7.9, 9.2, 10.5], rtol=1e-6)
+    assert_allclose(y.detach().numpy(), [7.9, 9.2, 10.5], rtol=1e-6)
     print(jacobian(y, x, need_higher_grad=False))
     expected = "tensor([[1., 4.],\n        [2., 5.],\n        [3., 6.]])\n"
     assert capsys.readouterr().out == expected
@@ -433,9 +433,9 @@ def test_torch_the_jacobian_of_a_row_has_the_axes_of_both() -> None:
     y = affine(x)
     jac = jacobian(y, x)
     assert jac.shape == (1, 3, 1, 2)
-    assert_array_equal(jac.numpy(), ROWS[None, :, None])
+    assert_array_equal(jac.detach().numpy(), ROWS[None, :, None])
     jac.squeeze_()
-    assert_array_equal(jac.numpy(), ROWS)
+    assert_array_equal(jac.detach().numpy(), ROWS)
 
 
 def test_torch_the_jacobian_by_what_is_unused_is_zero() -> None:
@@ -449,7 +449,7 @@ def test_torch_the_jacobians_of_ten_samples() -> None:
     batched_x.requires_grad_()
     batched_y = affine(batched_x)
     batched_jac = batched_jacobian(batched_y, batched_x)
-    assert_array_equal(batched_jac.numpy(), np.broadcast_to(ROWS, (10, 3, 2)))
+    assert_array_equal(batched_jac.detach().numpy(), np.broadcast_to(ROWS, (10, 3, 2)))
 
 
 def test_torch_the_jacobian_of_what_is_not_linear_can_be_differentiated() -> None:
@@ -473,7 +473,7 @@ def test_torch_samples_of_matrices_need_their_axis_moved_to_the_front() -> None:
     jac = jacobian(y.sum(dim=0), x)
     moved = jac.movedim(2, 0)
     expected = np.einsum("pr,q->pqr", np.eye(2), [1.0, 2.0, 3.0])
-    assert_array_equal(moved.numpy(), np.broadcast_to(expected, (4, 2, 3, 2)))
+    assert_array_equal(moved.detach().numpy(), np.broadcast_to(expected, (4, 2, 3, 2)))
     assert batched_jacobian(x.unsqueeze(2) * c, x).shape == (4, 3, 2, 2)
 
 

@@ -516,18 +516,18 @@ CALLED = [
 # What users of other libraries write, by the mechanism that answers it.
 NEWCOMERS = [
     # Names of other libraries.
-    ("import primgraph.compat.torch as torch\ntorch.save(1, 'x')", "UnknownNameError",
-     "torch.save is not part of primgraph.compat.torch", "np.savez"),
+    ("import primgraph.compat.torch as torch\ntorch.jit", "UnknownNameError",
+     "torch.jit is not part of primgraph.compat.torch", "pg.jit"),
     ("from primgraph.compat.torch import nn\nnn.functional.rleu", "UnknownNameError",
      "torch.nn.functional.rleu is not part of primgraph.compat.torch", "did you mean 'relu'?"),
     ("from primgraph.compat.torch import optim\noptim.lr_scheduler.StepLr", "UnknownNameError",
      "torch.optim.lr_scheduler.StepLr is not part of", "did you mean 'StepLR'?"),
-    ("from primgraph.compat import paddle\npaddle.load('x')", "UnknownNameError",
-     "paddle.load is not part of primgraph.compat.paddle", "np.load"),
+    ("from primgraph.compat import paddle\npaddle.signal", "UnknownNameError",
+     "paddle.signal is not part of primgraph.compat.paddle", "pg.fft"),
     ("from primgraph.compat import paddle\npaddle.to_tensor([1.0], place='gpu')", "ArgumentError",
      "there is no place 'gpu'", "leave out place"),
-    ("from primgraph.compat import oneflow\noneflow.env", "UnknownNameError",
-     "oneflow.env is not part of primgraph.compat.oneflow"),
+    ("from primgraph.compat import oneflow\noneflow.boxing", "UnknownNameError",
+     "oneflow.boxing is not part of primgraph.compat.oneflow"),
     ("from primgraph.compat.megengine import functional as F\nF.rellu", "UnknownNameError",
      "megengine.functional.rellu is not part of", "did you mean 'relu' or"),
     ("from primgraph.compat import autograd\nautograd.hess", "UnknownNameError",
@@ -860,7 +860,7 @@ def test_where_all_code_is_installed_the_innermost_line_outside_primgraph_is_nam
 @pytest.mark.parametrize("module", [array_functions, absent])
 def test_names_in_hints_exist(module):
     names = set(re.findall(r"\bpg((?:\.[a-z]\w+)+)", inspect.getsource(module)))
-    assert len(names) > 10
+    assert len(names) > 5
     for name in names:
         found = pg
         for part in name.strip(".").split("."):

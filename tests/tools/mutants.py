@@ -247,8 +247,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "only the references to the array are counted",
     (
         "primgraph/eager/seeds.py",
-        "self._parameters = count(2**32)",
-        "self._parameters = count(2**33)",
+        "return partial(_make_generator, self.seed, 2**32 - 1 + self._generators)",
+        "return partial(_make_generator, self.seed, 2**33 - 1 + self._generators)",
     ): "streams of parameters begin beyond those of names, which are CRC-32",
     (
         "primgraph/eager/inplace/views.py",

@@ -18,7 +18,9 @@ def make_files(family: type[Tensor]) -> Files:
     """Return files of the tensors of a class."""
     makers: dict[str, Any] = {
         "tensor": lambda array, requires_grad: family(array_node(array.copy(), requires_grad)),
-        "parameter": lambda array, requires_grad: Parameter(array, requires_grad),
+        "parameter": lambda array, requires_grad: Parameter(
+            Tensor(array_node(array)), requires_grad
+        ),
         "Size": Sizes,
         "device": framework.device,
     }

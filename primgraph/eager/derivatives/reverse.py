@@ -49,8 +49,8 @@ def collect_tape(
     """
     with lock:
         found = path(nodes, cut, ready=False)
-    oldest = min((n.number for n in inputs), default=-1)
-    if any(n.spent and n.number > oldest for n in found):
+    oldest = min(map(_birth, inputs), default=-1)
+    if any(n.spent and _birth(n) > oldest for n in found):
         raise BuildError(
             "Trying to backward through the graph a second time: what was recorded has been "
             "dropped",
@@ -266,6 +266,11 @@ def used_tape(way: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
     return found
 
 
+def _birth(node: Node) -> int:
+    """Return the number of a node, or of the one that it stands for since its tape was released."""
+    return getattr(node, "born", node.number)
+
+
 def release_calls(way: Iterable[Node], changed: Set[int]) -> list[Call]:
     """Return the calls that release a tape, for `call_all`; gradients derived from it remain.
 
@@ -286,7 +291,7 @@ def release_calls(way: Iterable[Node], changed: Set[int]) -> list[Call]:
             add_to_evaluation(holder)
         else:
             shown = Node(node.type, None, (), True, node.place, node.array)
-        shown.spent, shown.number = True, node.number
+        shown.spent, shown.born = True, _birth(node)
         shown.released = node.step if node.passed is None else node.passed.name
         calls += holder.showing(shown)
     return calls
