@@ -167,7 +167,8 @@ def compare(ours: Any, theirs: Any, looser: float = 1.0) -> list[str]:
     if isinstance(theirs, dict) and isinstance(ours, dict):
         return compare_dicts(ours, theirs, looser)
     if isinstance(theirs, float) and isinstance(ours, float):
-        tolerance = looser * (1e-6 if float(np.float32(theirs)) == theirs else 1e-12)
+        with np.errstate(over="ignore"):
+            tolerance = looser * (1e-6 if float(np.float32(theirs)) == theirs else 1e-12)
         equal = math.isclose(ours, theirs, rel_tol=tolerance) or (ours != ours and theirs != theirs)
         return [] if equal else [f"wrong: value {ours!r}, not {theirs!r}"]
     if type(ours) is type(theirs) and ours == theirs:

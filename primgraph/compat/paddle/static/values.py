@@ -66,7 +66,8 @@ def Print(input: Any, first_n: int = -1, message: str | None = None, **options: 
 
     >>> _ = paddle.static.Print(paddle.ones([1]), message="x")
     x
-    ...
+    Tensor(shape=[1], dtype=float32, place=Place(cpu), stop_gradient=True,
+           [1.])
     """
     if not isinstance(input, Variable):
         print(*([] if message is None else [message]), input, sep="\n")
@@ -82,10 +83,11 @@ def py_func(
 ) -> Any:
     """Raise `BuildError`: programs are compiled, and do not call functions of Python.
 
-    >>> paddle.static.py_func(np.tanh, None, None)
-    Traceback (most recent call last):
-    ...
-    primgraph.errors.BuildError: py_func: a compiled program does not call functions of Python...
+    >>> try:
+    ...     paddle.static.py_func(np.tanh, None, None)
+    ... except RuntimeError as error:
+    ...     print(str(error).splitlines()[0])
+    py_func: a compiled program does not call functions of Python
     """
     raise BuildError(
         "py_func: a compiled program does not call functions of Python",
