@@ -107,7 +107,6 @@ WITHOUT = {
 # Further classes whose docstrings have no example; errors have none, either.
 PLAIN = {
     "primgraph.compat.autograd.numpy.ndarray",  # for isinstance
-    "primgraph.compat.paddle.ParamAttr",  # an argument of layers
     "primgraph.compat.paddle.Size",  # a list
     "primgraph.compat.paddle.static.Variable",  # for isinstance
     "primgraph.compat.paddle.static.load",  # of files that `save` writes, which has an example
