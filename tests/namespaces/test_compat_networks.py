@@ -145,7 +145,7 @@ def test_modules_have_torchs_parts() -> None:
 def test_parts_are_registered_by_name() -> None:
     net = nn.Module()
     net.add_module("inner", nn.Linear(2, 3))
-    net.register_parameter("scale", nn.Parameter([2.0]))
+    net.register_parameter("scale", nn.Parameter(torch.tensor([2.0])))
     assert set(dict(net.named_parameters())) == {"inner.weight", "inner.bias", "scale"}
 
 

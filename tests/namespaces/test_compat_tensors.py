@@ -387,7 +387,7 @@ def test_parameters_are_leaves_whose_results_are_tensors() -> None:
     assert w.requires_grad
     assert w.is_leaf
     assert type(w * 2) is torch.Tensor
-    assert not torch.nn.Parameter([1.0], requires_grad=False).requires_grad
+    assert not torch.nn.Parameter(torch.ones(1), requires_grad=False).requires_grad
 
 
 def test_tensors_of_primgraph_and_of_torch_meet() -> None:
