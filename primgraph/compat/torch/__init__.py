@@ -10,7 +10,6 @@ are results. Differences from torch:
 - An in-place operation changes a tensor and its views. Earlier results keep the old elements, so
   gradients are right where torch raises.
 - `numpy()` returns a read-only array; `from_numpy` copies.
-- `nn.Parameter(x)` has a copy of the elements of `x`.
 - `inplace=True` changes tensors. A variable of a traced function stays as it is.
 - Gradients of embeddings are dense: `sparse=True` is an error.
 - Derivatives follow primgraph's conventions: ties are split evenly, and `where` guards gradients.
