@@ -16,11 +16,16 @@ _NO_OPERATOR = "there is no such operator: compose it of others, or use pg.custo
 _ATTENTION = "its weights are in cuDNN's order: pg.scaled_dot_product_attention computes attention"
 _FLASH = "it is for other processors: scaled_dot_product_attention computes attention"
 _PADDED = "sequences are padded arrays with lengths: see functional.sequence_mask"
+_DENSE = "tensors are dense; pg.sparse_jacobian gives sparse matrices of derivatives"
 _INSTEAD = {
     **dict.fromkeys(("set_device", "get_device", "current_device"), _CPU),
     **dict.fromkeys(("placement", "cpu"), _CPU),
     **dict.fromkeys(("jit", "trace"), "pg.jit compiles a function"),
     "signal": "pg.fft has transforms: frames are taken by x.unfold(axis, size, step)",
+    "fx": "pg.trace gives the graph of a function, which print shows",
+    "export": "pg.save writes a program, and pg.load reads it",
+    "prune": "pg.where(mask, weight, 0.0) keeps some elements of a weight",
+    **dict.fromkeys(("sparse", "sparse_coo_tensor"), _DENSE),
     "onnx": "kernel.save writes a file of NumPy or C code",
     "profiler": "pg.profile measures the lines of a program",
     "distributed": "pg.distributed trains on the workers of a dask client",
