@@ -25,9 +25,9 @@ import numpy as np
 from tables import table
 
 import primgraph as pg
-from primgraph.codegen.native.c.functions import FAMILIES, definitions
-from primgraph.codegen.native.c.parts import required_parts
-from primgraph.codegen.native.toolchain import compile_c
+from primgraph.codegen.ops.c.functions import FAMILIES, definitions
+from primgraph.codegen.runtime.toolchain import compile_c
+from primgraph.codegen.targets.c.parts import required_parts
 
 TIMED = ("exp", "expm1", "log", "log1p", "sin", "cos", "tan", "sinh", "tanh", "sigmoid", "erf",
          "arctan", "power")  # fmt: skip

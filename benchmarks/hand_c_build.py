@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from cases import Array
 
-from primgraph.codegen.native.toolchain import compile_c as native
+from primgraph.codegen.runtime.toolchain import compile_c as native
 
 Function = Callable[..., list[Array]]
 Built = tuple[Function, list[Array]]

@@ -21,7 +21,7 @@ import numpy as np
 
 import primgraph as pg
 from primgraph.base.interpreter_limits import uncollected
-from primgraph.codegen.run import blas
+from primgraph.codegen.runtime import blas
 
 SIZES, SHORT_SIZES = (300, 3_000, 30_000), (100,)
 ROWS, SHORT_ROWS = (4_096, 32_768), (4_096,)

@@ -15,26 +15,26 @@ from primgraph.base.debug_mode import debugging
 from primgraph.base.journal import FROM_EQUAL, note_source
 from primgraph.base.locks import make_lock
 from primgraph.base.providers import provider
-from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.constant_prefix import split_constant_prefix
-from primgraph.codegen.emit.clocks import Clocks, with_clocks
-from primgraph.codegen.emit.module import Module
-from primgraph.codegen.emit.ordering import order_by_source
-from primgraph.codegen.emit.render import render
+from primgraph.codegen.ir.limits import Limits, default_limits
+from primgraph.codegen.ir.program import Options, Plan
+from primgraph.codegen.ir.schedule import NONE, Schedule, schedule
+from primgraph.codegen.ir.verify import verify
 from primgraph.codegen.load import Loaded
 from primgraph.codegen.loops import Code, Spare, runner_of
-from primgraph.codegen.plan.fusion_groups import arrange_regions
-from primgraph.codegen.plan.planner import load_copy_elision, plan_schedule
-from primgraph.codegen.plan.program import Options, Plan
-from primgraph.codegen.plan.schedule import NONE, Schedule, schedule
-from primgraph.codegen.plan.storage.limits import Limits, default_limits
-from primgraph.codegen.plan.verify import verify
-from primgraph.codegen.planned.function import print_plan
-from primgraph.codegen.readable.containers import is_nested
-from primgraph.codegen.readable.function import readable
-from primgraph.codegen.readable.sizes import Sizes
-from primgraph.codegen.run import blas
-from primgraph.codegen.scalar.function import scalar_function, scalar_trips
+from primgraph.codegen.lower.arrays.fusion_groups import arrange_regions
+from primgraph.codegen.lower.arrays.planner import load_copy_elision, plan_schedule
+from primgraph.codegen.ops.table import CARDS
+from primgraph.codegen.runtime import blas
+from primgraph.codegen.targets.inplace.function import print_plan
+from primgraph.codegen.targets.readable.containers import is_nested
+from primgraph.codegen.targets.readable.function import readable
+from primgraph.codegen.targets.readable.sizes import Sizes
+from primgraph.codegen.targets.scalar.function import scalar_function, scalar_trips
+from primgraph.codegen.targets.text.clocks import Clocks, with_clocks
+from primgraph.codegen.targets.text.module import Module
+from primgraph.codegen.targets.text.ordering import order_by_source
+from primgraph.codegen.targets.text.render import render
 from primgraph.ir.frontend.containers import Form, leaves_of, unflatten_value
 from primgraph.ir.graph import Equation, Graph
 from primgraph.primitives.control import Flow
@@ -184,7 +184,7 @@ def _write_readable(code: Compiled, options: Options, clocks: list[Clocks] | Non
 
 
 def _native(part: Graph, options: Options, limits: Limits) -> Callable[..., Any] | None:
-    home = importlib.import_module("primgraph.codegen.native.native")
+    home = importlib.import_module("primgraph.codegen.native")
     kernels = provider("kernels")
     found: Callable[..., Any] | None = home.native_function(
         part, options, limits, kernels.compile_graph

@@ -12,13 +12,13 @@ import numpy as np
 
 from primgraph.base.immutable import Fixed
 from primgraph.codegen.compiled import Compiled
-from primgraph.codegen.emit.clocks import Clocks
-from primgraph.codegen.plan.program import Plan
-from primgraph.codegen.plan.storage.limits import Limits
-from primgraph.codegen.readable.standalone import save_source
+from primgraph.codegen.ir.limits import Limits
+from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.recipe import Recipe, require_style
-from primgraph.codegen.run.feeds import as_feed
 from primgraph.codegen.runner import Runner
+from primgraph.codegen.runtime.feeds import as_feed
+from primgraph.codegen.targets.readable.standalone import save_source
+from primgraph.codegen.targets.text.clocks import Clocks
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.containers import Form, packer
 from primgraph.ir.frontend.drawable import PICTURES, Drawn
@@ -303,7 +303,7 @@ def in_form(kernel: Kernel, form: Form | None) -> Kernel:
 
 def _native(name: str) -> Any:
     """Return a name of the module of native calls, imported lazily."""
-    return getattr(importlib.import_module("primgraph.codegen.native.native"), name)
+    return getattr(importlib.import_module("primgraph.codegen.native"), name)
 
 
 def convert_feeds(kernel: Kernel, feeds: Sequence[Any]) -> Sequence[Array]:
@@ -353,7 +353,7 @@ def _save_code(
             raise ArgumentError(
                 f"{told}: a file of C imports nothing, and so no SciPy", hint="leave scipy out"
             )
-        home = importlib.import_module("primgraph.codegen.export.file")
+        home = importlib.import_module("primgraph.codegen.targets.export.file")
         home.save_c(path, graphs, force=force, blas=blas)
         return
     if Path(path).suffix.lower() != ".py":

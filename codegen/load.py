@@ -10,9 +10,9 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.codegen.emit.module import Module, Within, too_nested
-from primgraph.codegen.emit.names import comment
-from primgraph.codegen.run import support
+from primgraph.codegen.runtime import support
+from primgraph.codegen.targets.text.module import Module, Within, too_nested
+from primgraph.codegen.targets.text.names import comment
 
 _number = itertools.count()
 

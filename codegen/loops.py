@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 
-from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.run.growing import Growing
+from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.runtime.growing import Growing
 from primgraph.ir.dims import TRIPS
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType

@@ -15,9 +15,9 @@ from primgraph.codegen.compiled import (
     plan_with_bodies,
 )
 from primgraph.codegen.constant_prefix import split_constant_prefix
-from primgraph.codegen.emit.clocks import Clocks
-from primgraph.codegen.plan.program import Options, Plan
-from primgraph.codegen.plan.storage.limits import Limits, default_limits
+from primgraph.codegen.ir.limits import Limits, default_limits
+from primgraph.codegen.ir.program import Options, Plan
+from primgraph.codegen.targets.text.clocks import Clocks
 from primgraph.errors import CompileError
 from primgraph.ir.frontend.containers import LEAF, Form
 from primgraph.ir.graph import Graph
@@ -116,7 +116,7 @@ class Recipe:
         limits = self.limits or default_limits()
         plan = plan_with_bodies(graph, options, limits)
         if self.style == "native":
-            home = importlib.import_module("primgraph.codegen.native.listing")
+            home = importlib.import_module("primgraph.codegen.lower.nests.listing")
             plan = replace(plan, native=home.listing(graph, limits, is_native=is_native))
         return plan
 

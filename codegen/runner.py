@@ -11,7 +11,7 @@ import numpy as np
 from primgraph.base.frames import is_interruption
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.recipe import Recipe
-from primgraph.codegen.run.feeds import checked_out
+from primgraph.codegen.runtime.feeds import checked_out
 from primgraph.errors import WRITTEN, ArgumentError, FeedError, RunError, run_error
 from primgraph.ir.frontend.containers import leaves_for
 from primgraph.ir.graph import Equation, Graph

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from primgraph.codegen.cards.card import Card
-from primgraph.codegen.cards.table import give_card, spell, spelled
-from primgraph.codegen.native.c.user_c import spell_c
+from primgraph.codegen.ops.card import Card
+from primgraph.codegen.ops.table import give_card, spell, spelled
+from primgraph.codegen.targets.c.user_c import spell_c
 from primgraph.errors import CheckError, unknown_name
 from primgraph.inspect.check import check_grads
 from primgraph.ir.builder import Builder

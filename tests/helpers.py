@@ -11,8 +11,8 @@ from density import drawn
 from program_tolerance import differs
 
 import primgraph as pg
-from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.native.c.spellings import SPELLINGS
+from primgraph.codegen.ops.c.spellings import SPELLINGS
+from primgraph.codegen.ops.table import CARDS
 from primgraph.extend import registered
 from primgraph.ir.builder import Builder
 from primgraph.ir.facts import ops as registry

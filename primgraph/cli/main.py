@@ -20,9 +20,9 @@ from primgraph.base.safe_overwrite import require_own
 from primgraph.base.user_lines import caller
 from primgraph.cli.targets import Target, find
 from primgraph.codegen import get_num_threads
-from primgraph.codegen.export.file import c_source, save_c
-from primgraph.codegen.plan.storage.limits import cache_bytes
-from primgraph.codegen.readable.standalone import standalone_source
+from primgraph.codegen.ir.limits import cache_bytes
+from primgraph.codegen.targets.export.file import c_source, save_c
+from primgraph.codegen.targets.readable.standalone import standalone_source
 from primgraph.derivatives.grad import forward_grad, grad
 from primgraph.derivatives.matrices.jacobian import hessian
 from primgraph.errors import ArgumentError, NotDifferentiable, PrimgraphError
@@ -384,7 +384,7 @@ def _profile(options: argparse.Namespace) -> None:
 
 
 def _cache(options: argparse.Namespace) -> None:
-    kept = importlib.import_module("primgraph.codegen.native.toolchain.cache")
+    kept = importlib.import_module("primgraph.codegen.runtime.toolchain.cache")
     found = kept.clear() if options.what == "clear" else kept.contents()
     size = f"{found.size / 2**20:.1f} MiB"
     # A path may contain bytes that are not Unicode.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.run.feeds import as_feed
+from primgraph.codegen.runtime.feeds import as_feed
 from primgraph.derivatives.matrices.operator import JacobianOperator
 from primgraph.derivatives.modes import record
 from primgraph.derivatives.subgraph import Path

@@ -14,7 +14,7 @@ from typing import Any, Never, TypeAlias, final
 import numpy as np
 
 from primgraph.base.user_lines import caller
-from primgraph.codegen.run.threads import get_num_threads
+from primgraph.codegen.runtime.threads import get_num_threads
 from primgraph.distributed.parcels import MissingKernel, Named, Parcel, forget, keep
 from primgraph.distributed.tasks import Given, add_up
 from primgraph.errors import ArgumentError, OptionError, PrimgraphError, RunError

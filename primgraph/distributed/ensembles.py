@@ -16,8 +16,8 @@ import numpy as np
 from primgraph import tree
 from primgraph.base.files import open_regular
 from primgraph.base.frames import is_interruption
-from primgraph.codegen.plan.storage.limits import default_limits
-from primgraph.codegen.run import blas
+from primgraph.codegen.ir.limits import default_limits
+from primgraph.codegen.runtime import blas
 from primgraph.distributed.engine import dask_module, engine_of, new_name
 from primgraph.distributed.parcels import Named, Parcel, open_parcel, pack
 from primgraph.distributed.tasks import UNREADABLE, drop_dask_lines, write_atomically

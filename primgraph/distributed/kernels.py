@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.codegen.plan.storage.limits import default_limits
+from primgraph.codegen.ir.limits import default_limits
 from primgraph.distributed.chunks import Chunks, require_sendable
 from primgraph.distributed.engine import Engine
 from primgraph.distributed.parcels import Parcel, pack

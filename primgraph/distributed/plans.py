@@ -10,9 +10,9 @@ from typing import final
 
 from primgraph.base.user_lines import caller
 from primgraph.codegen.compiled import plan_with_bodies
-from primgraph.codegen.plan.program import Options
-from primgraph.codegen.plan.schedule import schedule
-from primgraph.codegen.plan.storage.memory_use import call_bytes, kept_bytes, live_bytes
+from primgraph.codegen.ir.program import Options
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.lower.storage.memory_use import call_bytes, kept_bytes, live_bytes
 from primgraph.distributed.engine import FAN_IN, Engine
 from primgraph.distributed.kernels import Kernels
 from primgraph.inspect.cost import works

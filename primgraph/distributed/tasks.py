@@ -17,7 +17,7 @@ from primgraph import tree
 from primgraph.base.files import open_regular
 from primgraph.base.frames import is_interruption
 from primgraph.base.locks import make_lock
-from primgraph.codegen.run import blas
+from primgraph.codegen.runtime import blas
 from primgraph.distributed.parcels import Named, Parcel, open_parcel
 from primgraph.errors import NumericalError, PrimgraphError, RunError, ShapeError
 from primgraph.ir.graph import Graph

@@ -11,7 +11,7 @@ from typing import Any, Never, TypeAlias, final
 import numpy as np
 
 from primgraph.base.user_lines import Source
-from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.ops.table import CARDS
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_open

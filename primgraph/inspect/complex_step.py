@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.cards.special_functions.gamma import jvp_complex_step
-from primgraph.codegen.cards.spelling.complex_step import ANALYTIC, ComplexStep
-from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.ops.special_functions.gamma import jvp_complex_step
+from primgraph.codegen.ops.spelling.complex_step import ANALYTIC, ComplexStep
+from primgraph.codegen.ops.table import CARDS
 from primgraph.inspect.trips import is_walked, run_bodies
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_open

@@ -10,9 +10,9 @@ from typing import Any, TypeVar, final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen import Kernel
-from primgraph.codegen.plan.schedule import Schedule, schedule, stored_shape
-from primgraph.codegen.plan.storage.memory_use import call_bytes, kept_bytes, live_bytes
-from primgraph.codegen.run.threads import get_num_threads
+from primgraph.codegen.ir.schedule import Schedule, schedule, stored_shape
+from primgraph.codegen.lower.storage.memory_use import call_bytes, kept_bytes, live_bytes
+from primgraph.codegen.runtime.threads import get_num_threads
 from primgraph.errors import ArgumentError
 from primgraph.inspect.residuals import residual_bytes
 from primgraph.ir.dims import extent_at, names_in, single_row_size

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.base.user_lines import Source
-from primgraph.codegen.run.feeds import as_feed
+from primgraph.codegen.runtime.feeds import as_feed
 from primgraph.derivatives.modes import way_of
 from primgraph.derivatives.request import Request
 from primgraph.errors import ArgumentError, BuildError, FeedError, NumericalError

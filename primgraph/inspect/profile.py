@@ -15,8 +15,8 @@ import numpy as np
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen import Kernel
-from primgraph.codegen.run.feeds import as_feed
-from primgraph.codegen.run.threads import single_threaded
+from primgraph.codegen.runtime.feeds import as_feed
+from primgraph.codegen.runtime.threads import single_threaded
 from primgraph.errors import ArgumentError
 from primgraph.inspect.cost import Work, kernel_of, line_of, refuse_fetches, works
 from primgraph.ir.frontend.html_tables import ROWS, Row, Sheet, Tabled

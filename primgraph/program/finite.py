@@ -11,9 +11,9 @@ import numpy as np
 
 from primgraph.base.frames import is_interruption
 from primgraph.codegen import Kernel
-from primgraph.codegen.cards.card import Marks
-from primgraph.codegen.cards.table import CARDS, marks_of
-from primgraph.codegen.run.feeds import as_feed
+from primgraph.codegen.ops.card import Marks
+from primgraph.codegen.ops.table import CARDS, marks_of
+from primgraph.codegen.runtime.feeds import as_feed
 from primgraph.errors import WRITTEN, ArgumentError, NumericalError, run_error
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive

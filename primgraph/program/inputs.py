@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from primgraph.codegen.run.feeds import as_feed
+from primgraph.codegen.runtime.feeds import as_feed
 from primgraph.errors import FeedError, near_matches
 from primgraph.ir.graph import Value
 from primgraph.ir.sizes import Fitting

@@ -12,7 +12,7 @@ from primgraph.base.interpreter_limits import uncollected
 from primgraph.base.journal import log_compilation
 from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import is_for_all_sizes
-from primgraph.codegen.run.feeds import as_feed
+from primgraph.codegen.runtime.feeds import as_feed
 from primgraph.errors import ArgumentError, FeedError
 from primgraph.ir.frontend.gradient_names import titles_of
 from primgraph.ir.frontend.result_names import UNTITLED, Title

@@ -12,8 +12,8 @@ from __future__ import annotations
 import importlib
 import math
 
-from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.plan.schedule import Schedule, Step, schedule
+from primgraph.codegen.ir.schedule import Schedule, Step, schedule
+from primgraph.codegen.ops.table import CARDS
 from primgraph.errors import PrimgraphError
 from primgraph.ir.dims import single_row_size, typical
 from primgraph.ir.graph import Graph
@@ -43,7 +43,7 @@ _TRIPS, _SIZE = 16, 64
 
 def style_of(graph: Graph) -> str:
     """Return the code generator's style for a graph of primitives: "native" or "planned"."""
-    build = importlib.import_module("primgraph.codegen.native.toolchain.compile_c")
+    build = importlib.import_module("primgraph.codegen.runtime.toolchain.compile_c")
     if build.find_compiler() is None:
         return "planned"
     try:
@@ -58,8 +58,8 @@ def style_of(graph: Graph) -> str:
 
 def _estimate_saving(steps: Schedule) -> float:
     """Estimate the nanoseconds that native code saves in one call."""
-    native = importlib.import_module("primgraph.codegen.native.lower.nests")
-    items = importlib.import_module("primgraph.codegen.native.items")
+    native = importlib.import_module("primgraph.codegen.lower.nests.nests")
+    items = importlib.import_module("primgraph.codegen.ir.nests")
     outside = {id(i.step.eqn) for i in native.nests(steps).items if isinstance(i, items.HostCall)}
     total, scalar = -float(_STEP * len(outside)), 0.0
     for step in steps.steps:

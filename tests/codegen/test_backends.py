@@ -8,8 +8,8 @@ import pytest
 import toy_backend
 
 import primgraph as pg
-from primgraph.codegen.plan.program import Options
-from primgraph.codegen.plan.verify import verify
+from primgraph.codegen.ir.program import Options
+from primgraph.codegen.ir.verify import verify
 from primgraph.ir.interpret import interpret
 from primgraph.ir.slices import drop_formal
 from primgraph.transforms import lower

@@ -13,11 +13,11 @@ from random_programs import random_program
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.plan.fusion_groups import arrange_regions
-from primgraph.codegen.plan.schedule import schedule
-from primgraph.codegen.plan.storage.limits import cache_bytes
-from primgraph.codegen.plan.verify import verify
+from primgraph.codegen.ir.limits import cache_bytes
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.ir.verify import verify
+from primgraph.codegen.lower.arrays.fusion_groups import arrange_regions
+from primgraph.codegen.ops.table import CARDS
 from primgraph.errors import RunError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse

@@ -16,12 +16,12 @@ from samples import ROWS
 from test_primitives import CASES
 
 import primgraph as pg
-from primgraph.codegen import cards
-from primgraph.codegen.cards import card, table
-from primgraph.codegen.cards.card import Card, plain
-from primgraph.codegen.cards.spelling import ufuncs
-from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.run import support
+from primgraph.codegen import ops
+from primgraph.codegen.ops import card, table
+from primgraph.codegen.ops.card import Card, plain
+from primgraph.codegen.ops.spelling import ufuncs
+from primgraph.codegen.ops.table import CARDS
+from primgraph.codegen.runtime import support
 from primgraph.ir.primitive import lookup
 from primgraph.ir.views import Expand, Permute, Reshape, Slice
 
@@ -36,7 +36,7 @@ FAMILIES.remove("linear_algebra.spectral_derivatives")
 # Graphs of the primitives beside it.
 FAMILIES.remove("special_functions.formulas")
 FAMILIES.remove("linear_algebra.triangles")
-ROOT = Path(cards.__file__).parent.parent
+ROOT = Path(ops.__file__).parent.parent
 FIELDS = [field.name for field in dataclasses.fields(Card)]
 
 # One sample of each primitive, the first with elements where there is one.
@@ -55,17 +55,17 @@ def test_every_primitive_has_a_card():
     """All but what only derivatives see, which is gone before code is generated."""
     wanted = {op for op in OPS if not op.formal and not op.has_bodies}
     missing = sorted(op.name for op in wanted if op not in CARDS)
-    assert not missing, f"add cards for {missing} to codegen/cards"
+    assert not missing, f"add cards for {missing} to codegen/ops"
     assert wanted == {op for op in CARDS if op.name in ROWS}
 
 
 def test_a_card_stands_in_the_file_that_is_named_as_that_of_the_primitive():
     for family in FAMILIES:
         own = vars(import_module(f"primgraph.primitives.{family}")).values()
-        found = import_module(f"primgraph.codegen.cards.{family}").CARDS
+        found = import_module(f"primgraph.codegen.ops.{family}").CARDS
         assert found, family
         strange = [op.name for op in found if not any(op is o for o in own)]
-        assert not strange, f"move the cards of {strange} out of codegen/cards/{family}.py"
+        assert not strange, f"move the cards of {strange} out of codegen/ops/{family}.py"
 
 
 def test_every_part_of_a_card_is_decided():
@@ -78,7 +78,7 @@ def test_every_part_of_a_card_is_decided():
 
 
 def modules_of_cards():
-    return [card, ufuncs, table, *(import_module(f"{cards.__name__}.{f}") for f in FAMILIES)]
+    return [card, ufuncs, table, *(import_module(f"{ops.__name__}.{f}") for f in FAMILIES)]
 
 
 def test_one_function_writes_all_parts_of_a_card():
@@ -277,11 +277,11 @@ def test_what_stops_derivatives_is_constant_and_leaves_numbers_alone():
 # Files in which names of primitives are what it is about: operators of the same name, words of
 # other libraries, NumPy's functions, the text of the user's, and the text of graphs.
 ABOUT_NAMES = (
-    "codegen/cards/",
-    "codegen/native/c/functions.py",
-    "codegen/native/lower/routines.py",
-    "codegen/native/c/spellings.py",
-    "codegen/native/lower/systems.py",
+    "codegen/ops/",
+    "codegen/ops/c/functions.py",
+    "codegen/lower/nests/routines.py",
+    "codegen/ops/c/spellings.py",
+    "codegen/lower/nests/systems.py",
     "primgraph/array_api/",
     "primgraph/compat/",
     "primgraph/control/",
@@ -297,7 +297,7 @@ OTHER_MEANINGS = {
     "primgraph/__init__.py": {"checkpoint", "cond", "fft", "scan", "while_loop"},
     "primgraph/ir/params.py": {"complex"},
     "primgraph/ir/frontend/parser.py": {"complex"},
-    "codegen/scalar/function.py": {
+    "codegen/targets/scalar/function.py": {
         "cos",
         "cosh",
         "exp",
@@ -308,26 +308,26 @@ OTHER_MEANINGS = {
         "sqrt",
         "tan",
     },
-    "codegen/readable/control.py": {"reverse"},
+    "codegen/targets/readable/control.py": {"reverse"},
     # Names of activations, as arguments.
     "primgraph/nn/recurrent.py": {"tanh"},
-    "codegen/planned/function.py": {"maximum", "minimum"},
+    "codegen/targets/inplace/function.py": {"maximum", "minimum"},
     "codegen/loops.py": {"reverse"},
     # What nests do at places that others tell.
-    "codegen/export/nests/elements.py": {"add"},
-    "codegen/native/c/body.py": {"add"},
-    "codegen/native/lower/indexing.py": {"add"},
-    "codegen/native/c/source.py": {"add"},
-    "codegen/native/c/walk.py": {"add"},
-    "codegen/export/control.py": {"reverse"},
-    "codegen/native/c/control.py": {"reverse"},
-    "codegen/native/lower/regions.py": {"add", "maximum", "minimum"},
+    "codegen/targets/export/nests/elements.py": {"add"},
+    "codegen/targets/c/body.py": {"add"},
+    "codegen/lower/nests/indexing.py": {"add"},
+    "codegen/targets/c/source.py": {"add"},
+    "codegen/targets/c/walk.py": {"add"},
+    "codegen/targets/export/control.py": {"reverse"},
+    "codegen/targets/c/control.py": {"reverse"},
+    "codegen/lower/nests/regions.py": {"add", "maximum", "minimum"},
     # The name of a method of NumPy's.
     "primgraph/eager/tensor.py": {"conj"},
     # Names of parameters and of tasks.
     "primgraph/distributed/mapped.py": {"constant"},
     "primgraph/training/fit.py": {"checkpoint"},
-    "codegen/plan/blocks.py": {"add", "maximum", "minimum"},
+    "codegen/lower/arrays/blocks.py": {"add", "maximum", "minimum"},
     "primgraph/derivatives/matrices/jacobian.py": {"reverse"},
     "primgraph/derivatives/matrices/layout.py": {"reverse"},
     "primgraph/derivatives/matrices/lazy_jacobian.py": {"reverse"},

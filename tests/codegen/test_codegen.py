@@ -19,10 +19,10 @@ from test_primitives import CASES, Case
 import primgraph as pg
 import primgraph.primitives
 from primgraph.codegen import compile_graph
-from primgraph.codegen.cards.spelling.literals import array_lines, array_text, short_text
-from primgraph.codegen.emit.names import Names, comment, is_safe
-from primgraph.codegen.plan.schedule import schedule
-from primgraph.codegen.run.support import erf, erfc
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.ops.spelling.literals import array_lines, array_text, short_text
+from primgraph.codegen.runtime.support import erf, erfc
+from primgraph.codegen.targets.text.names import Names, comment, is_safe
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret

@@ -23,12 +23,12 @@ from exported import (
 from test_primitives import CASES
 
 import primgraph as pg
-from primgraph.codegen.export import function
-from primgraph.codegen.export.file import c_source
-from primgraph.codegen.export.identifiers import LIBRARY, remark
-from primgraph.codegen.native.c import parts
-from primgraph.codegen.native.c.spellings import CODES, FUNCTIONS, SPELLINGS
-from primgraph.codegen.native.lower.routines import FITS, ROUTINES
+from primgraph.codegen.lower.nests.routines import FITS, ROUTINES
+from primgraph.codegen.ops.c.spellings import CODES, FUNCTIONS, SPELLINGS
+from primgraph.codegen.targets.c import parts
+from primgraph.codegen.targets.export import function
+from primgraph.codegen.targets.export.file import c_source
+from primgraph.codegen.targets.export.identifiers import LIBRARY, remark
 from primgraph.ir.facts import ops as registry
 
 needs_compiler = pytest.mark.skipif(not compiler(), reason="there is no C compiler")

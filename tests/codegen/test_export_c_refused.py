@@ -5,8 +5,8 @@ import pytest
 from exported import doubled
 
 import primgraph as pg
-from primgraph.codegen.export.file import function_of
-from primgraph.codegen.export.identifiers import Names
+from primgraph.codegen.targets.export.file import function_of
+from primgraph.codegen.targets.export.identifiers import Names
 
 # What cannot be saved.
 

@@ -22,11 +22,11 @@ from exported import (
 from sized_functions import arrays_for, built
 
 import primgraph as pg
-from primgraph.codegen.export import function
-from primgraph.codegen.export.extents import code, most
-from primgraph.codegen.export.file import c_source, function_of
-from primgraph.codegen.export.places import Workspace
-from primgraph.codegen.export.sizes import macro
+from primgraph.codegen.targets.export import function
+from primgraph.codegen.targets.export.extents import code, most
+from primgraph.codegen.targets.export.file import c_source, function_of
+from primgraph.codegen.targets.export.places import Workspace
+from primgraph.codegen.targets.export.sizes import macro
 from primgraph.ir.interpret import interpret
 from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.types import TensorType

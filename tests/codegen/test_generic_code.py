@@ -19,8 +19,8 @@ from sized_functions import FUNCTIONS, arrays_for, built
 import primgraph as pg
 from primgraph import special as s
 from primgraph import transforms
-from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.readable.standalone import standalone_source
+from primgraph.codegen.ops.table import CARDS
+from primgraph.codegen.targets.readable.standalone import standalone_source
 from primgraph.ir.primitive import Op
 from primgraph.ir.sizes import type_at
 from primgraph.program.compile import generic, optimize_graph

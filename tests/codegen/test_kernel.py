@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from primgraph.codegen import compile_graph
-from primgraph.codegen.run.feeds import as_feed
+from primgraph.codegen.runtime.feeds import as_feed
 from primgraph.errors import ArgumentError, CompileError, FeedError, RunError
 from primgraph.ir.builder import Builder
 from primgraph.ir.interpret import interpret

@@ -8,9 +8,9 @@ from plan_checks import NEVER, SMALL, poisoned_results
 
 import primgraph as pg
 from primgraph.codegen.compiled import plan_for
+from primgraph.codegen.ir.program import Compute, Copy, Make, Options, Put
+from primgraph.codegen.ir.verify import verify
 from primgraph.codegen.kernel import compile_graph
-from primgraph.codegen.plan.program import Compute, Copy, Make, Options, Put
-from primgraph.codegen.plan.verify import verify
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
 

@@ -12,11 +12,11 @@ from test_blocks import network
 import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.compiled import plan_for
-from primgraph.codegen.plan import planner
-from primgraph.codegen.plan.program import Compute, Loop, Make, Options, Release, See, text_of
-from primgraph.codegen.plan.storage.arena import ALIGN, Arena, Packed
-from primgraph.codegen.plan.storage.places import Buffer, root_of
-from primgraph.codegen.plan.verify import verify
+from primgraph.codegen.ir.arena import ALIGN, Arena, Packed
+from primgraph.codegen.ir.places import Buffer, root_of
+from primgraph.codegen.ir.program import Compute, Loop, Make, Options, Release, See, text_of
+from primgraph.codegen.ir.verify import verify
+from primgraph.codegen.lower.arrays import planner
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse

@@ -9,9 +9,9 @@ import pytest
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.emit.layout import result, signature, statement
-from primgraph.codegen.emit.ordering import order_by_source
-from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.targets.text.layout import result, signature, statement
+from primgraph.codegen.targets.text.ordering import order_by_source
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
 

@@ -10,7 +10,7 @@ from program_tolerance import same_bits
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.ops.table import CARDS
 from primgraph.errors import FeedError
 from primgraph.ir.builder import Builder
 from primgraph.ir.primitive import Primitive, lookup
@@ -317,7 +317,7 @@ def test_numbers_are_as_good_as_arrays_of_one(kind, monkeypatch):
     kernel = pg.compile(graph)
     assert kernel._code.scalar is not None
     expected = kernel(np.array(3.0), np.array(-0.0 if kind is not int else 0.0))
-    monkeypatch.setattr("primgraph.codegen.run.feeds._as_base_array", None)
+    monkeypatch.setattr("primgraph.codegen.runtime.feeds._as_base_array", None)
     monkeypatch.setattr(kernel._code, "run", None)
     found = kernel(kind(3), kind(-0.0))
     assert [x.tobytes() for x in found] == [x.tobytes() for x in expected]

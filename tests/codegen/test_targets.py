@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.codegen.native.toolchain import compile_c
+from primgraph.codegen.runtime.toolchain import compile_c
 
 pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
@@ -87,7 +87,7 @@ def test_a_compiler_that_fails_leaves_numpys_kernel(monkeypatch):
     def fail(*args, **kwargs):
         raise compile_c.FailedError("cc failed", "no luck")
 
-    monkeypatch.setattr("primgraph.codegen.native.native.library", fail)
+    monkeypatch.setattr("primgraph.codegen.native.library", fail)
     x = np.linspace(0, 1, 20001)
     with pytest.warns(RuntimeWarning, match="cc failed: NumPy runs instead"):
         kernel = pg.compile(pg.trace(deep, x), target="auto")

@@ -23,9 +23,9 @@ from thread_checks import threads_at_work
 
 import primgraph as pg
 from primgraph.codegen import compile_graph, compiled
-from primgraph.codegen.plan.storage.limits import Limits
-from primgraph.codegen.plan.verify import verify
-from primgraph.codegen.run import blas, threads
+from primgraph.codegen.ir.limits import Limits
+from primgraph.codegen.ir.verify import verify
+from primgraph.codegen.runtime import blas, threads
 from primgraph.errors import ArgumentError, OptionError, RunError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
@@ -580,7 +580,7 @@ def run_python(code, **variables):
 KERNEL = """
 import atexit, os, sys, threading, time
 import numpy as np, primgraph, primgraph as pg
-from primgraph.codegen.plan.storage.limits import Limits
+from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen import compile_graph
 limits = Limits(cache=1, least_bytes=1, least_block=1, processors=2, least_share=0, rows=20)
 kernel = compile_graph(pg.parse(\"\"\"graph f(%x: f64[200,3], %w: f64[3,3]) {
@@ -623,7 +623,7 @@ for i in range(10):
         if i % 2 and os.fork() == 0:
             os._exit(0 if run() == known else 3)
         good = all(run() == known for _ in range(20))
-        crew = primgraph.codegen.run.threads._crew.threads
+        crew = primgraph.codegen.runtime.threads._crew.threads
         good = good and len(crew) == 1 and crew[0].is_alive()
         os._exit(0 if good and (not i % 2 or os.wait()[1] == 0) else 3)
     end = time.monotonic() + 60
@@ -639,7 +639,7 @@ print("fine")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_blas_has_its_threads_in_a_child_that_is_forked_while_a_kernel_has_it():
     code = """
-from primgraph.codegen.run import blas
+from primgraph.codegen.runtime import blas
 setting = blas._setting()
 setting.put(2)
 setting.hold(holder := object())

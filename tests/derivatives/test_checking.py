@@ -9,7 +9,7 @@ import pytest
 
 import primgraph as pg
 from primgraph import primitives
-from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.ops.table import CARDS
 from primgraph.inspect.complex_step import evaluate, is_known, knows
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.operators.variable import emit

@@ -1,6 +1,6 @@
 """Derivatives by a complex step: the evaluator of the package, by the names that tests use."""
 
-from primgraph.codegen.cards.spelling.complex_step import MARGIN
+from primgraph.codegen.ops.spelling.complex_step import MARGIN
 from primgraph.inspect.complex_step import (
     STEEPEST,
     STEP,

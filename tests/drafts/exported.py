@@ -28,8 +28,8 @@ from program_tolerance import rounding_of
 from random_programs import random_draft, random_program
 
 import primgraph as pg
-from primgraph.codegen.export.file import c_source, function_of
-from primgraph.codegen.export.sizes import in_order
+from primgraph.codegen.targets.export.file import c_source, function_of
+from primgraph.codegen.targets.export.sizes import in_order
 from primgraph.errors import FeedError, ShapeError
 from primgraph.ir.dims import extent_at
 from primgraph.ir.graph import Graph

@@ -9,11 +9,11 @@ import numpy as np
 from program_tolerance import differs, rounding_of
 
 from primgraph.codegen import compile_graph
-from primgraph.codegen.native.items import HostCall
-from primgraph.codegen.native.lower.nests import nests
-from primgraph.codegen.native.lower.regions import LIMITS
-from primgraph.codegen.plan.schedule import schedule
-from primgraph.codegen.plan.storage.limits import Limits
+from primgraph.codegen.ir.limits import Limits
+from primgraph.codegen.ir.nests import HostCall
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.lower.nests.nests import nests
+from primgraph.codegen.lower.nests.regions import LIMITS
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.compiled import add_body_runners, plan_for
-from primgraph.codegen.emit.render import render
+from primgraph.codegen.ir.limits import Limits
+from primgraph.codegen.ir.program import Options
+from primgraph.codegen.ir.verify import verify
 from primgraph.codegen.load import Loaded
-from primgraph.codegen.plan.program import Options
-from primgraph.codegen.plan.storage.limits import Limits
-from primgraph.codegen.plan.verify import verify
-from primgraph.codegen.planned.function import print_plan
+from primgraph.codegen.targets.inplace.function import print_plan
+from primgraph.codegen.targets.text.render import render
 from primgraph.ir.graph import Graph
 
 # Everything in blocks of two or three rows, however small it is; then in threads too.

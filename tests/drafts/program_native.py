@@ -11,8 +11,8 @@ from program_complex import complex_program
 from program_pairs import pair_program
 from random_programs import Program, random_draft, random_program
 
-from primgraph.codegen.native.lower.regions import LIMITS
-from primgraph.codegen.plan.storage.limits import Limits
+from primgraph.codegen.ir.limits import Limits
+from primgraph.codegen.lower.nests.regions import LIMITS
 from primgraph.errors import FeedError
 from primgraph.ir.dims import size
 from primgraph.ir.graph import Graph

@@ -21,8 +21,8 @@ from program_placed import PlacedProgram
 from program_tolerance import differs, rounding_of
 
 from primgraph.codegen import compile_graph
+from primgraph.codegen.ir.program import Put
 from primgraph.codegen.kernel import Kernel
-from primgraph.codegen.plan.program import Put
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import clean_up, linearize, lower, transpose

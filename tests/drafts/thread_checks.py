@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import primgraph as pg
-from primgraph.codegen.run import threads
+from primgraph.codegen.runtime import threads
 
 
 @contextmanager

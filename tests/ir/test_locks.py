@@ -22,7 +22,7 @@ MAKERS = {
 }
 
 # Locks that are otherwise renewed in a child: the crew of threads is another one there.
-RENEWED = {("primgraph.codegen.run.threads", "SimpleQueue")}
+RENEWED = {("primgraph.codegen.runtime.threads", "SimpleQueue")}
 
 
 NAMES = set().union(*MAKERS.values())

@@ -13,7 +13,7 @@ from program_placed import PlacedProgram
 from program_placed_checks import check_placed, check_placed_natively
 
 import primgraph as pg
-from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.ops.table import CARDS
 from primgraph.primitives.elementwise import neg
 
 _CHUNK = 6

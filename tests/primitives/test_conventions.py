@@ -15,7 +15,7 @@ from program_tolerance import same_bits
 
 import primgraph.operators as ops
 from primgraph.codegen import compile_graph
-from primgraph.codegen.readable.standalone import standalone_source
+from primgraph.codegen.targets.readable.standalone import standalone_source
 from primgraph.defaults import set_default_dtype
 from primgraph.errors import PrimgraphError
 from primgraph.ir.interpret import interpret

@@ -14,12 +14,12 @@ from plan_checks import SMALL
 from test_primitives import CASES, Case
 
 import primgraph as pg
-from primgraph.codegen.cards.card import Marks
-from primgraph.codegen.cards.spelling.complex_step import PARTIAL
-from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.plan.cost_model import per_element
-from primgraph.codegen.plan.fusion_groups import arrange_regions
-from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.lower.arrays.fusion_groups import arrange_regions
+from primgraph.codegen.ops.card import Marks
+from primgraph.codegen.ops.cost_model import per_element
+from primgraph.codegen.ops.spelling.complex_step import PARTIAL
+from primgraph.codegen.ops.table import CARDS
 from primgraph.extend import (
     Primitive,
     TensorType,

@@ -16,7 +16,7 @@ from thread_checks import threads_at_work
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.run.support import erf, erfc
+from primgraph.codegen.runtime.support import erf, erfc
 from primgraph.errors import ArgumentError, MissingRuleError
 from primgraph.ir.primitive import registered
 from primgraph.ir.text import parse

@@ -8,9 +8,9 @@ import pytest
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.emit.clocks import Clocks, with_clocks
-from primgraph.codegen.emit.module import Function, Module
-from primgraph.codegen.plan.storage.limits import Limits
+from primgraph.codegen.ir.limits import Limits
+from primgraph.codegen.targets.text.clocks import Clocks, with_clocks
+from primgraph.codegen.targets.text.module import Function, Module
 from primgraph.errors import ArgumentError, FeedError
 from primgraph.ir.text import parse
 

@@ -51,7 +51,7 @@ def test_every_file_of_rules_is_changed_and_has_its_tests() -> None:
 @pytest.mark.parametrize(
     "room",
     [f"primgraph/{name}" for name in ("eager", "control")]
-    + ["transforms/loops", "codegen/native", "codegen/plan"],
+    + ["transforms/loops", "codegen/lower/nests", "codegen/targets/c", "codegen/lower/arrays"],
 )
 def test_every_file_of_a_room_is_changed_and_has_its_tests(room: str) -> None:
     names = {p.name for p in (ROOT / room).rglob("*.py")} - {"__init__.py"}

@@ -112,7 +112,7 @@ def test_package_data_covers_every_other_file():
 
 def test_package_data_is_installed():
     assert (PACKAGE / "py.typed").is_file()
-    assert list((Path(pg.codegen.__file__).parent / "templates").glob("*.j2"))
+    assert list((Path(pg.codegen.__file__).parent / "targets" / "templates").glob("*.j2"))
 
 
 def copied(folder: Path) -> Path:

@@ -19,7 +19,7 @@ from rooms import nodes, sources
 from primgraph.ir.primitive import Primitive
 
 # Files that are about single primitives: their declarations, their cards, rewriting rules.
-ABOUT_PRIMITIVES = ("primgraph/primitives/", "codegen/cards/", "transforms/rewrite/")
+ABOUT_PRIMITIVES = ("primgraph/primitives/", "codegen/ops/", "transforms/rewrite/")
 # A docstring begins with a verb or a noun; these begin clauses.
 CLAUSES = re.compile(r"(What|Where|That|Those|Who)\b")
 

@@ -3,7 +3,7 @@
 `python tests/tools/mutants.py --count 300 --seed 0` changes an operator, a comparison, a sign or a
 constant in the rules of derivatives, batching and rewriting, in tensors, loops, plans and the C
 generator, runs the tests that come by the changed line, and prints what they did not notice.
-`--only 'primgraph/eager/*' 'codegen/plan/*'` restricts that to files. Only a copy of the checkout
+`--only 'primgraph/eager/*' 'codegen/lower/*'` restricts that to files. Only a copy of the checkout
 is changed, and every trial has a cache of compiled code of its own. The exit
 status is 1 if less than 97 % of the faults were noticed, but for those that EQUIVALENT names:
 changes that no test can notice, as the program means the same, each with its reason.
@@ -58,6 +58,12 @@ TENSORS = [
     "tensors", "tensor_features", "tensor_autograd", "tensor_values", "tensor_memory",
     "tensor_recognition", "no_grad", "tensor_slices", "view_writes",
 ]  # fmt: skip
+NATIVE = [
+    "native", "native_steps", "native_sums", "native_blocks", "native_sizes", "native_cache",
+    "native_known", "native_calls", "native_parts", "native_apart", "native_growing",
+    "native_fusing", "native_functions", "native_lapack", "native_spelled", "native_inner",
+    "native_sized_blocks", "native_promises",
+]  # fmt: skip
 LOOPS = ["loops", "solutions", "open_loops", "checkpoints"]
 TESTS: dict[str, list[str]] = {
     "primgraph/primitives/*.py": [
@@ -83,17 +89,14 @@ TESTS: dict[str, list[str]] = {
     "primgraph/eager/seeds.py": [*TENSORS, "two_worlds"],
     "primgraph/eager/inplace/shared_storage.py": [*TENSORS, "two_worlds"],
     "primgraph/eager/*.py": TENSORS,
-    "codegen/plan/*.py": ["plan", "blocks", "landing", "native_parts", "native_blocks"],
-    "codegen/native/toolchain/cache.py": ["native_private", "native_cache", "native_known"],
-    "codegen/native/toolchain/folder.py": ["native_private", "native_cache"],
-    "codegen/native/c/user_c.py": ["native_spelled"],
-    "codegen/native/lower/systems.py": ["native_lapack", "native_steps"],
-    "codegen/native/*.py": [
-        "native", "native_steps", "native_sums", "native_blocks", "native_sizes", "native_cache",
-        "native_known", "native_calls", "native_parts", "native_apart", "native_growing",
-        "native_fusing", "native_functions", "native_lapack", "native_spelled", "native_inner",
-        "native_sized_blocks", "native_promises",
-    ],
+    "codegen/lower/arrays/*.py": ["plan", "blocks", "landing", "native_parts", "native_blocks"],
+    "codegen/runtime/toolchain/cache.py": ["native_private", "native_cache", "native_known"],
+    "codegen/runtime/toolchain/folder.py": ["native_private", "native_cache"],
+    "codegen/targets/c/user_c.py": ["native_spelled"],
+    "codegen/lower/nests/systems.py": ["native_lapack", "native_steps"],
+    "codegen/lower/nests/*.py": NATIVE,
+    "codegen/targets/c/*.py": NATIVE,
+    "codegen/native.py": NATIVE,
     "transforms/jacobians/element_rules.py": ["sparse_derivatives"],
     "transforms/jacobians/spectral_probes.py": ["ties"],
     "transforms/jacobians/jacobian_entries.py": ["entries", "sparse_derivatives"],
@@ -276,7 +279,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "found.append((part, [n for n in part if last.get(n, 1) >= end]))",
     ): "every node is asked for or an input of another one, and no piece ends before 2048",
     (
-        "codegen/native/items.py",
+        "codegen/ir/nests.py",
         "found = [n for node in self.nodes for n, _ in node.reach if not is_at_least(n, 1)]",
         "found = [n for node in self.nodes for n, _ in node.reach if not is_at_least(n, 2)]",
     ): "C asks in vain whether an extent that is one at least is zero",
@@ -286,37 +289,37 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "length = isqrt(max(trips - 1, 1)) + 1",
     ): "no trip and one trip have no checkpoints for a length of 1 and of 2",
     (
-        "codegen/plan/schedule.py",
+        "codegen/ir/schedule.py",
         "return [range(i, min(i + CHUNK, count)) for i in range(0, max(count, 1), CHUNK)]",
         "return [range(i, min(i + CHUNK, count)) for i in range(0, max(count, 2), CHUNK)]",
     ): "a chunk is longer than two steps",
     (
-        "codegen/plan/storage/limits.py",
+        "codegen/ir/limits.py",
         "least_bytes: int = 1 << 17",
         "least_bytes: int = 2 << 17",
     ): "a measured cost: it decides which of two right plans is taken, by speed alone",
     (
-        "codegen/plan/sizes.py",
+        "codegen/lower/arrays/sizes.py",
         "_LONGER = 8",
         "_LONGER = 9",
     ): "a measured cost: it decides which of two right plans is taken, by speed alone",
     (
-        "codegen/native/lower/regions.py",
+        "codegen/lower/nests/regions.py",
         "_ADDED, _ADDING = 0.03, 1 / 64",
         "_ADDED, _ADDING = 0.03, 2 / 64",
     ): "a measured cost: it decides which of two right plans is taken, by speed alone",
     (
-        "codegen/native/lower/loop_collapse.py",
+        "codegen/lower/nests/loop_collapse.py",
         "if type(n) is not int or not 1 < n <= _NARROW or (n % _LANES == 0 and n >= _SHORT):",
         "if type(n) is not int or not 1 < n <= _NARROW or (n % _LANES == 0 and n > _SHORT):",
     ): "rows of 16 elements are right in either loop: the choice is by speed alone",
     (
-        "codegen/native/c/source.py",
+        "codegen/targets/c/source.py",
         "weight = len(item.nodes) if isinstance(item, Nest) else 1",
         "weight = len(item.nodes) if isinstance(item, Nest) else 2",
     ): "where a long function of C is split does not change what it computes",
     (
-        "codegen/native/lower/systems.py",
+        "codegen/lower/nests/systems.py",
         "more = 1 + 70 * n + (2 * n * n if vectors else 0)",
         "more = 1 + 70 * n + (2 * n * n if vectors else 1)",
     ): "LAPACK takes any work array that is large enough",
@@ -330,7 +333,8 @@ _PATIENCE, _TIMES = 60.0, 10.0
 # Packages that are imported before processes are forked, so that faults can be put into them.
 PACKAGES = (
     "primgraph.primitives", "primgraph.transforms", "primgraph.transforms.loops",
-    "primgraph.eager", "primgraph.control", "primgraph.codegen.native", "primgraph.codegen.plan",
+    "primgraph.eager", "primgraph.control", "primgraph.codegen.lower.nests",
+    "primgraph.codegen.lower.arrays", "primgraph.codegen.targets.c",
 )  # fmt: skip
 
 # So many tests may fail because they are measured.

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from primgraph.codegen.plan.planner import plan_schedule
-from primgraph.codegen.plan.program import Compute, Copy, Make, Options, Plan, Release, Return, See
-from primgraph.codegen.plan.schedule import schedule
-from primgraph.codegen.plan.storage import places
-from primgraph.codegen.plan.storage.views import How, Repeat
+from primgraph.codegen.ir import places
+from primgraph.codegen.ir.program import Compute, Copy, Make, Options, Plan, Release, Return, See
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.ir.views import How, Repeat
+from primgraph.codegen.lower.arrays.planner import plan_schedule
 from primgraph.ir.graph import Graph
 from primgraph.ir.primitive import registered
 from primgraph.ir.views import Expand, Permute, Reshape, Slice

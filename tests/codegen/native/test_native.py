@@ -16,10 +16,10 @@ from random_programs import random_program
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.native.c.source import source
-from primgraph.codegen.native.lower.nests import nests
-from primgraph.codegen.native.toolchain import cache, compile_c, run_compiler
-from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.lower.nests.nests import nests
+from primgraph.codegen.runtime.toolchain import cache, compile_c, run_compiler
+from primgraph.codegen.targets.c.source import source
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import clean_up, lower
 

@@ -8,11 +8,11 @@ import pytest
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.native.c.source import source
-from primgraph.codegen.native.items import Nest
-from primgraph.codegen.native.lower.loop_fission import split_nest
-from primgraph.codegen.native.lower.nests import nests
-from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.ir.nests import Nest
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.lower.nests.loop_fission import split_nest
+from primgraph.codegen.lower.nests.nests import nests
+from primgraph.codegen.targets.c.source import source
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import clean_up, lower
 

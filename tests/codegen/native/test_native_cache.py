@@ -17,11 +17,11 @@ import pytest
 
 import primgraph as pg
 from primgraph.cli.main import main
-from primgraph.codegen.native import native
-from primgraph.codegen.native.c.spellings import SPELLINGS
-from primgraph.codegen.native.loading import load
-from primgraph.codegen.native.toolchain import cache, compile_c
-from primgraph.codegen.native.toolchain.folder import Folder, open_private
+from primgraph.codegen import native
+from primgraph.codegen.ops.c.spellings import SPELLINGS
+from primgraph.codegen.runtime.toolchain import cache, compile_c
+from primgraph.codegen.runtime.toolchain.folder import Folder, open_private
+from primgraph.codegen.runtime.toolchain.loading import load
 from primgraph.primitives import elementwise
 
 pytestmark = pytest.mark.skipif(
@@ -176,8 +176,8 @@ def test_of_many_processes_one_compiles(folder, tmp_path):
     script.write_text(f'#!/bin/sh\n{asked} echo x >> {log}; sleep 0.5;; esac\nexec {real} "$@"\n')
     script.chmod(0o755)
     code = (
-        "import ctypes; from primgraph.codegen.native import loading;"
-        "from primgraph.codegen.native.toolchain import compile_c;"
+        "import ctypes; from primgraph.codegen.runtime.toolchain import loading;"
+        "from primgraph.codegen.runtime.toolchain import compile_c;"
         f"made = compile_c.library({_TEXT % 3!r}, runtime=False);"
         "print(loading.load(made, ctypes.CDLL).number())"
     )

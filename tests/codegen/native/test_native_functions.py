@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.codegen.native.c.functions import FAMILIES, definitions, families, family
-from primgraph.codegen.native.items import HostCall
-from primgraph.codegen.native.lower.nests import nests
-from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.ir.nests import HostCall
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.lower.nests.nests import nests
+from primgraph.codegen.ops.c.functions import FAMILIES, definitions, families, family
 
 pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"

@@ -18,11 +18,11 @@ from test_native_steps import BY_NUMPY, sampled
 from test_primitives import CASES
 
 import primgraph as pg
-from primgraph.codegen.native.c.functions import FAMILIES, family
-from primgraph.codegen.native.c.source import source
-from primgraph.codegen.native.lower.nests import nests
-from primgraph.codegen.native.toolchain import compile_c
-from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.lower.nests.nests import nests
+from primgraph.codegen.ops.c.functions import FAMILIES, family
+from primgraph.codegen.runtime.toolchain import compile_c
+from primgraph.codegen.targets.c.source import source
 from primgraph.transforms import clean_up, lower
 
 pytestmark = [

@@ -7,9 +7,9 @@ import pytest
 from native_checks import faults
 
 import primgraph as pg
-from primgraph.codegen.native.items import Nest
-from primgraph.codegen.native.lower.nests import nests
-from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.ir.nests import Nest
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.lower.nests.nests import nests
 
 pytestmark = [
     pytest.mark.skipif(

@@ -16,11 +16,11 @@ from random_programs import random_program
 import primgraph as pg
 from primgraph.base.debug_mode import debug
 from primgraph.cli.main import main
-from primgraph.codegen.native import code_cache, driver
-from primgraph.codegen.native.toolchain import cache, compile_c
-from primgraph.codegen.native.toolchain.folder import open_private
-from primgraph.codegen.plan.program import Options
-from primgraph.codegen.plan.storage.limits import Limits, default_limits
+from primgraph.codegen.ir.limits import Limits, default_limits
+from primgraph.codegen.ir.program import Options
+from primgraph.codegen.runtime.toolchain import cache, code_cache, compile_c
+from primgraph.codegen.runtime.toolchain.folder import open_private
+from primgraph.codegen.targets.c import driver
 from primgraph.extend import registered
 from primgraph.ir.facts import ops as registry
 from primgraph.primitives import elementwise
@@ -252,8 +252,8 @@ for f, specs, options, given in programs:
 """
 _TOLD = """
 print(results)
-late = ("driver", "toolchain.run_compiler")
-print([f"primgraph.codegen.native.{name}" in sys.modules for name in late])
+late = ("targets.c.driver", "runtime.toolchain.run_compiler")
+print([f"primgraph.codegen.{name}" in sys.modules for name in late])
 """
 
 

@@ -9,9 +9,9 @@ import pytest
 from native_checks import outside
 
 import primgraph as pg
-from primgraph.codegen.native import blas_dispatch
-from primgraph.codegen.native.lower import routines, systems
-from primgraph.codegen.run import lapack
+from primgraph.codegen.lower.nests import routines, systems
+from primgraph.codegen.ops.c import blas_dispatch
+from primgraph.codegen.runtime import lapack
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"

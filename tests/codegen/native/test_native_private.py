@@ -18,10 +18,10 @@ import pytest
 
 import primgraph as pg
 from primgraph.cli.main import main
-from primgraph.codegen.native import loading, native
-from primgraph.codegen.native.loading import load
-from primgraph.codegen.native.toolchain import cache, compile_c, folder, run_compiler
-from primgraph.codegen.native.toolchain.folder import open_private
+from primgraph.codegen import native
+from primgraph.codegen.runtime.toolchain import cache, compile_c, folder, loading, run_compiler
+from primgraph.codegen.runtime.toolchain.folder import open_private
+from primgraph.codegen.runtime.toolchain.loading import load
 
 posix = pytest.mark.skipif(os.name != "posix", reason="there are no owners, modes and pipes")
 pytestmark = [

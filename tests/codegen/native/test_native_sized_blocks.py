@@ -14,13 +14,13 @@ from thread_checks import threads_at_work
 import primgraph as pg
 from primgraph.base.debug_mode import debugging
 from primgraph.codegen import compile_graph
-from primgraph.codegen.native.items import Blocks
-from primgraph.codegen.native.listing import listing
-from primgraph.codegen.native.lower.nests import nests
-from primgraph.codegen.native.lower.regions import LIMITS
-from primgraph.codegen.native.toolchain import compile_c
-from primgraph.codegen.plan.schedule import schedule
-from primgraph.codegen.plan.storage.limits import default_limits
+from primgraph.codegen.ir.limits import default_limits
+from primgraph.codegen.ir.nests import Blocks
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.lower.nests.listing import listing
+from primgraph.codegen.lower.nests.nests import nests
+from primgraph.codegen.lower.nests.regions import LIMITS
+from primgraph.codegen.runtime.toolchain import compile_c
 from primgraph.errors import FeedError, ShapeError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.sizes import specialize_graph
@@ -134,7 +134,7 @@ def test_what_kernels_promise_holds_in_blocks(monkeypatch):
     made = []
     library = compile_c.library
     monkeypatch.setattr(
-        "primgraph.codegen.native.native.library",
+        "primgraph.codegen.native.library",
         lambda text, **more: made.append(text) or library(text, **more),
     )
 

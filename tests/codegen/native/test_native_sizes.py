@@ -11,7 +11,7 @@ from random_programs import random_draft
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.native.toolchain import compile_c
+from primgraph.codegen.runtime.toolchain import compile_c
 from primgraph.errors import ShapeError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.sizes import specialize_graph
@@ -49,7 +49,7 @@ def test_one_library_is_for_all_sizes(monkeypatch):
     made = []
     library = compile_c.library
     monkeypatch.setattr(
-        "primgraph.codegen.native.native.library",
+        "primgraph.codegen.native.library",
         lambda text, **options: made.append(text) or library(text, **options),
     )
 

@@ -9,8 +9,8 @@ from native_checks import outside
 from test_native import same
 
 import primgraph as pg
-from primgraph.codegen.native.c.spellings import CODES, SPELLINGS
-from primgraph.codegen.native.lower.routines import FITS, ROUTINES
+from primgraph.codegen.lower.nests.routines import FITS, ROUTINES
+from primgraph.codegen.ops.c.spellings import CODES, SPELLINGS
 from primgraph.extend import TensorType, elementwise, emit, lift, primitive, spell_c
 from primgraph.ir.facts import ops as registry
 

@@ -1,0 +1,1 @@
+"""Data of the back end: plans, loop nests, places, and their verifiers."""

@@ -1,0 +1,154 @@
+"""Symbolic sizes in C: numbers, and expressions in size variables, known at call time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import TypeAlias, final
+
+from primgraph.codegen.ir.arena import Arena
+from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, Monomial, bounds
+
+# Prefix of size variables, so that no other variable has the same name.
+PREFIX = "n_"
+
+# Pattern of size variables and of macros for memory offsets.
+READS_SIZES = re.compile(rf"\b{PREFIX}\w|_at\d+\(")
+
+# Helper functions that size expressions call.
+HELPERS = (
+    "static inline long pg_floor(long x, long y) {",
+    "    const long q = y ? x / y : 0;",
+    "    return q - (y && x % y && (x < 0) != (y < 0));",
+    "}",
+    "static inline long pg_most(long x, long y) { return x > y ? x : y; }",
+    "static inline long pg_least(long x, long y) { return x < y ? x : y; }",
+    "",
+)
+
+
+def extent(n: int) -> str:
+    """Return a size, stride or offset as a C operand."""
+    return _dim_text(n) if type(n) is Dim else str(n)
+
+
+@cache
+def _dim_text(dim: Dim) -> str:
+    text = ""
+    # Positive terms come first.
+    for monomial, coefficient in sorted(dim.terms, key=lambda term: term[1] < 0):
+        sign = " - " if coefficient < 0 else " + "
+        product = _product(monomial, abs(coefficient))
+        text = f"{text}{sign}{product}" if text else f"{'-' if coefficient < 0 else ''}{product}"
+    return text if text.isidentifier() else f"({text})"
+
+
+def _product(monomial: Monomial, number: int) -> str:
+    factors = [_factor(atom) for atom, power in monomial for _ in range(power)]
+    if number != 1 or not factors:
+        factors.insert(0, str(number))
+    return " * ".join(factors)
+
+
+def _factor(atom: Atom) -> str:
+    if isinstance(atom, str):
+        return f"{PREFIX}{atom}"
+    kind, x, y = atom
+    if kind == FLOOR:
+        plain = bounds(x)[0] >= 0 and bounds(y)[0] > 0
+        return f"({extent(x)} / {extent(y)})" if plain else f"pg_floor({extent(x)}, {extent(y)})"
+    return f"pg_{'most' if kind == MAX else 'least'}({extent(x)}, {extent(y)})"
+
+
+def divisors(extents: Iterable[int]) -> Iterator[int]:
+    """Yield the divisors in sizes that may be zero."""
+    for n in extents:
+        for monomial, _ in n.terms if type(n) is Dim else ():
+            for atom, _ in monomial:
+                if isinstance(atom, str):
+                    continue
+                kind, x, y = atom
+                yield from divisors((x, y))
+                if kind == FLOOR and bounds(y)[0] < 1:
+                    yield y
+
+
+def is_zero(n: int) -> bool:
+    """Return whether a size is known to be zero."""
+    return type(n) is int and n == 0
+
+
+def is_one(n: int) -> bool:
+    """Return whether a size is known to be one."""
+    return type(n) is int and n == 1
+
+
+def is_few(n: int, most: int) -> bool:
+    """Return whether a size is known to be at most `most`."""
+    return type(n) is int and n <= most
+
+
+# Size in bytes of a cache line, and of the widest vectors.
+_LINE = 64
+
+# A memory location: its first byte, or the size and index of a slot whose size is symbolic.
+Place: TypeAlias = "int | tuple[Dim, int]"
+
+
+@final
+class Memory:
+    """The workspace that functions share: an arena, followed by slots of symbolic size.
+
+    Among the latter, only slots of equal size are reused for each other.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.arena = Arena()
+        # By size: the number of slots, and the free ones.
+        self.counts: dict[Dim, int] = {}
+        self.free: dict[Dim, list[int]] = {}
+
+    def take(self, size: int) -> Place:
+        """Allocate `size` bytes."""
+        if type(size) is not Dim:
+            return self.arena.take(size)
+        whole = _round_to_line(size)
+        if type(whole) is not Dim:
+            return self.arena.take(whole)
+        free = self.free.setdefault(whole, [])
+        if free:
+            return whole, free.pop()
+        count = self.counts.get(whole, 0)
+        self.counts[whole] = count + 1
+        return whole, count
+
+    def give(self, place: Place, size: int) -> None:
+        """Free the location that `take(size)` returned."""
+        if isinstance(place, tuple):
+            self.free[place[0]].append(place[1])
+        else:
+            self.arena.give(place, size if type(size) is not Dim else _round_to_line(size))
+
+    def text(self, place: Place) -> str:
+        """Return the offset of a location, in terms of sizes and `macros`."""
+        if not isinstance(place, tuple):
+            return str(place)
+        return f"{self.name}_at{list(self.counts).index(place[0])}({place[1]})"
+
+    @property
+    def size(self) -> int:
+        """Return the total size in bytes."""
+        return sum([size * count for size, count in self.counts.items()], self.arena.size)
+
+    def macros(self) -> Iterator[str]:
+        """Yield the macros that compute offsets."""
+        begin: int = self.arena.size
+        for k, (size, count) in enumerate(self.counts.items()):
+            yield f"#define {self.name}_at{k}(k) ({extent(begin)} + (k) * {extent(size)})"
+            begin = begin + size * count
+
+
+def _round_to_line(size: int) -> int:
+    return (size + (_LINE - 1)) // _LINE * _LINE

@@ -1,0 +1,319 @@
+"""Verifier of plans: each instruction reads existing values, and no live value is overwritten."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any, NoReturn, final
+
+from primgraph.codegen.ir.arena import ALIGN, aligned_size
+from primgraph.codegen.ir.places import (
+    Argument,
+    Buffer,
+    Constant,
+    Held,
+    Number,
+    Ones,
+    Place,
+    Result,
+    Stack,
+    View,
+    name_of,
+    root_of,
+)
+from primgraph.codegen.ir.program import (
+    Call,
+    Combine,
+    Compute,
+    Copy,
+    Create,
+    Fill,
+    Instruction,
+    Loop,
+    Make,
+    Plan,
+    Put,
+    Release,
+    Return,
+    See,
+    text_of,
+)
+from primgraph.codegen.ir.views import Cut
+from primgraph.errors import InternalError
+
+# States of an array that exists but was not written, and of one that was filled.
+_NOTHING, _FILLED = -1, -2
+
+
+def verify(plan: Plan) -> Plan:
+    """Verify a plan and return it. Raises `InternalError` unless all of this holds.
+
+    Each place that is read holds the value of the step's operand. Buffers of overlapping lifetime
+    do not overlap in memory, and lie in their arena. Only donated arguments are written. A turn of
+    a loop writes its own rows only, and reads no other rows that the loop writes. It reads from its
+    block's buffers only what it has written. Each result is in an array of its own at the end.
+    """
+    _Run(plan).run()
+    return plan
+
+
+@final
+class _Memory:
+    """The live buffers, sorted by offset."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.starts: list[int] = []
+        self.at: dict[int, Buffer] = {}
+
+    def take(self, buffer: Buffer) -> str:
+        """Mark a buffer as live; return the fault if it is not possible."""
+        start, end = buffer.offset, buffer.offset + aligned_size(buffer.type.nbytes)
+        if start % ALIGN or end > self.size:
+            return "lies outside of the arena"
+        place = bisect_left(self.starts, start)
+        if place < len(self.starts) and self.starts[place] < end:
+            return f"overlaps {text_of(self.at[self.starts[place]])}"
+        if place:
+            before = self.at[self.starts[place - 1]]
+            if before.offset + aligned_size(before.type.nbytes) > start:
+                return f"overlaps {text_of(before)}"
+        self.starts.insert(place, start)
+        self.at[start] = buffer
+        return ""
+
+    def give(self, buffer: Buffer) -> bool:
+        """Mark a buffer as dead; return whether it was live."""
+        if self.at.get(buffer.offset) is not buffer:
+            return False
+        del self.at[buffer.offset], self.starts[bisect_left(self.starts, buffer.offset)]
+        return True
+
+
+@final
+class _Run:
+    """An abstract run of a plan; loops run twice, so that a turn meets the state of the last one.
+
+    `holds` has the value in each array, by its root. `rows` has the axis of rows of all arrays that
+    a loop writes; None for totals.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.schedule = plan, plan.schedule
+        self.arena, self.space = _Memory(plan.arena), _Memory(plan.space)
+        self.holds: dict[Place, int] = {x: x.number for x in plan.arguments}
+        for place in plan.constants:
+            if isinstance(place, Constant):
+                self.holds[place] = place.step.outputs[0]
+        self.writable = {plan.arguments[j] for _, j in plan.options.donated}
+        self.loop: Loop | None = None
+        # Buffers of the block, and names of arrays that a call creates.
+        self.inside: list[Place] = []
+        self.named: set[str] = set()
+        self.rows: dict[Place, int | None] = {}
+        self.now: Instruction | None = None
+
+    def run(self) -> None:
+        returned: dict[Place, int] = {}
+        for x in self.plan.body:
+            self.now = x
+            if isinstance(x, Loop):
+                self._turns(x)
+            elif isinstance(x, Return):
+                self._demand(
+                    x.place not in returned and not isinstance(root_of(x.place), Buffer | View),
+                    "a result is not in an array of its own",
+                )
+                returned[x.place] = x.number
+            else:
+                _STEPS[x.__class__](self, x)
+        self.now, outputs = None, self.schedule.outputs
+        all_there = sorted(returned.values()) == list(range(len(outputs)))
+        self._demand(all_there, "not all results are returned")
+        for place, k in returned.items():
+            right = self.holds.get(place) == self.schedule.root[outputs[k]]
+            self._demand(right, f"{text_of(place)} does not hold result {k}")
+
+    def _turns(self, loop: Loop) -> None:
+        both = (*loop.body, *loop.totals)
+        outs = [x.out for x in both if isinstance(x, Compute | Copy)]
+        filled = {root_of(p): axis for p in outs if (axis := _cut_of(p)) is not None}
+        totals = {x.total: x for x in both if isinstance(x, Combine)}
+        self.loop, self.rows = loop, {**filled, **dict.fromkeys(totals)}
+        late = loop.region.threads == 1 or not any(x in loop.body for x in totals.values())
+        self._demand(late, "a total is added to out of turn")
+        for place in filled:
+            self._demand(place in self.holds or _is_given(place), f"{text_of(place)} is not there")
+        before = {p: self.holds.get(p, _NOTHING) for p in filled}
+        for _ in range(2):
+            self.space = _Memory(self.plan.space)
+            self.holds.update(before)
+            for x in both:
+                self.now = x
+                _STEPS[x.__class__](self, x)
+            for place in self.inside:
+                self.holds.pop(place, None)
+            self.inside.clear()
+        self.loop, self.rows = None, {}
+
+    # Instructions.
+
+    def _read(self, place: Place, value: int | None = None) -> None:
+        """Check that a place may be read, and that it holds `value`, if given."""
+        root = root_of(place)
+        if isinstance(root, Number | Ones):
+            return
+        self._demand(self.holds.get(root, _NOTHING) != _NOTHING, f"{text_of(place)} is not there")
+        if value is not None:
+            right = self.holds[root] == self.schedule.root[value]
+            self._demand(right, f"{text_of(place)} holds another value by now")
+        if root in self.rows:
+            axis = self.rows[root]
+            own = axis is not None and _cut_of(place) == axis
+            self._demand(own, f"{text_of(place)} has rows of other blocks")
+
+    def _write(self, place: Place, value: int, taken: Place | None = None) -> None:
+        """Check that a place may be written: it takes over the operand `taken`, or is dead."""
+        root = root_of(place)
+        cut = _cut_of(place) is not None
+        inner = isinstance(root, Buffer) and root.loop >= 0
+        self._demand(self.loop is None or cut or inner, "a turn writes more than its rows")
+        if isinstance(root, Buffer) and not cut:
+            if taken is None:
+                self._take(root)
+            self._demand(taken is None or root is taken, "the result is not where it was")
+        elif isinstance(root, Stack):
+            self._demand(root not in self.holds, f"{text_of(root)} is filled twice")
+        elif isinstance(root, Argument):
+            self._demand(root in self.writable, f"{text_of(root)} is not donated")
+        else:
+            there = isinstance(root, Result | Buffer) and (root in self.holds or _is_given(root))
+            self._demand(there, f"{text_of(root)} cannot be written")
+        self.holds[root] = value
+        if inner:
+            self.inside.append(root)
+
+    def _take(self, buffer: Buffer) -> None:
+        self._demand((buffer.loop >= 0) == (self.loop is not None), "a buffer of another loop")
+        fault = (self.arena if buffer.loop < 0 else self.space).take(buffer)
+        self._demand(not fault, f"{text_of(buffer)} {fault}")
+
+    def _give(self, buffer: Buffer) -> None:
+        self._demand(self.loop is None or buffer.loop >= 0, "a turn gives back what others need")
+        given = (self.arena if buffer.loop < 0 else self.space).give(buffer)
+        self._demand(given, f"{text_of(buffer)} is not in use")
+        self.holds.pop(buffer, None)
+
+    def _put(self, x: Put) -> None:
+        self._operands(x)
+        self._demand(root_of(x.part) is x.out and x.out in self.holds, "a part of what?")
+        self._demand(x.part.shape == x.step.results[0].shape, "the part has another shape")
+        self._write(x.out, x.value)
+
+    def _operands(self, x: Compute | Put | Create | Call) -> None:
+        for place, value, type in zip(x.operands, x.step.inputs, x.step.operands, strict=True):
+            self._read(place, value)
+            shape = type.shape[type.ndim - len(place.shape) :]
+            fits = len(shape) == len(place.shape) and all(
+                n in (1, m) for n, m in zip(place.shape, shape, strict=True)
+            )
+            self._demand(fits, f"{text_of(place)} is no {type}")
+
+    def _compute(self, x: Compute) -> None:
+        self._operands(x)
+        taken = None if x.taken is None else root_of(x.operands[x.taken])
+        if x.new:
+            self._create_result(x.out)
+        self._write(x.out, self.schedule.root[x.step.outputs[0]], taken)
+        self._demand(x.out.shape == x.step.results[0].shape, "the result has another shape")
+        known = {root_of(p) for p in (*x.operands, x.out)}
+        for place in x.parts:
+            root = root_of(place)
+            if isinstance(root, Buffer) and root not in known:
+                self._take(root)
+                self._give(root)
+            else:
+                self._demand(root in known or not isinstance(place, View), "a part of what?")
+
+    def _create(self, x: Create) -> None:
+        self._operands(x)
+        self._create_result(x.out)
+        self.holds[x.out] = self.schedule.root[x.step.outputs[0]]
+
+    def _create_result(self, place: Place) -> None:
+        new = isinstance(place, Result | Held) and not _is_given(place)
+        new = new and name_of(place) not in self.named
+        self._demand(new, f"{text_of(place)} is there already")
+        self.named.add(name_of(place))
+        self.holds[place] = _NOTHING
+
+    def _call(self, x: Call) -> None:
+        self._operands(x)
+        for place, value in zip(x.outs, x.step.outputs, strict=True):
+            if isinstance(place, Result) and not place.given:
+                self._create_result(place)
+            self._write(place, self.schedule.root[value])
+
+    def _see(self, x: See) -> None:
+        self._read(x.view, x.step.inputs[0])
+
+    def _make(self, x: Make) -> None:
+        if isinstance(x.out, Buffer):
+            self._take(x.out)
+        if not isinstance(x.out, Argument):
+            self.holds[x.out] = _NOTHING
+
+    def _fill(self, x: Fill) -> None:
+        self._demand(x.out in self.holds, f"{text_of(x.out)} is not there")
+        self.holds[x.out] = _FILLED
+
+    def _copy(self, x: Copy) -> None:
+        self._read(x.source, x.value)
+        if x.new:
+            self._create_result(x.out)
+            self.holds[x.out] = self.schedule.root[x.value]
+        else:
+            self._write(x.out, self.schedule.root[x.value])
+
+    def _combine(self, x: Combine) -> None:
+        self._read(x.part)
+        known = (_FILLED, self.holds[x.part])
+        self._demand(self.holds.get(x.total) in known, f"{text_of(x.total)} is no such total")
+        self.holds[x.total] = self.holds[x.part]
+
+    def _release(self, x: Release) -> None:
+        self._give(x.buffer)
+
+    def _demand(self, right: bool, fault: str) -> None:
+        if not right:
+            self._fail(fault)
+
+    def _fail(self, fault: str) -> NoReturn:
+        at = "" if self.now is None else f", at: {text_of(self.now)}"
+        raise InternalError(f"plan of {self.schedule.name}: {fault}{at}\n{self.plan}")
+
+
+def _is_given(place: Place) -> bool:
+    return isinstance(place, Result) and place.given
+
+
+def _cut_of(place: Place) -> int | None:
+    """Return the axis along which a place has the rows of a block only, or None."""
+    while isinstance(place, View):
+        if isinstance(place.how, Cut):
+            return place.how.axis
+        place = place.of
+    return None
+
+
+_STEPS: dict[Any, Any] = {
+    Compute: _Run._compute,
+    Put: _Run._put,
+    Create: _Run._create,
+    Call: _Run._call,
+    See: _Run._see,
+    Make: _Run._make,
+    Fill: _Run._fill,
+    Copy: _Run._copy,
+    Combine: _Run._combine,
+    Release: _Run._release,
+}

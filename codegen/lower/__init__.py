@@ -1,0 +1,1 @@
+"""From graphs to plans: order, fusion, blocks, places, and loop nests."""

@@ -1,0 +1,184 @@
+"""Planning of steps outside loops, and of results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from primgraph.codegen.ir.card import Facts
+from primgraph.codegen.ir.places import Argument, Held, Place
+from primgraph.codegen.ir.program import Call, Compute, Copy, Create, Make, Put, Return
+from primgraph.codegen.ir.schedule import Step, stored_shape
+from primgraph.codegen.lower.arrays.lowering_state import LoweringState
+from primgraph.codegen.lower.arrays.site import PlanSite, is_plain
+from primgraph.ir.dims import is_open
+from primgraph.ir.types import broadcast_shapes
+
+
+def plan_step(draft: LoweringState, i: int, step: Step) -> None:
+    """Add the instructions of step `i`, which is in no loop."""
+    card = draft.cards.get(step.form.op)
+    if i in draft.landing.puts:
+        _plan_put(draft, i, step, draft.schedule.steps[i + 1])
+    elif i - 1 in draft.landing.puts:
+        # Done by the previous step.
+        draft.places[step.outputs[0]] = draft.landing.results[step.outputs[0]]
+    elif card is None or (step.form.op.multiple and not step.form.seen):
+        _call(draft, i, step)
+    elif step.form.op.literal:
+        _constant(draft, step)
+    elif step.form.seen and draft.schedule.is_view(step.outputs[0]):
+        draft.view(i, step, draft.places[step.inputs[0]])
+    else:
+        _compute(draft, i, step, card)
+
+
+def _constant(draft: LoweringState, step: Step) -> None:
+    store, number = draft.store, step.eqn.number
+    place: Place
+    if number is not None:
+        place = store.number(number, step.results[0].dtype)
+    else:
+        place = store.constant(step, stored_shape(step))
+    draft.places[step.outputs[0]] = place
+
+
+def _compute(draft: LoweringState, i: int, step: Step, card: Facts) -> None:
+    types, value = step.form.operands, step.outputs[0]
+    places = [draft.places[v] for v in step.inputs]
+    operands = tuple(
+        [p if k in card.broadcasts else draft.full(p, types[k]) for k, p in enumerate(places)]
+    )
+    taken, new = None, False
+    donated = _donated_input(draft, i, step, card, places) if draft.left_in else None
+    result = draft.results.get(value)
+    over = i in draft.landing.replaced
+    if donated is not None:
+        out: Place = donated
+    elif value in draft.landing.results:
+        out = draft.landing.results[value]
+        taken = 0 if places[0] is out else None
+        new = taken is None
+    elif result is not None:
+        out, new = result, not result.given
+        if new and card.itself and _shapes_itself(draft, step, places):
+            draft.places[value] = out
+            draft.body.append(Create(i, step, operands, result))
+            return
+    else:
+        taken = draft.reusable_operand(i, step, card, places)
+        if taken is None:
+            out = draft.buffers[value] = draft.store.buffer(step.form.results[0])
+        else:
+            out = draft.take_over(step, taken)
+    draft.places[value] = out
+    parts: tuple[Place, ...] = ()
+    if card.needs is not None:
+        parts = tuple(
+            card.needs(PlanSite(draft, step, operands, out, taken, is_plain(places, step)))
+        )
+    draft.body.append(Compute(i, step, operands, out, taken, parts, new, over))
+
+
+def _plan_put(draft: LoweringState, i: int, step: Step, after: Step) -> None:
+    """Plan a step whose result is written directly to where step `after` assigns it."""
+    card, types = draft.cards[step.op], step.form.operands
+    places = [draft.places[v] for v in step.inputs]
+    operands = tuple(
+        [p if k in card.broadcasts else draft.full(p, types[k]) for k, p in enumerate(places)]
+    )
+    value = after.outputs[0]
+    out = draft.landing.results[value]
+    before, base = after.inputs[0], draft.places[after.inputs[0]]
+    if base is not out:
+        draft.body.append(Make(i, out))
+        if i + 1 not in draft.landing.replaced:
+            draft.body.append(Copy(i, before, base, out))
+    needs = draft.cards[after.op].needs
+    assert needs is not None
+    (part,) = needs(PlanSite(draft, after, (base,), out))
+    draft.body.append(Put(i, step, operands, out, part, draft.schedule.root[value]))
+
+
+def _donated_input(
+    draft: LoweringState, i: int, step: Step, card: Facts, places: Sequence[Place]
+) -> Argument | None:
+    """Return the donated input array to which the result may be written, or None.
+
+    After this step the input must be dead, and this step may not read a view of it. No later step
+    may fail, so that a failing run leaves its inputs unchanged.
+    """
+    schedule, value = draft.schedule, step.outputs[0]
+    j = draft.left_in.get(value)
+    if j is None or not card.itself or schedule.last[j] > i or i < draft.settled:
+        return None
+    alone = all(
+        schedule.root[v] != j or draft.is_plain(v, p)
+        for v, p in zip(step.inputs, places, strict=True)
+    )
+    return draft.arguments[j] if alone and not schedule.is_view(value) else None
+
+
+def _shapes_itself(draft: LoweringState, step: Step, places: Sequence[Place]) -> bool:
+    """Return whether an operation allocates the whole result, contiguous."""
+    shape = step.results[0].shape
+    plain = all(map(draft.is_plain, step.inputs, places))
+    return bool(shape) and plain and broadcast_shapes(*(p.shape for p in places)) == shape
+
+
+def _call(draft: LoweringState, i: int, step: Step) -> None:
+    pairs = zip(step.inputs, step.operands, strict=True)
+    operands = tuple([draft.full(draft.places[v], t) for v, t in pairs])
+    outs: list[Place] = []
+    for value, type in zip(step.outputs, step.results, strict=True):
+        place: Place | None = draft.results.get(value)
+        if place is None and is_open(type.shape):
+            place = draft.store.stack(type)
+        elif place is None:
+            place = draft.buffers[value] = draft.store.buffer(type)
+        draft.places[value] = place
+        outs.append(place)
+    draft.body.append(Call(i, step, operands, tuple(outs)))
+
+
+def plan_results(draft: LoweringState) -> None:
+    """Leave each result in an array of its own.
+
+    Results in donated inputs are written last, as the others may read these inputs.
+    """
+    donated = dict(draft.options.donated)
+    held = _copies_held(draft, donated)
+    for k, value in sorted(enumerate(draft.schedule.outputs), key=lambda pair: pair[0] in donated):
+        _result(draft, k, value, donated.get(k), held)
+
+
+def _copies_held(draft: LoweringState, donated: dict[int, int]) -> dict[int, Held]:
+    """Copy results that alias one donated input and are to be left in another, by value.
+
+    Both inputs are overwritten, and neither order would be right for all such results.
+    """
+    schedule, held, count = draft.schedule, dict[int, Held](), 0
+    for k, j in donated.items():
+        value = schedule.outputs[k]
+        if schedule.root[value] != j and schedule.root[value] in donated.values():
+            copy = held[value] = Held(count, schedule.types[value])
+            count += 1
+            draft.body.append(Copy(len(schedule.steps) - 1, value, draft.places[value], copy, True))
+    return held
+
+
+def _result(draft: LoweringState, k: int, value: int, j: int | None, held: dict[int, Held]) -> None:
+    """Leave result `k` in an array of its own, copied unless it was computed there."""
+    place, last = draft.places[value], len(draft.schedule.steps) - 1
+    if j is not None:
+        out: Place = draft.arguments[j]
+        source = held.get(value, place)
+        if source is not out:
+            draft.body.append(Copy(last, value, source, out))
+    else:
+        result = out = draft.made[k]
+        if place is not out or not draft.is_plain(value, place):
+            new = place.shape == draft.schedule.types[value].shape and not result.given
+            if not new:
+                draft.body.append(Make(last, result))
+            draft.body.append(Copy(last, value, place, out, new))
+    draft.body.append(Return(last, k, out))

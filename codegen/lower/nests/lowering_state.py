@@ -1,0 +1,239 @@
+"""State of lowering to native code: which item computes a value, and its access."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.codegen.ir.access import Access, whole
+from primgraph.codegen.ir.limits import Limits
+from primgraph.codegen.ir.nests import Item, Nest, Nests, Node, Operand
+from primgraph.codegen.ir.schedule import Schedule, Step
+from primgraph.codegen.ops.c.spellings import zero as zero_text
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.types import Shape
+
+# Maximum number of nodes in a nest: compile time is superlinear in the size of a function.
+_LONGEST = 400
+
+
+@final
+@dataclass(slots=True)
+class AssembledArray:
+    """An array assembled by assigning parts.
+
+    It has: where it begins; the nest and node that fill it, if any; the earliest item for parts;
+    the last nest that assigns one; and, if known, which elements are assigned.
+    """
+
+    root: int
+    begun: int
+    fill: Node | None
+    least: int
+    last: int
+    laid: np.ndarray[Any, Any] | None
+
+
+@final
+class LoweringState:
+    """Items under construction, and the facts known of each value, by its number.
+
+    A value is either a scalar equal for all elements, or has an access. The access is to memory
+    only if the value is `store_value`: within a nest values are variables of the loop, and few of
+    them are needed elsewhere.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        complete: bool = False,
+        limits: Limits | None = None,
+        alone: bool = False,
+    ) -> None:
+        self.schedule, self.complete, self.limits, self.alone = schedule, complete, limits, alone
+        self.items: list[Item] = []
+        self.types = dict(enumerate(schedule.types))
+        self.constants: dict[int, Any] = {}
+        # Values that are uniform: their number in C, and in Python.
+        self.numbers: dict[int, str] = {}
+        self.exact: dict[int, Any] = {}
+        self.access: dict[int, Access] = {}
+        # The item that computes a value with an access.
+        self.made_by: dict[int, int] = {}
+        self.reduced: set[int] = set()
+        self.open: dict[Shape, int] = {}
+        # Index behind the last step that NumPy runs.
+        self.after_numpy = 0
+        self.last: dict[int, int] = {}
+        self.uses = Counter(schedule.outputs)
+        # Values that other than elementwise steps read.
+        self.whole = set(schedule.outputs)
+        for step in schedule.steps:
+            self.uses.update(step.inputs)
+            if not (isinstance(step.op, Primitive) and step.op.elementwise):
+                self.whole.update(step.inputs)
+        self.overlaid: dict[int, AssembledArray] = {}
+        # Arrays that are assembled part by part, by their first step: those that need no fill, and
+        # nests at the front that fill the others.
+        self.unfilled: set[int] = set()
+        self.front: dict[int, int] = {}
+        # Matrix products and their sums: root value and index of the last product.
+        self.sums: dict[int, tuple[int, int]] = {}
+        for v in range(schedule.inputs):
+            self.access[v] = whole(v, schedule.types[v].shape)
+
+    def own_memory(self, value: int) -> int | None:
+        """Return the computed root that equals `value` in row-major order, or None."""
+        access = self.access.get(value)
+        if access is None or access.root < self.schedule.inputs or access.root in self.constants:
+            return None
+        type = self.types[value]
+        whole = access.is_whole(type.shape) and type.size == self.types[access.root].size
+        return access.root if whole else None
+
+    def nest_for(self, shape: Shape, values: Sequence[int], least: int = 0) -> tuple[int, Shape]:
+        """Return the index of a nest over `shape` after the definitions of `values`; its domain."""
+        domain = tuple([n for n in shape if n != 1])
+        for v in values:
+            if v in self.numbers:
+                continue
+            access = self.access[v]
+            at = self.made_by.get(access.root, -1)
+            within = self.is_within(access, shape)
+            least = max(least, at if within else at + 1)
+        at = self.open.get(domain, -1)
+        if at < least or len(self.items[at].nodes) >= _LONGEST:  # type: ignore[union-attr]
+            at = self.open[domain] = len(self.items)
+            self.items.append(Nest(domain))
+        return at, domain
+
+    def is_within(self, access: Access, shape: Shape) -> bool:
+        """Return whether a nest over `shape` may read its own value at the same index."""
+        root = access.root
+        at = self.made_by.get(root, -1)
+        if at < 0 or root in self.reduced or not isinstance(self.items[at], Nest):
+            return False
+        own = [n for n in self.types[root].shape if n != 1]
+        return own == [n for n in shape if n != 1] and access.is_whole(shape)
+
+    def operand(self, value: int, shape: Shape, at: int) -> Operand:
+        """Return the operand by which the nest at `at` reads `value`, of `shape`."""
+        if value in self.numbers:
+            return Operand(text=self.numbers[value])
+        access = self.access[value]
+        if self.made_by.get(access.root, -1) == at and self.is_within(access, shape):
+            return Operand(value=access.root)
+        self.store_value(access.root)
+        self.last[access.root] = max(at, self.last.get(access.root, -1))
+        strides = tuple([s for s, n in zip(access.strides, shape, strict=True) if n != 1])
+        return Operand(root=access.root, offset=access.offset, strides=strides)
+
+    def nest(self, at: int) -> Nest:
+        """Return the nest at that index."""
+        nest = self.items[at]
+        assert isinstance(nest, Nest)
+        return nest
+
+    def node(self, at: int, node: Node) -> None:
+        self.nest(at).nodes.append(node)
+
+    def store_value(self, root: int) -> None:
+        """Store a value that is computed in a nest to memory."""
+        at = self.made_by.get(root, -1)
+        if at >= 0 and root not in self.reduced and isinstance(nest := self.items[at], Nest):
+            nest.stored[root] = None
+
+    def copy_value(self, value: int) -> int:
+        """Copy a value to memory, in row-major order."""
+        type, copy = self.schedule.types[value], len(self.types)
+        self.types[copy] = type
+        at, _ = self.nest_for(type.shape, (value,))
+        self.node(at, Node(None, copy, "copy", "", (self.operand(value, type.shape, at),)))
+        self.access[copy] = whole(copy, type.shape)
+        self.made_by[copy] = at
+        self.store_value(copy)
+        return copy
+
+    def same(self, value: int, other: int) -> None:
+        """Make `value` an alias of `other`."""
+        if other in self.numbers:
+            self.numbers[value] = self.numbers[other]
+            if other in self.exact:
+                self.exact[value] = self.exact[other]
+        else:
+            self.access[value] = self.access[other]
+
+    def zero(self, value: int) -> int:
+        """Return a value that is zero, with the dtype of `value`."""
+        zero = -1 - value
+        self.numbers[zero] = zero_text(self.types[value].dtype)
+        return zero
+
+    def memory_access(self, value: int, at: int) -> Access:
+        if value in self.numbers:
+            return whole(self.copy_or_constant(value), self.types[value].shape)
+        access = self.access[value]
+        self.store_value(access.root)
+        self.last[access.root] = max(at, self.last.get(access.root, -1))
+        return access
+
+    def copy_or_constant(self, value: int) -> int:
+        """Copy a value as `copy_value`, or make a constant of it if it is a known number."""
+        type, copy = self.schedule.types[value], len(self.types)
+        if value not in self.exact or type.names:
+            return self.copy_value(value)
+        self.types[copy] = type
+        self.constants[copy] = np.full(type.shape, self.exact[value], type.dtype)
+        self.access[copy] = whole(copy, type.shape)
+        return copy
+
+    def last_item(self, value: int, at: int) -> None:
+        self.access[value] = whole(value, self.types[value].shape)
+        self.made_by[value] = at
+
+    def whole_operands(self, step: Step) -> tuple[int, ...]:
+        """Return roots that hold the operands in row-major order; copy those that have none."""
+        operands = []
+        for v in step.inputs:
+            if v in self.numbers:
+                operands.append(self.copy_or_constant(v))
+                continue
+            access, type = self.access[v], self.types[v]
+            if access.is_whole(type.shape) and self.types[access.root].size == type.size:
+                self.store_value(access.root)
+                operands.append(access.root)
+            else:
+                operands.append(self.copy_value(v))
+        return tuple(operands)
+
+    def next_item(self, step: Step, operands: Sequence[int]) -> int:
+        """Return the index of a new last item, which reads `operands` and computes `step`."""
+        at = len(self.items)
+        for root in operands:
+            self.last[root] = max(at, self.last.get(root, -1))
+        for value in step.outputs:
+            self.last_item(value, at)
+        return at
+
+    def constants_of(self, body: Nests, at: int) -> dict[int, int]:
+        """Add the constants of a body of the item at `at` to the constants here."""
+        found: dict[int, int] = {}
+        for v, array in body.constants.items():
+            own = found[v] = len(self.types)
+            self.types[own] = body.types[v]
+            self.constants[own] = array
+            self.last[own] = at
+        return found
+
+    def finish_nests(self, outputs: Sequence[int], added: Set[int] | None = None) -> Nests:
+        """Return all items, with `outputs` in memory; for a block, `added` are accumulated."""
+        for root in outputs:
+            self.last[root] = len(self.items)
+        return Nests(
+            self.schedule, tuple(self.items), self.constants, tuple(outputs), self.types,
+            self.last, added is not None, frozenset(added or ()),
+        )  # fmt: skip

@@ -1,0 +1,272 @@
+"""Loop fusion: elementwise steps, sums and extrema over one index set become one nest.
+
+Steps become items in an order of their own. A nest runs over the indices of a shape, without axes
+of size 1. Its values are scalars, and only values that others read are stored. Matrix products are
+items too, and steps that this back end cannot express become host calls. Later passes only decide
+how items are printed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from primgraph.codegen.ir.access import row_major, view_access, whole
+from primgraph.codegen.ir.c_extents import extent
+from primgraph.codegen.ir.limits import Limits
+from primgraph.codegen.ir.nests import (
+    Control,
+    HostCall,
+    Nests,
+    Node,
+    Operand,
+    Product,
+    Routine,
+)
+from primgraph.codegen.ir.schedule import Schedule, Step, schedule
+from primgraph.codegen.lower.nests.copy_elision import expect, join, place
+from primgraph.codegen.lower.nests.indexing import (
+    add_at,
+    can_index,
+    take,
+    take_along,
+    window,
+)
+from primgraph.codegen.lower.nests.lowering_state import LoweringState
+from primgraph.codegen.lower.nests.regions import LIMITS, add_blocks, regions_of
+from primgraph.codegen.lower.nests.routines import pays, routine
+from primgraph.codegen.lower.nests.sums import add_up
+from primgraph.codegen.ops.c.spellings import (
+    FUNCTIONS,
+    SPELLINGS,
+    c_type,
+    expression_writer,
+    function,
+    literal,
+)
+from primgraph.ir.dims import is_open
+from primgraph.ir.graph import COUNTED, SIZE
+from primgraph.ir.index_maps import Index, IndexMap, variables_of
+from primgraph.ir.primitive import Op
+from primgraph.ir.sizes import names_in_params
+from primgraph.primitives.constants import full
+from primgraph.primitives.control import Flow
+from primgraph.primitives.elementwise import add
+from primgraph.primitives.indexing import gather, placed, scatter_add
+from primgraph.primitives.linear_algebra.assumptions import assumed
+from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
+from primgraph.primitives.shapes import concat, pad, slice_assign
+from primgraph.primitives.sorting import reorder
+from primgraph.primitives.windows import overlap_add, windows
+
+REDUCTIONS: dict[Op, str] = {
+    reduce_sum: "sum",
+    overlap_add: "sum",
+    reduce_prod: "prod",
+    reduce_max: "max",
+    reduce_min: "min",
+}
+
+
+def nests(
+    steps: Schedule, limits: Limits = LIMITS, *, complete: bool = False, alone: bool = False
+) -> Nests:
+    """Lower `steps` to items, in blocks of rows according to `limits`.
+
+    With `complete`, NumPy gets no step that C can do, even if NumPy is faster. With `alone`, LAPACK
+    is not used either.
+    """
+    steps, regions = regions_of(steps, limits)
+    draft, at = LoweringState(steps, complete, limits, alone), 0
+    expect(draft)
+    for region in regions:
+        for step in steps.steps[at : region.start]:
+            _add(draft, step)
+        at = region.start
+        if add_blocks(draft, region, limits, _add):
+            at = region.stop
+    for step in steps.steps[at:]:
+        _add(draft, step)
+    outputs: list[int] = []
+    for v in steps.outputs:
+        root = draft.own_memory(v)
+        outputs.append(draft.copy_value(v) if root is None or root in outputs else root)
+        draft.store_value(outputs[-1])
+    return draft.finish_nests(outputs)
+
+
+def _add(draft: LoweringState, step: Step) -> None:
+    op, form = step.op, step.form
+    if op is full and c_type(form.results[0].dtype):
+        type = form.results[0]
+        draft.numbers[step.outputs[0]] = literal(step.params["value"], type.dtype)
+        draft.exact[step.outputs[0]] = step.params["value"]
+    elif op.literal and names_in_params(step.eqn.params):
+        _count(draft, step)
+    elif op.literal:
+        value = step.outputs[0]
+        data = op.impl(**step.params)
+        draft.constants[value] = np.ascontiguousarray(data)
+        draft.access[value] = whole(value, form.results[0].shape)
+    elif form.seen:
+        _see(draft, step)
+    elif op is assumed:
+        draft.same(step.outputs[0], step.inputs[0])
+    elif op is windows and step.inputs[0] not in draft.numbers:
+        window(draft, step)
+    elif op is placed:
+        place(draft, step)
+    elif op is reorder:
+        take_along(draft, step)
+    elif op in (gather, scatter_add) and can_index(draft, step):
+        (take if op is gather else add_at)(draft, step)
+    elif op in (pad, slice_assign, concat):
+        join(draft, step)
+    elif any(t.is_complex for t in (*form.operands, *form.results)) and expression_writer(step):
+        _compute(draft, step)
+    elif not all(c_type(t.dtype) for t in (*form.operands, *form.results)):
+        _outside(draft, step)
+    elif op is add and add_up(draft, step):
+        pass
+    elif op in SPELLINGS or op in FUNCTIONS:
+        _compute(draft, step)
+    elif op in REDUCTIONS:
+        _reduce(draft, step)
+    elif routine(step, draft.alone) is not None and (draft.complete or pays(step)):
+        _routine(draft, step)
+    elif op.has_bodies:
+        _control(draft, step, _bodies(step, draft))
+    elif op is matmul and form.operands[0].dtype.kind == "f":
+        _multiply(draft, step)
+    else:
+        _outside(draft, step)
+
+
+def _see(draft: LoweringState, step: Step) -> None:
+    source = step.inputs[0]
+    for k, value in enumerate(step.outputs):
+        if source in draft.numbers:
+            draft.same(value, source)
+            continue
+        found = view_access(draft.access[source], step, k)
+        if found is None:
+            copy = draft.copy_value(source)
+            found = view_access(whole(copy, step.operands[0].shape), step, k)
+            assert found is not None
+        draft.access[value] = found
+
+
+def _count(draft: LoweringState, step: Step) -> None:
+    """Lower symbolic sizes and the indices along an axis."""
+    (value,), (type,) = step.outputs, step.results
+    kind = c_type(type.dtype)
+    size, axis = step.held(SIZE), step.held(COUNTED)
+    if size is not None and kind and (type.is_float or type.dtype.itemsize == 8):
+        draft.numbers[value] = f"(({kind}){extent(size)})"
+    elif axis is not None and type.shape[axis] == 1 and kind:
+        draft.numbers[value] = literal(0, type.dtype)
+        draft.exact[value] = 0
+    elif axis is not None and kind:
+        at, _ = draft.nest_for(type.shape, ())
+        strides = [int(i == axis) for i in range(type.ndim)]
+        along = tuple([s for s, n in zip(strides, type.shape, strict=True) if n != 1])
+        counted = Operand(text=f"({kind})", strides=along)
+        draft.node(at, Node(None, value, "copy", "", (counted,)))
+        draft.access[value] = whole(value, type.shape)
+        draft.made_by[value] = at
+    else:
+        _outside(draft, step)
+
+
+def _compute(draft: LoweringState, step: Step) -> None:
+    shape, value = step.results[0].shape, step.outputs[0]
+    name, number = function(step)
+    if name and step.results[0].dtype.kind != "f":
+        _outside(draft, step)
+        return
+    spelled = None if name else expression_writer(step)
+    if not name and (spelled is None or spelled(["x"] * len(step.inputs), step) is None):
+        _outside(draft, step)
+        return
+    at, _ = draft.nest_for(shape, step.inputs)
+    operands = [draft.operand(v, shape, at) for v in step.inputs]
+    if number:
+        operands.append(Operand(text=number))
+    draft.node(at, Node(step, value, "call" if name else "text", name, tuple(operands)))
+    draft.access[value] = whole(value, shape)
+    draft.made_by[value] = at
+
+
+def _strides_onto(step: Step, strides: Sequence[int]) -> tuple[int, ...]:
+    """Return the steps in the result for each axis of the operand."""
+    shown = step.dependence(0, 0)
+    assert isinstance(shown, IndexMap)
+    apart: dict[int, int] = defaultdict(int)
+    for index, stride in zip(shown.result, strides, strict=True):
+        assert isinstance(index, Index)
+        for variable, by in index.terms:
+            apart[variable] += by * stride
+    return tuple([apart[v] for (v,) in (variables_of([p]) for p in shown.operand)])
+
+
+def _reduce(draft: LoweringState, step: Step) -> None:
+    (x,), (value,) = step.inputs, step.outputs
+    shape, result = step.operands[0].shape, step.results[0].shape
+    at, _ = draft.nest_for(shape, (x,))
+    kind, strides = REDUCTIONS[step.op], _strides_onto(step, row_major(result))
+    along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
+    operand = draft.operand(x, shape, at)
+    draft.node(at, Node(step, value, kind, "", (operand,), along))
+    draft.access[value] = whole(value, result)
+    draft.made_by[value] = at
+    draft.reduced.add(value)
+
+
+def _multiply(draft: LoweringState, step: Step) -> None:
+    inputs = [draft.copy_or_constant(v) if v in draft.numbers else v for v in step.inputs]
+    at = len(draft.items)
+    left, right = (draft.memory_access(v, at) for v in inputs)
+    draft.last_item(step.outputs[0], at)
+    draft.items.append(Product(step, step.outputs[0], left, right))
+    draft.sums[step.outputs[0]] = step.outputs[0], at
+
+
+def _outside(draft: LoweringState, step: Step, lacking: tuple[Step, ...] = ()) -> None:
+    operands = draft.whole_operands(step)
+    draft.after_numpy = draft.next_item(step, operands) + 1
+    draft.items.append(HostCall(step, step.outputs, operands, lacking))
+
+
+def _routine(draft: LoweringState, step: Step) -> None:
+    operands = draft.whole_operands(step)
+    draft.next_item(step, operands)
+    draft.items.append(Routine(step, step.outputs, operands))
+
+
+def _control(draft: LoweringState, step: Step, bodies: Sequence[Nests]) -> None:
+    """Lower a branch or a loop; NumPy runs the whole if C cannot do a step of its bodies."""
+    outside = [item for body in bodies for item in body.items if isinstance(item, HostCall)]
+    if outside or not bodies:
+        lacking = [step for item in outside for step in item.lacking or (item.step,)]
+        _outside(draft, step, tuple(lacking))
+        return
+    operands = draft.whole_operands(step)
+    at = draft.next_item(step, operands)
+    constants = [draft.constants_of(body, at) for body in bodies]
+    draft.items.append(Control(step, step.outputs, operands, tuple(bodies), tuple(constants)))
+
+
+def _bodies(step: Step, draft: LoweringState) -> list[Nests]:
+    """Lower the bodies of a branch or loop; empty if this back end cannot do it."""
+    regions = step.regions
+    if regions is None:
+        return []
+    # Bodies have no memory for growing stacks; a loop along some might have none.
+    along = regions.flow is Flow.ROWS and not regions.stacks
+    if draft.complete and (along or any(is_open(type.shape) for type in step.results)):
+        return []
+    limits, alone = draft.limits or LIMITS, draft.alone
+    return [nests(schedule(body), limits, complete=True, alone=alone) for body in regions.graphs]

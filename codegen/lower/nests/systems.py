@@ -1,0 +1,197 @@
+"""Calls of C functions for linear systems and factorisations, matrix by matrix.
+
+Large matrices go to LAPACK, as do eigenvalues, singular values and orthogonal factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from primgraph.codegen.ir.c_extents import extent, is_zero
+from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ops.c.blas_dispatch import choose_function, is_far
+from primgraph.codegen.ops.c.call_lines import Call, Lines
+from primgraph.codegen.ops.c.spellings import c_type, type_name
+from primgraph.codegen.runtime.lapack import lapack
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import smaller
+from primgraph.primitives.linear_algebra import cholesky, matrix_functions, spectra, systems
+
+
+def each_matrix(call: Call, *inside: str) -> Iterator[str]:
+    """Yield a loop over a stack of matrices, with pointers `x0`, `x1`, ... and `z0`, `z1`, ...
+
+    The former are the operands, the latter the results.
+    """
+    lead = call.step.operands[0].ndim - 2
+    arrays = [(f"x{k}", call.operand(k), t) for k, t in enumerate(call.step.operands)]
+    arrays += [(f"z{k}", call.result(k), t) for k, t in enumerate(call.step.results)]
+    turn = ["q++"]
+    for name, place, type in arrays:
+        const = "const " if name[0] == "x" else ""
+        yield f"{const}{c_type(type.dtype)} *{name} = {place};"
+        turn.append(f"{name} += {extent(prod(type.shape[lead:]))}")
+    count = extent(prod(call.step.operands[0].shape[:lead]))
+    yield f"for (long q = 0; q < {count}; {', '.join(turn)}) {{"
+    yield from (f"    {line}" for line in inside)
+    yield "}"
+
+
+def _matrix(call: Call, name: str, args: Sequence[str]) -> Iterator[str]:
+    """Yield calls of a function for each matrix, which may fail."""
+    function = choose_function(call, name, _size(call))
+    yield from each_matrix(call, call.checked_call(f"{function}({', '.join(args)})"))
+
+
+def _room(call: Call, count: int) -> str:
+    """Allocate workspace for `count` elements of the operand's dtype."""
+    dtype = call.step.operands[0].dtype
+    return f"({c_type(dtype)} *){call.room(count * dtype.itemsize)}"
+
+
+def _doubles(call: Call, count: int) -> str:
+    """Allocate workspace for `count` numbers of float64."""
+    return f"(double *){call.room(8 * count)}"
+
+
+def _size(call: Call) -> int:
+    return call.step.operands[0].shape[-1]
+
+
+def _elimination(name: str, results: Sequence[str], more: Sequence[str] = ()) -> Lines:
+    """Return the generator for an elimination, with workspace for a matrix and a permutation."""
+
+    def lines(call: Call) -> Iterator[str]:
+        n = _size(call)
+        order = f"(int64_t *){call.room(8 * n)}"
+        rest = [extent(n)]
+        if name == "solve":
+            rest.append(extent(call.step.results[0].shape[-1]))
+        yield from _matrix(call, name, [*results, *more, _room(call, n * n), order, *rest])
+
+    return lines
+
+
+def _triangular(call: Call) -> Iterator[str]:
+    n, m = call.step.operands[1].shape[-2:]
+    flags = [str(int(call.step.params[k])) for k in ("lower", "transposed", "unit")]
+    args = ", ".join(["z0", "x0", extent(n), extent(m), *flags])
+    yield from each_matrix(
+        call,
+        f"memcpy(z0, x1, {extent(n * m)} * sizeof *z0);",
+        call.checked_call(f"{choose_function(call, 'triangular', n)}({args})"),
+    )
+
+
+def _cholesky(call: Call) -> Iterator[str]:
+    n = _size(call)
+    yield from _matrix(call, "cholesky", ["z0", "x0", _room(call, n), extent(n)])
+
+
+def _tangent(call: Call) -> Iterator[str]:
+    n = _size(call)
+    args = ["z0", "x0", "x1", _room(call, n * n), extent(n)]
+    yield from _matrix(call, "cholesky_tangent", args)
+
+
+def _slope(call: Call) -> Iterator[str]:
+    yield from _matrix(call, "cholesky_slope", ["z0", "x0", "x1", extent(_size(call))])
+
+
+def _lu(call: Call) -> Iterator[str]:
+    m, n = call.step.operands[0].shape[-2:]
+    k = call.step.results[1].shape[-1]
+    kind = type_name(call.step.operands[0].dtype)
+    rows, columns, rank = extent(m), extent(n), extent(k)
+    if is_far(call, k):
+        order = f"(int64_t *){call.room(8 * m)}"
+        args = ["z0", "z1", "z2", "x0", _room(call, m * n), order, rows, columns, rank]
+        yield from each_matrix(call, call.checked_call(f"pg_lapack_lu_{kind}({', '.join(args)})"))
+        return
+    yield f"{c_type(call.step.operands[0].dtype)} *both = {_room(call, m * n)};"
+    yield from each_matrix(
+        call,
+        f"memcpy(both, x0, {extent(m * n)} * sizeof *both);",
+        f"pg_lu_{kind}(both, z0, {rows}, {columns});",
+        f"for (long i = 0; i < {rows}; i++)",
+        f"    for (long j = 0; j < {rank}; j++)",
+        f"        z1[i * {rank} + j] = j < i ? both[i * {columns} + j] : i == j;",
+        f"for (long i = 0; i < {rank}; i++)",
+        f"    for (long j = 0; j < {columns}; j++)",
+        f"        z2[i * {columns} + j] = j < i ? 0 : both[i * {columns} + j];",
+    )
+
+
+# LAPACK only.
+
+
+def _eigh(call: Call) -> Iterator[str]:
+    """Yield `eigh` with the workspace of LAPACK's manual, for blocks of 64 columns."""
+    n = _size(call)
+    vectors = call.step.op.multiple
+    more = 1 + 70 * n + (2 * n * n if vectors else 0)
+    whole = 5 * n + 3
+    args = ["z0", "z1" if vectors else "0", "x0", _doubles(call, n * n + n + more), extent(more)]
+    args += [f"(int64_t *){call.room(8 * whole)}", extent(whole), extent(n)]
+    yield from _far(call, "eigh", args)
+
+
+def _svd(call: Call) -> Iterator[str]:
+    m, n = call.step.operands[0].shape[-2:]
+    k = smaller(m, n)
+    # Workspace of a matrix of size k by k and of both sides, and blocks of 64 columns.
+    more = 4 * k * k + 138 * k + 65 * (m + n) + 4160
+    u, s, v, p, q, job = "0", "z0", "0", 0, 0, "N"
+    if call.step.op.multiple:
+        u, s, v, job = "z0", "z1", "z2", "A" if call.step.params["full"] else "S"
+        p, q = call.step.results[0].shape[-1], call.step.results[2].shape[-2]
+    room = _doubles(call, m * n + m * p + q * n + k + more)
+    args = [u, s, v, "x0", room, extent(more), f"(int64_t *){call.room(64 * k)}"]
+    yield from _far(call, "svd", [*args, *map(extent, (m, n, p, q)), f'"{job}"'])
+
+
+def _qr(call: Call) -> Iterator[str]:
+    m, n = call.step.operands[0].shape[-2:]
+    p = call.step.results[0].shape[-1]
+    more = 64 * (m + n) + 4160
+    # Workspace for the matrix and all columns, their scales, and what LAPACK requires.
+    room = _doubles(call, m * (n + p) + smaller(m, n) + more)
+    args = ["z0", "z1", "x0", room, extent(more), *map(extent, (m, n, p))]
+    yield from _far(call, "qr", args)
+
+
+def _far(call: Call, name: str, args: Sequence[str]) -> Iterator[str]:
+    """Yield calls of a LAPACK function for each matrix."""
+    kind = type_name(call.step.operands[0].dtype)
+    yield from each_matrix(call, call.checked_call(f"pg_lapack_{name}_{kind}({', '.join(args)})"))
+
+
+def has_lapack(step: Step) -> bool:
+    """Return whether LAPACK is available, and the operand is not empty."""
+    return lapack() is not None and not any(is_zero(n) for n in step.operands[0].shape)
+
+
+# Primitives that only LAPACK computes.
+FAR: dict[Op, tuple[str, Lines]] = {
+    spectra.eigh: ("f", _eigh),
+    spectra.eigvalsh: ("f", _eigh),
+    spectra.svd: ("f", _svd),
+    spectra.svdvals: ("f", _svd),
+    spectra.qr: ("f", _qr),
+}
+
+ROUTINES: dict[Op, tuple[str, Lines]] = {
+    systems.solve: ("f", _elimination("solve", ["z0", "x0", "x1"])),
+    systems.inv: ("f", _elimination("solve", ["z0", "x0", "0"])),
+    systems.slogdet: ("f", _elimination("slogdet", ["z0", "z1", "x0"])),
+    systems.det: ("f", _elimination("det", ["z0", "x0"])),
+    systems.triangular_solve: ("f", _triangular),
+    cholesky.cholesky: ("f", _cholesky),
+    cholesky.cholesky_tangent: ("f", _tangent),
+    cholesky.cholesky_slope: ("f", _slope),
+    matrix_functions.lu: ("f", _lu),
+}
+
+# Without LAPACK, larger matrices are left to NumPy, which is called once.
+MOST_ROWS = 64

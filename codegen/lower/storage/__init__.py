@@ -1,0 +1,1 @@
+"""Memory of a plan: the arena and its packing."""

@@ -1,0 +1,1 @@
+"""The words of C for operations: expressions, calls of functions, formulas."""

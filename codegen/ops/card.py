@@ -1,0 +1,132 @@
+"""The card of a primitive: all its properties for the back end and tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import final
+
+from primgraph.codegen.ir.axis_semantics import Blocking
+from primgraph.codegen.ops.cost_model import Time
+from primgraph.codegen.ops.spelling.complex_step import ComplexStep
+from primgraph.codegen.ops.spelling.notation import Amend, Needs, Read, Write
+from primgraph.codegen.ops.spelling.scalar import Scalar
+
+
+@final
+class Marks(Enum):
+    """How NaNs and infinities of operands propagate to the result, for `debug="nan"`."""
+
+    # To the same elements.
+    EACH = "each"
+    # From the condition, and from the selected operand.
+    CHOSEN = "chosen"
+    # To where elements are moved; elements at a bad index are undefined.
+    MOVED = "moved"
+    # To each result element that is reduced from a bad one.
+    REDUCED = "reduced"
+    # Nowhere: operands are only compared.
+    ENDED = "ended"
+    # Unknown: the search stops here.
+    UNKNOWN = "unknown"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """Properties of a primitive for the back end and tools. No part has a default.
+
+    Code: `read` returns the expression of the result, `write` the statements that fill `out`.
+    `needs` requests further places for `write`. With `amend`, an in-place statement on the result's
+    name follows the expression. `inline` expressions may become part of longer ones. `repeated` is
+    the expression if the elements of the last operand may share memory, for functions that NumPy
+    then computes differently. If `zeroed`, a new result array is allocated with zeros. `helper` is
+    the support function that `repeated`, or else `read`, calls; `library` is its name in Python's
+    `math` and in `scipy.special`, if they have it. If `aliases`, the expression may be a view of an
+    operand.
+
+    Planning: `broadcasts` has operands that may be smaller than declared, as NumPy broadcasts them.
+    `in_place` has operands whose buffer `out` may take over. A `ufunc` allocates its result if
+    `out` is omitted; if `spaced`, `out` may be strided, which NumPy supports except for bugs.
+    `fallible`: it may raise at run time. `blocking` describes how it runs in blocks, if it does;
+    `nanoseconds` is its cost; `blas` tells that BLAS may run it.
+
+    Tools: `scalar` has expressions of its elements, for which Python floats are faster than arrays.
+    `complex_step` is its behaviour on complex numbers, `marks` how it propagates NaNs and
+    infinities, and `advice` how to avoid those that it creates, if anything.
+    """
+
+    read: Read
+    write: Write
+    needs: Needs | None
+    amend: Amend | None
+    repeated: Read | None
+    helper: str
+    library: str
+    aliases: bool
+    inline: bool
+    broadcasts: tuple[int, ...]
+    in_place: tuple[int, ...]
+    ufunc: str
+    spaced: bool
+    zeroed: bool
+    fallible: bool
+    blocking: Blocking | None
+    nanoseconds: Time
+    blas: bool
+    scalar: Scalar | None
+    complex_step: ComplexStep | None
+    marks: Marks
+    advice: str
+
+    @property
+    def fresh(self) -> str:
+        """Return the NumPy function that allocates a result array."""
+        return "zeros" if self.zeroed else "empty"
+
+    @property
+    def itself(self) -> bool:
+        """Return whether NumPy allocates the result if no array is given."""
+        return bool(self.ufunc)
+
+
+def plain(
+    *,
+    read: Read,
+    write: Write,
+    needs: Needs | None,
+    blocking: Blocking | None,
+    nanoseconds: Time,
+    scalar: Scalar | None,
+    complex_step: ComplexStep | None,
+    marks: Marks,
+) -> Card:
+    """Return a card without special properties: NumPy computes the result, and does not raise.
+
+    Operands have their declared shapes and do not alias the result. Nothing is in place, broadcast,
+    or part of a longer expression. Use `dataclasses.replace` to add properties.
+    """
+    return Card(
+        read=read,
+        write=write,
+        needs=needs,
+        amend=None,
+        repeated=None,
+        helper="",
+        library="",
+        aliases=False,
+        inline=False,
+        broadcasts=(),
+        in_place=(),
+        ufunc="",
+        spaced=True,
+        zeroed=False,
+        fallible=False,
+        blocking=blocking,
+        nanoseconds=nanoseconds,
+        blas=False,
+        scalar=scalar,
+        complex_step=complex_step,
+        marks=marks,
+        advice="",
+    )

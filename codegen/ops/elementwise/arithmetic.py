@@ -1,0 +1,188 @@
+"""Cards of arithmetic, extremes, signs, and copies of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from primgraph.codegen.ir.axis_semantics import ALIGNED
+from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ops.card import Card, Marks
+from primgraph.codegen.ops.cost_model import MOVED, Time, per_element
+from primgraph.codegen.ops.shapes import view_card
+from primgraph.codegen.ops.spelling.complex_step import (
+    ANALYTIC,
+    MARGIN,
+    Arrays,
+    ComplexStep,
+    Function,
+    as_on_reals,
+    distance_to_integer,
+    real,
+    smooth_away_from,
+    smooth_everywhere,
+)
+from primgraph.codegen.ops.spelling.literals import dtype_text
+from primgraph.codegen.ops.spelling.notation import ADD, ATOM, MUL, UNARY, Text
+from primgraph.codegen.ops.spelling.scalar import Scalar, element_rule, float_rule
+from primgraph.codegen.ops.spelling.ufuncs import ufunc
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import BOOL
+from primgraph.primitives.elementwise import arithmetic as e
+
+
+def ufunc_card(name: str, time: Time, scalar: Scalar | None, step: ComplexStep) -> Card:
+    """Return the card of a NumPy function of that name."""
+    return ufunc(name, time=time, scalar=scalar, complex_step=step, marks=Marks.EACH)
+
+
+def operator_card(
+    name: str, infix: str, rank: int, time: Time, scalar: Scalar | None, step: ComplexStep
+) -> Card:
+    """Return the card of a ufunc with a Python operator."""
+    return ufunc(
+        name, infix, rank, time=time, scalar=scalar, complex_step=step, marks=Marks.EACH
+    )  # fmt: skip
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    """Return `x / y` with a real part that is rounded like real division."""
+    quotient = np.asarray(np.real(x) / np.real(y), complex)
+    quotient.imag = (np.imag(x) - quotient.real * np.imag(y)) / np.real(y)
+    return quotient
+
+
+def _is_off_jumps(inputs: Arrays, params: dict[str, Any]) -> bool:
+    """Return whether quotients are far from integers, and divisors from zero."""
+    if np.any(np.abs(inputs[1]) < MARGIN):
+        return False
+    return _jumps_of_quotient(inputs, params)
+
+
+_jumps_of_quotient = smooth_away_from(lambda x, y: distance_to_integer(x / y))
+
+
+def step_of(function: Function, smooth: Any) -> ComplexStep:
+    """Return the complex step of a function that is smooth where `smooth` says so."""
+    return ComplexStep(function, partial=False, smooth=smooth)
+
+
+def _constant(function: Function, smooth: Any) -> ComplexStep:
+    """Return the complex step of a piecewise constant function."""
+    return ComplexStep(as_on_reals(function), partial=False, smooth=smooth)
+
+
+# Conversion.
+
+
+def _read_cast(args: Sequence[Text], step: Step) -> Text:
+    return Text(f"{args[0].operand_code(ATOM)}.astype({dtype_text(step.params['dtype'])})")
+
+
+def _scalar_cast(args: Sequence[str], step: Step) -> str:
+    source, target = step.operands[0].dtype, step.results[0].dtype
+    if source == target:
+        return args[0]
+    return f"{args[0]} != 0.0" if target == BOOL else f"1.0 if {args[0]} else 0.0"
+
+
+def _complex_cast(x: Any, *, dtype: Any) -> Any:
+    return x if dtype.kind == "f" else real(x).astype(dtype)
+
+
+def _is_cast_smoothly(inputs: Arrays, params: dict[str, Any]) -> bool:
+    return params["dtype"].kind not in "iub" or _truncated(inputs, params)
+
+
+_truncated = smooth_away_from(distance_to_integer)
+
+
+CARDS: dict[Op, Card] = {
+    e.add: operator_card("add", "+", ADD, MOVED, float_rule("{} + {}"), ANALYTIC),
+    e.sub: operator_card("subtract", "-", ADD, MOVED, float_rule("{} - {}"), ANALYTIC),
+    # With strided output, NumPy 2.4 reads 4-byte numbers 4 bytes apart, and 8-byte numbers 8 bytes
+    # apart, as if contiguous.
+    e.neg: replace(
+        operator_card("negative", "-", UNARY, MOVED, float_rule("-{}"), ANALYTIC), spaced=False
+    ),
+    e.mul: operator_card("multiply", "*", MUL, MOVED, float_rule("{} * {}"), ANALYTIC),
+    e.div: replace(
+        operator_card("divide", "/", MUL, MOVED, float_rule("{} / {}"), step_of(_quotient, None)),
+        advice="keep its divisor off 0: pg.where on the divisor leaves no NaN in the gradient",
+    ),
+    e.abs_: ufunc(
+        "absolute",
+        shown="abs",
+        time=MOVED,
+        scalar=float_rule("math_fabs({})"),
+        complex_step=step_of(lambda x: x * np.sign(x.real), smooth_away_from(lambda x: x)),
+        marks=Marks.EACH,
+    ),
+    e.maximum: ufunc_card(
+        "maximum",
+        MOVED,
+        float_rule("{0} if {0} > {1} or {0} != {0} else {1}"),
+        step_of(
+            lambda x, y: np.where(x.real >= y.real, x, y), smooth_away_from(lambda x, y: x - y)
+        ),
+    ),
+    e.minimum: ufunc_card(
+        "minimum",
+        MOVED,
+        float_rule("{0} if {0} < {1} or {0} != {0} else {1}"),
+        step_of(
+            lambda x, y: np.where(x.real <= y.real, x, y), smooth_away_from(lambda x, y: x - y)
+        ),
+    ),
+    e.remainder: operator_card(
+        "remainder",
+        "%",
+        MUL,
+        per_element(5.6, 5.6),
+        None,
+        step_of(lambda x, y: x - y * np.floor_divide(x.real, y.real), _is_off_jumps),
+    ),
+    e.sign: ufunc_card(
+        "sign", per_element(0.5, 0.3), None, _constant(np.sign, smooth_away_from(lambda x: x))
+    ),
+    e.floor: ufunc_card(
+        "floor", MOVED, None, _constant(np.floor, smooth_away_from(distance_to_integer))
+    ),
+    e.ceil: ufunc_card(
+        "ceil", MOVED, None, _constant(np.ceil, smooth_away_from(distance_to_integer))
+    ),
+    e.round_: ufunc_card(
+        "rint",
+        MOVED,
+        None,
+        _constant(np.rint, smooth_away_from(lambda x: x - np.floor(x.real) - 0.5)),
+    ),
+    e.floor_divide: operator_card(
+        "floor_divide",
+        "//",
+        MUL,
+        per_element(5.9, 5.8),
+        None,
+        _constant(np.floor_divide, _is_off_jumps),
+    ),
+    e.stop_gradient: replace(
+        view_card(ALIGNED),
+        complex_step=ComplexStep(as_on_reals(np.array), partial=False, smooth=smooth_everywhere),
+    ),
+    e.cast: replace(
+        ufunc_card(
+            "cast",
+            MOVED,
+            Scalar(element_rule(_scalar_cast), 1),
+            step_of(_complex_cast, _is_cast_smoothly),
+        ),
+        read=_read_cast,
+        write=lambda to: [f"{to.out}[...] = {to.args[0]}"],
+        broadcasts=(0,),
+        in_place=(),
+        ufunc="",
+    ),
+}

@@ -1,0 +1,52 @@
+"""Cards of Cholesky factors, their tangents and their slopes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from primgraph.codegen.ops.card import Card
+from primgraph.codegen.ops.linear_algebra.systems import changing_card, function_card, numpy_card
+from primgraph.codegen.ops.spelling.complex_step import ComplexStep
+from primgraph.codegen.ops.spelling.notation import Target, Text
+from primgraph.ir.primitive import Op
+from primgraph.primitives.linear_algebra import cholesky as c
+
+# Minimum number of rows for computing a factor in place.
+_MANY_ROWS = 128
+
+
+def _write_cholesky(to: Target) -> list[str]:
+    (a,), rows = to.args, to.step.operands[0].shape[-1]
+    if type(rows) is int and rows >= _MANY_ROWS:
+        return [f"cholesky_in_blocks({a}, {to.out})"]
+    return [f"{to.out}[...] = np.linalg.cholesky({a})"]
+
+
+def _cholesky_by_parts(a: Any) -> Any:
+    """Return the factor of the real part, plus its tangent along the imaginary part."""
+    factor, d = np.linalg.cholesky(a.real), np.tril(a.imag)
+    along = d + np.swapaxes(np.tril(d, -1), -1, -2)
+    return factor + 1j * c.cholesky_tangent.evaluate([factor, along], {})[0]
+
+
+_CHOLESKY_STEP = ComplexStep(_cholesky_by_parts, partial=False, smooth=None)
+
+
+CARDS: dict[Op, Card] = {
+    c.cholesky: replace(
+        numpy_card("cholesky", _CHOLESKY_STEP), write=_write_cholesky, in_place=(0,)
+    ),
+    c.cholesky_tangent: function_card(
+        lambda args, step: Text(f"cholesky_tangent({args[0].code}, {args[1].code})"),
+        "cholesky_tangent",
+        None,
+    ),
+    c.cholesky_slope: changing_card(
+        lambda args, step: Text(f"cholesky_slope({args[0].code}, {args[1].code})"),
+        "cholesky_slope",
+        None,
+    ),
+}

@@ -1,0 +1,89 @@
+"""Cards of linear systems: NumPy's LAPACK functions, and helpers for what NumPy lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ops.card import Card, Marks, plain
+from primgraph.codegen.ops.spelling.complex_step import ANALYTIC, ComplexStep
+from primgraph.codegen.ops.spelling.notation import Read, Target, Text
+from primgraph.ir.primitive import Op
+from primgraph.primitives.linear_algebra import systems as p
+
+# Nanoseconds for a call, and for an operation of LAPACK.
+_CALL, _OPERATION = 5000.0, 0.1
+
+
+def time_of_lapack(step: Step) -> float:
+    """Return the cost of the primitive's FLOPs in LAPACK."""
+    return _CALL + _OPERATION * step.op.flops(step.operands, step.params)
+
+
+def function_card(read: Read, helper: str, step: ComplexStep | None) -> Card:
+    """Return the card of a function that returns new arrays, and may raise."""
+
+    def write(to: Target) -> list[str]:
+        return [f"{to.out}[...] = {read([Text(a) for a in to.args], to.step).code}"]
+
+    made = plain(
+        read=read,
+        write=write,
+        needs=None,
+        blocking=None,
+        nanoseconds=time_of_lapack,
+        scalar=None,
+        complex_step=step,
+        marks=Marks.UNKNOWN,
+    )
+    return replace(made, helper=helper, fallible=True, blas=True)
+
+
+def changing_card(read: Read, helper: str, step: ComplexStep | None) -> Card:
+    """Return the card of a helper that works in an array `out`, which may be its second operand."""
+
+    def write(to: Target) -> list[str]:
+        call = read([Text(a) for a in to.args], to.step).code
+        return [f"{call[:-1]}, out={to.out})"]
+
+    return replace(function_card(read, helper, step), write=write, in_place=(1,))
+
+
+def numpy_card(name: str, step: ComplexStep | None) -> Card:
+    """Return the card of a `numpy.linalg` function that takes only arrays."""
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        return Text(f"np.linalg.{name}({', '.join(a.code for a in args)})")
+
+    return function_card(read, "", step)
+
+
+def _cofactors_of_regular(a: Any) -> Any:
+    return np.linalg.det(a)[..., None, None] * np.swapaxes(np.linalg.inv(a), -1, -2)
+
+
+_COFACTORS_STEP = ComplexStep(_cofactors_of_regular, partial=False, smooth=None)
+
+
+def _read_triangular(args: Sequence[Text], step: Step) -> Text:
+    told = [f"{name}={step.params[name]}" for name in ("lower", "transposed", "unit")]
+    return Text(f"triangular_solve({', '.join([*(a.code for a in args), *told])})")
+
+
+CARDS: dict[Op, Card] = {
+    p.solve: replace(
+        numpy_card("solve", ANALYTIC),
+        advice="its matrix is singular, or nearly so",
+    ),
+    p.triangular_solve: changing_card(_read_triangular, "triangular_solve", ANALYTIC),
+    p.inv: numpy_card("inv", ANALYTIC),
+    p.slogdet: numpy_card("slogdet", None),
+    p.det: numpy_card("det", ANALYTIC),
+    p.cofactors: function_card(
+        lambda args, step: Text(f"cofactors({args[0].code})"), "cofactors", _COFACTORS_STEP
+    ),
+}

@@ -1,0 +1,180 @@
+"""Cards of comparisons, logic and `select`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from primgraph.codegen.ir.axis_semantics import ALIGNED
+from primgraph.codegen.ir.card import Site
+from primgraph.codegen.ir.places import Place
+from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ops.card import Card, Marks, plain
+from primgraph.codegen.ops.cost_model import MOVED, per_element
+from primgraph.codegen.ops.spelling.complex_step import (
+    ANALYTIC,
+    ComplexStep,
+    as_on_reals,
+    smooth_away_from,
+)
+from primgraph.codegen.ops.spelling.notation import (
+    AND,
+    COMPARE,
+    OR,
+    UNARY,
+    XOR,
+    Target,
+    Text,
+    number_of,
+)
+from primgraph.codegen.ops.spelling.scalar import Scalar, float_rule, template
+from primgraph.codegen.ops.spelling.ufuncs import ALL, ufunc
+from primgraph.ir.primitive import Op
+from primgraph.primitives import logic as p
+
+
+def _comparison(function: Callable[..., Any], infix: str, scalar: Scalar) -> Card:
+    """Return the card of a comparison by NumPy's `function`."""
+    made = ufunc(
+        function.__name__,
+        infix,
+        COMPARE,
+        time=MOVED,
+        scalar=scalar,
+        complex_step=ComplexStep(
+            as_on_reals(function), partial=False, smooth=smooth_away_from(lambda x, y: x - y)
+        ),
+        marks=Marks.ENDED,
+    )
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        # Linters warn of comparison operators next to True or False.
+        if any(a.code in ("True", "False") for a in args):
+            return Text(f"np.{function.__name__}({', '.join(a.code for a in args)})")
+        return made.read(args, step)
+
+    return replace(made, read=read)
+
+
+def _logical(function: Callable[..., Any], infix: str, rank: int, scalar: str) -> Card:
+    """Return the card of a function of booleans."""
+    return ufunc(
+        function.__name__,
+        infix,
+        rank,
+        time=MOVED,
+        scalar=template(scalar),
+        complex_step=ANALYTIC,
+        marks=Marks.EACH,
+    )
+
+
+# Integer dtypes by element size.
+_BITS = {2: "int16", 4: "int32", 8: "int64"}
+# Minimum number of elements at which branch mispredictions cost more than extra calls.
+_MANY = 4096
+
+
+def _write_select(to: Target) -> list[str]:
+    condition, x, y = to.args
+    type = to.step.results[0]
+    if type.size == 1:
+        return [f"{to.out}[...] = {x} if {condition} else {y}"]
+    if _is_bitwise_select(to.step):
+        return _chosen_bits(to)
+    chosen = f"{to.np('copyto')}({to.out}, {x}, 'same_kind', {condition})"
+    return [chosen] if to.reused_operand == 2 else [f"{to.out}[...] = {y}", chosen]
+
+
+def _is_bitwise_select(step: Step) -> bool:
+    """Return whether to select by bit masks.
+
+    This is slower if all elements are from one side, but much faster if sides alternate randomly.
+    """
+    type = step.results[0]
+    return type.dtype.itemsize in _BITS and type.size >= _MANY
+
+
+def _has_no_bits(number: Any) -> bool:
+    return number is not None and not any(np.asarray(number).tobytes())
+
+
+def _chosen_bits(to: Target) -> list[str]:
+    """Write the bits of `x` where the condition is true, and those of `y` elsewhere."""
+    kind, condition = to.np(_BITS[to.step.results[0].dtype.itemsize]), to.args[0]
+    truth = f"{condition}.view({to.np('int8')})"
+    x, y, out = (f"{place}.view({kind})" for place in (*to.args[1:], to.out))
+    both, either = to.np("bitwise_and"), to.np("bitwise_xor")
+    if _has_no_bits(to.number(1)):
+        return [f"{both}({y}, {to.np('subtract')}({truth}, 1), {out})"]
+    mask = f"{to.np('negative')}({truth})"
+    if _has_no_bits(to.number(2)):
+        return [f"{both}({x}, {mask}, {out})"]
+    spare = f"{to.parts[0]}.view({kind})" if to.parts else out
+    return [
+        f"{either}({x}, {y}, {spare})",
+        f"{both}({spare}, {mask}, {spare})",
+        f"{either}({spare}, {y}, {out})",
+    ]
+
+
+def _spare(site: Site) -> list[Place]:
+    """Return a scratch buffer if `out` overwrites an operand that is needed until the end."""
+    if site.taken != 2 or not _is_bitwise_select(site.step):
+        return []
+    return [] if any(_has_no_bits(number_of(p)) for p in site.operands[1:]) else [site.scratch()]
+
+
+def _write_unless_nan(to: Target) -> list[str]:
+    x, y = to.args
+    chosen = f"{to.np('copyto')}({to.out}, {y}, 'same_kind', {to.np('isnan')}({y}))"
+    return [chosen] if to.reused_operand == 0 else [f"{to.out}[...] = {x}", chosen]
+
+
+_SELECT = replace(
+    plain(
+        read=lambda args, step: Text(f"np.where({', '.join(a.code for a in args)})"),
+        write=_write_select,
+        needs=_spare,
+        blocking=ALIGNED,
+        nanoseconds=per_element(1.2, 1.2),
+        scalar=template("{1} if {0} else {2}"),
+        complex_step=ANALYTIC,
+        marks=Marks.CHOSEN,
+    ),
+    inline=True,
+    broadcasts=ALL,
+    in_place=(2,),
+)
+
+CARDS: dict[Op, Card] = {
+    p.equal: _comparison(np.equal, "==", template("{} == {}")),
+    p.not_equal: _comparison(np.not_equal, "!=", template("{} != {}")),
+    p.greater: _comparison(np.greater, ">", float_rule("{} > {}")),
+    p.greater_equal: _comparison(np.greater_equal, ">=", float_rule("{} >= {}")),
+    p.less: _comparison(np.less, "<", float_rule("{} < {}")),
+    p.less_equal: _comparison(np.less_equal, "<=", float_rule("{} <= {}")),
+    p.logical_and: _logical(np.logical_and, "&", AND, "{} and {}"),
+    p.logical_or: _logical(np.logical_or, "|", OR, "{} or {}"),
+    p.logical_xor: _logical(np.logical_xor, "^", XOR, "{} != {}"),
+    p.logical_not: _logical(np.logical_not, "~", UNARY, "not {}"),
+    p.select: _SELECT,
+    p.unless_nan: replace(
+        _SELECT,
+        read=lambda args, step: Text(
+            f"np.where(np.isnan({args[1].code}), {args[1].code}, {args[0].code})"
+        ),
+        write=_write_unless_nan,
+        needs=None,
+        in_place=(0,),
+        nanoseconds=per_element(1.4, 1.3),
+        scalar=template("{0} if {1} == {1} else {1}"),
+        complex_step=ComplexStep(
+            lambda x, y: np.where(np.isnan(np.real(y)), y, x), partial=False, smooth=None
+        ),
+        marks=Marks.EACH,
+    ),
+}

@@ -1,0 +1,383 @@
+"""Cards of reductions and scans along axes; float16 accumulates in float32."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role
+from primgraph.codegen.ir.card import Site
+from primgraph.codegen.ir.places import Place
+from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ir.views import view_text
+from primgraph.codegen.ops.card import Card, Marks, plain
+from primgraph.codegen.ops.cost_model import MOVED, per_element
+from primgraph.codegen.ops.shapes import role_along_axis
+from primgraph.codegen.ops.spelling.complex_step import (
+    ANALYTIC,
+    MARGIN,
+    Arrays,
+    ComplexStep,
+    Smooth,
+    as_on_reals,
+    smooth_everywhere,
+)
+from primgraph.codegen.ops.spelling.literals import dtype_text, scalar_text
+from primgraph.codegen.ops.spelling.notation import ATOM, Target, Text
+from primgraph.codegen.ops.spelling.scalar import (
+    Elements,
+    Scalar,
+    element_rule,
+    float_rule,
+    template,
+)
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, INT64, DType
+from primgraph.ir.views import flip_view
+from primgraph.primitives import reductions as r
+from primgraph.primitives.reductions import safe_squares
+
+# Expressions and statements.
+
+
+def _axes_text(step: Step) -> str:
+    """Return the axis and keepdims arguments of a reduction."""
+    axes, ndim = step.params["axes"], step.operands[0].ndim
+    kept = ", keepdims=True" if axes and step.results[0].ndim == ndim else ""
+    if axes and axes == tuple(range(ndim)):
+        return kept
+    return f", axis={axes[0] if len(axes) == 1 else axes}{kept}"
+
+
+def _reduction(
+    name: str,
+    ufunc: str,
+    *,
+    accumulates: bool,
+    scalar: Scalar,
+    complex_step: ComplexStep,
+) -> Card:
+    """Return the card of `np.<name>`, which is a reduction by `ufunc`."""
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        dtype = step.results[0].dtype
+        text = f"np.{name}({args[0].code}{_axes_text(step)}"
+        if accumulates and dtype == FLOAT16:
+            return Text(f"{text}, dtype=np.float32).astype(np.float16)")
+        if accumulates and _widens(dtype):
+            return Text(f"{text}, dtype={dtype_text(dtype)})")
+        return Text(text + ")")
+
+    def write(to: Target) -> list[str]:
+        dtype, axes = to.step.results[0].dtype, to.step.params["axes"]
+        axis = axes[0] if len(axes) == 1 else axes
+        if to.parts:
+            return [_product_with_ones(to)]
+        reduce = f"{to.np(f'{ufunc}.reduce')}({to.args[0]}, {axis}"
+        if accumulates and dtype == FLOAT16:
+            wide = to.np(dtype_text(FLOAT32)[3:])
+            return [f"{to.out}[...] = {reduce}, {wide})"]
+        wide = to.np(dtype_text(dtype)[3:]) if accumulates and _widens(dtype) else "None"
+        return [f"{reduce}, {wide}, {to.out})"]
+
+    return plain(
+        read=read,
+        write=write,
+        needs=None,
+        blocking=_reduction_blocking(ufunc),
+        nanoseconds=MOVED,
+        scalar=scalar,
+        complex_step=complex_step,
+        marks=Marks.REDUCED,
+    )
+
+
+def _summation_operands(site: Site) -> Sequence[Place]:
+    return site.sum_operands(site.step.params["axes"])
+
+
+def _product_with_ones(to: Target) -> str:
+    """Return a sum over the first or the last axes as a product with ones, as BLAS is faster."""
+    (ones, out, x), axes, ndim = to.parts, to.step.params["axes"], to.step.operands[0].ndim
+    last = tuple(axes) == tuple(range(ndim - len(axes), ndim))
+    factors = f"{x}, {ones}" if last else f"{ones}, {x}"
+    return f"{to.np('dot')}({factors}, {out})"
+
+
+def _read_root(args: Sequence[Text], step: Step) -> Text:
+    divisor = step.params["divisor"]
+    last = "" if divisor == 1 else f", divisor={scalar_text(divisor, FLOAT64)}"
+    return Text(f"root_of_squares({args[0].code}, {args[1].code}{_axes_text(step)}{last})")
+
+
+def _divisor(site: Site) -> Sequence[Place]:
+    divisor = site.step.params["divisor"]
+    return [] if divisor == 1 else [site.number(divisor, site.step.results[0].dtype)]
+
+
+def _write_root(to: Target) -> list[str]:
+    """Write NumPy's square root, and a call of a helper for sums that over- or underflowed."""
+    (x, squares), (_, type), p = to.args, to.step.operands, to.step.params
+    low, high = safe_squares(type.dtype)
+    lines, root = [], squares
+    if to.parts:
+        root = to.out
+        lines.append(f"{to.np('divide')}({squares}, {to.parts[0]}, {to.out})")
+    lines.append(f"{to.np('sqrt')}({root}, {to.out})")
+    if type.size == 1:
+        safe = f"{low!r} <= {squares}.item() <= {high!r}"
+    else:
+        safe = f"{low!r} <= {squares}.min() and {squares}.max() <= {high!r}"
+    again = f"{x}, {squares}, {p['axes']}, {p['divisor']!r}, {to.out}"
+    rescue = f"if not ({safe}): root_of_squares({again})"
+    return [*lines, rescue] if type.size else lines
+
+
+def _position(name: str, function: Callable[..., Any], smooth: Smooth) -> Card:
+    """Return the card of the index of the first extremum along an axis."""
+    return plain(
+        read=lambda args, step: Text(f"np.{name}({args[0].code}, axis={step.params['axis']})"),
+        write=lambda to: [f"{to.args[0]}.{name}({to.step.params['axis']}, {to.out})"],
+        needs=None,
+        blocking=Blocking(_rows_of_position, 0, ""),
+        nanoseconds=MOVED,
+        scalar=None,
+        complex_step=ComplexStep(as_on_reals(function), partial=False, smooth=smooth),
+        marks=Marks.UNKNOWN,
+    )
+
+
+def _widens(dtype: DType) -> bool:
+    """Return whether NumPy widens the dtype in sums and products by default."""
+    return dtype.kind in "iu" and dtype.itemsize < INT64.itemsize
+
+
+def _read_cumsum(args: Sequence[Text], step: Step) -> Text:
+    axis, dtype = step.params["axis"], step.results[0].dtype
+    flip = flip_view((axis,)) if step.params["reverse"] else None
+    x = args[0].code if flip is None else view_text(flip, args[0].operand_code(ATOM))
+    if dtype == FLOAT16:
+        total = f"np.cumsum({x}, axis={axis}, dtype=np.float32).astype(np.float16)"
+    elif _widens(dtype):
+        total = f"np.cumsum({x}, axis={axis}, dtype={dtype_text(dtype)})"
+    else:
+        total = f"np.cumsum({x}, axis={axis})"
+    return Text(view_text(flip, total))
+
+
+def _reversed_parts(site: Site) -> Sequence[Place]:
+    if not site.step.params["reverse"]:
+        return []
+    flip = flip_view((site.step.params["axis"],))
+    return [site.operand_part(0, flip), site.part(flip)]
+
+
+def _write_cumsum(to: Target) -> list[str]:
+    axis, dtype = to.step.params["axis"], to.step.results[0].dtype
+    x, out = to.parts or (to.args[0], to.out)
+    scan = f"{to.np('add.accumulate')}({x}, {axis}"
+    if dtype == FLOAT16:
+        return [f"{out}[...] = {scan}, {to.np('float32')})"]
+    return [f"{scan}, {to.np(dtype_text(dtype)[3:])}, {out})"]
+
+
+# Rows of the result, and of operands.
+
+
+def _reduction_blocking(combine: str) -> Blocking:
+    def rule(step: Step, axes: Axes) -> Role | None:
+        axis, reduced = axes[0], step.params["axes"]
+        assert axis is not None
+        if axis not in reduced:
+            return Role(axis - sum(a < axis for a in reduced), (axis,))
+        dtype = step.results[0].dtype
+        # A product that underflows before it meets an infinity is NaN in one order only. Partial
+        # sums of float16 need a wider dtype than the result has.
+        if combine == "multiply" and dtype.kind in "fc":
+            return None
+        if combine == "add" and dtype == FLOAT16:
+            return None
+        return Role(None, (axis,), combine)
+
+    return Blocking(rule, 0, "")
+
+
+def _rows_of_root(step: Step, axes: Axes) -> Role | None:
+    """Return the role: rows of the sums belong to rows of the operand, not along reduced axes."""
+    reduced = step.params["axes"]
+    remaining = [a for a in range(step.operands[0].ndim) if a not in reduced]
+    whole, total = axes
+    if whole is None:
+        assert total is not None
+        whole = remaining[total]
+    if whole in reduced or total not in (None, remaining.index(whole)):
+        return None
+    place = remaining.index(whole)
+    return Role(place, (whole, place))
+
+
+def _rows_of_position(step: Step, axes: Axes) -> Role | None:
+    axis, reduced = axes[0], step.params["axis"]
+    assert axis is not None
+    return None if axis == reduced else Role(axis - (reduced < axis), (axis,))
+
+
+# Expressions of elements.
+
+# From this length on NumPy does not sum in the order of elements.
+_PAIRWISE = 8
+
+
+def _sums(step: Step, elements: Elements) -> list[str] | None:
+    """Return sums along the last axis in NumPy's order; None if the order is uncertain."""
+    last = elements.ndim - 1
+    if step.operands[0].dtype != FLOAT64 or step.params["axes"] != (last,):
+        return None
+    rows = elements.reshape(-1, elements.shape[last]).tolist()
+    if len(rows[0]) >= _PAIRWISE and last:
+        return None
+    return [_sum(row) for row in rows]
+
+
+def _sum(terms: Sequence[str]) -> str:
+    """Return NumPy's sum of a row: eight partial sums, then the remaining terms one by one."""
+    whole = len(terms) - len(terms) % _PAIRWISE
+    if not whole:
+        return " + ".join(["0.0", *terms])
+    heads = [" + ".join(terms[k:whole:_PAIRWISE]) for k in range(_PAIRWISE)]
+    while len(heads) > 1:
+        heads = [f"({a}) + ({b})" for a, b in zip(heads[::2], heads[1::2], strict=True)]
+    # A sum of negative zeros starts with a positive zero, too.
+    return " + ".join([heads[0], *terms[whole:], "0.0"])
+
+
+def _scalar_sum(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str] | None:
+    if step.operands[0].size > step.results[0].size:
+        return _sums(step, operands[0]) if in_order else None
+    return _sum_of_one(step, operands, in_order)
+
+
+_sum_of_one = element_rule(lambda args, step: f"{args[0]} + 0.0")
+
+
+def _scalar_root(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str]:
+    """Return roots of sums of squares; a sum that has to be recomputed raises."""
+    low, high = safe_squares(step.results[0].dtype)
+    found = []
+    for squares in operands[1].ravel().tolist():
+        divided = f"{squares} / {step.params['divisor']!r}"
+        found.append(f"math_sqrt({divided} if {low!r} <= {squares} <= {high!r} else -1.0)")
+    return found
+
+
+# Complex numbers. A tie of two numbers that vary together is not a kink.
+
+
+def _extremum(argument: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that selects the element with the extreme real part over axes."""
+
+    def rule(x: Any, *, axes: tuple[int, ...]) -> Any:
+        kept = [i for i in range(x.ndim) if i not in axes]
+        shape = [x.shape[i] for i in kept]
+        count = math.prod(x.shape[a] for a in axes)
+        flat = np.transpose(x, (*kept, *axes)).reshape((*shape, count))
+        if flat.size == 0:
+            return np.zeros(shape, complex)
+        place = argument(np.real(flat), axis=-1)
+        return np.take_along_axis(flat, np.expand_dims(place, -1), -1)[..., 0]
+
+    return rule
+
+
+def _leads(x: Any, axes: tuple[int, ...]) -> bool:
+    """Return whether all elements near the maximum over `axes` have its derivative."""
+    if x.size == 0:
+        return True
+    top = np.expand_dims(_extremum(np.argmax)(x, axes=axes), axes)
+    near = x.real > top.real - MARGIN
+    return not np.any(near & (x.imag != top.imag))
+
+
+def _largest_leads(inputs: Arrays, params: dict[str, Any]) -> bool:
+    return _leads(inputs[0], params["axes"] if "axes" in params else (params["axis"],))
+
+
+def _smallest_leads(inputs: Arrays, params: dict[str, Any]) -> bool:
+    return _largest_leads([-inputs[0]], params)
+
+
+def _complex_root(x: Any, squares: Any, **params: Any) -> Any:
+    value = r.root_of_squares.impl(np.real(x), np.real(squares), **params)
+    unit = np.real(x) / np.expand_dims(value, params["axes"])
+    slope = np.sum(unit * np.imag(x), axis=params["axes"]) / params["divisor"]
+    return value + 1j * slope
+
+
+def _is_long(inputs: Arrays, params: dict[str, Any]) -> bool:
+    return bool(np.all(np.real(_complex_root(*inputs, **params)) > MARGIN))
+
+
+CARDS: dict[Op, Card] = {
+    r.reduce_sum: replace(
+        _reduction(
+            "sum",
+            "add",
+            accumulates=True,
+            scalar=Scalar(_scalar_sum, 1),
+            complex_step=ANALYTIC,
+        ),
+        needs=_summation_operands,
+        blas=True,
+    ),
+    r.reduce_prod: _reduction(
+        "prod",
+        "multiply",
+        accumulates=True,
+        scalar=float_rule("{}"),
+        complex_step=ANALYTIC._replace(smooth=smooth_everywhere),
+    ),
+    r.reduce_max: _reduction(
+        "max",
+        "maximum",
+        accumulates=False,
+        scalar=template("{}"),
+        complex_step=ComplexStep(_extremum(np.argmax), partial=False, smooth=_largest_leads),
+    ),
+    r.reduce_min: _reduction(
+        "min",
+        "minimum",
+        accumulates=False,
+        scalar=template("{}"),
+        complex_step=ComplexStep(_extremum(np.argmin), partial=False, smooth=_smallest_leads),
+    ),
+    r.root_of_squares: replace(
+        plain(
+            read=_read_root,
+            write=_write_root,
+            needs=_divisor,
+            blocking=Blocking(_rows_of_root, 0, ""),
+            # Elements are read only if a sum over- or underflowed.
+            nanoseconds=per_element(0.0, 0.0),
+            scalar=Scalar(_scalar_root, 1),
+            complex_step=ComplexStep(_complex_root, partial=False, smooth=_is_long),
+            marks=Marks.UNKNOWN,
+        ),
+        helper="root_of_squares",
+    ),
+    r.argmax: _position("argmax", np.argmax, _largest_leads),
+    r.argmin: _position("argmin", np.argmin, _smallest_leads),
+    r.cumsum: plain(
+        read=_read_cumsum,
+        write=_write_cumsum,
+        needs=_reversed_parts,
+        blocking=Blocking(role_along_axis, 0, ""),
+        nanoseconds=per_element(3.0, 3.0),
+        scalar=None,
+        complex_step=ANALYTIC,
+        marks=Marks.UNKNOWN,
+    ),
+}

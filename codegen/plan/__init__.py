@@ -1,1 +1,0 @@
-"""Planning: order, blocking and memory of a graph's computation."""

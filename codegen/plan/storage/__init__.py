@@ -1,1 +1,0 @@
-"""Places of values in memory."""

@@ -1,0 +1,326 @@
+"""Cache of generated C, keyed by a digest of the graph.
+
+The C text and the call interface are stored under a hash of the graph and of all inputs of code
+generation: the generator's files, the machine, and installed versions. An equal graph then needs no
+code generation. Graphs with user primitives or user C are not cached, as only this process knows
+what these mean.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from functools import cache as once
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from primgraph import ir, primitives
+from primgraph.codegen.ir.limits import Limits, default_limits
+from primgraph.codegen.ir.program import Options
+from primgraph.codegen.ops.linear_algebra import cholesky, matrix_functions, spectra, systems
+from primgraph.codegen.ops.table import OWN
+from primgraph.codegen.runtime.toolchain import cache
+from primgraph.codegen.runtime.toolchain.compile_c import Compiler, machine
+from primgraph.ir import LOADED
+from primgraph.ir.dims import Dim
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.params import Array
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.sizes import names_in_params
+from primgraph.ir.types import NAME_OF_DTYPE, Shape, TensorType
+from primgraph.primitives.control import CONTROL
+
+# Primitives with user C.
+spelled: set[Op] = set()
+
+# Prefix of the function names in a text, and the name of the function that computes sizes.
+NAME = "kernel"
+SIZES_OF = f"{NAME}_sizes"
+# Number of entries before the sizes, among the numbers computed at call time.
+FIRST = 2
+# Result modes: a new array, an array that the caller passes, or (>= 0) the input that it
+# overwrites.
+MADE, HANDED = -1, -2
+
+# Primitives whose C depends on libraries that this process finds.
+_APART = frozenset({*systems.CARDS, *cholesky.CARDS, *spectra.CARDS, *matrix_functions.CARDS})
+_OWN = (OWN | CONTROL) - _APART
+# Size limit in bytes of constants that are stored because no equation defines them.
+_MOST = 1 << 16
+
+Coded = tuple[int, Shape]
+Taken = tuple[tuple[int, Shape], ...]
+
+
+class FunctionInterface(NamedTuple):
+    """The call interface of a C function: the arguments of `Native` except addresses and constants.
+
+    A function between others takes and returns values, listed with their shapes as `Told.coded`
+    writes them.
+    """
+
+    name: str
+    inputs: tuple[Coded, ...]
+    results: tuple[Coded, ...]
+    places: tuple[int, ...]
+    modes: tuple[int, ...]
+    arena: int
+    alone: bool
+    releases: bool
+    finds: bool
+    numbers: int
+    taken: Taken = ()
+    values: tuple[int, ...] = ()
+
+
+class NumpyStep(NamedTuple):
+    """A step for NumPy: the index of its equation, the values it takes, and those it returns."""
+
+    at: int
+    taken: Taken
+    values: tuple[int, ...]
+
+
+@final
+class Entry(NamedTuple):
+    """The C of a graph and its schedule: C functions, and steps for NumPy in between.
+
+    `library` is the file name of the compiled text. `constants` and `outputs` are values, the
+    latter with shapes as `Told.coded` writes them. `tell` computes the sizes. A single function
+    does that itself, and returns the outputs.
+    """
+
+    text: str
+    pieces: tuple[FunctionInterface | NumpyStep, ...]
+    constants: tuple[int, ...]
+    outputs: Taken
+    tell: FunctionInterface | None
+    library: str = ""
+
+    @property
+    def calls(self) -> list[FunctionInterface]:
+        """Return the C functions that are called."""
+        tell = () if self.tell is None else (self.tell,)
+        return [*(p for p in self.pieces if isinstance(p, FunctionInterface)), *tell]
+
+    @property
+    def is_alone(self) -> bool:
+        """Return whether a single function computes everything."""
+        return len(self.pieces) == 1 and isinstance(self.pieces[0], FunctionInterface)
+
+
+def modes_of(options: Options, outputs: int) -> tuple[int, ...]:
+    """Return the mode of each result."""
+    donated = dict(options.donated)
+    return tuple([donated.get(k, HANDED if k in options.given else MADE) for k in range(outputs)])
+
+
+# The digest of a graph.
+
+
+class _UnknownError(Exception):
+    """Raised if the key would depend on state that other processes do not share."""
+
+
+def key_of(graph: Graph, options: Options, limits: Limits, compiler: Compiler) -> str | None:
+    """Return the cache key of the generated C; None if it is not to be cached."""
+    own = default_limits()
+    try:
+        parts = (
+            _digest(graph),
+            repr(options),
+            repr((own, None if limits == own else limits)),
+            _writers(),
+            *machine(compiler),
+        )
+    except (_UnknownError, OSError):
+        return None
+    return cache.key_of(*parts)
+
+
+def _digest(graph: Graph) -> str:
+    """Return a hash of the graph's structure: equal graphs have equal hashes."""
+    number: dict[Value, int] = {}
+    places: dict[str, int] = {}
+    known: dict[Any, int] = {}
+    wiring: list[int] = []
+    for v in graph.inputs:
+        number[v] = len(number)
+        wiring.append(places.setdefault(str(v.type), len(places)))
+    for e in graph.body:
+        inputs, outputs = e.inputs, e.outputs
+        types: Any = outputs[0].type if len(outputs) == 1 else tuple([v.type for v in outputs])
+        # Equal parameters are usually one object.
+        key = e.op, id(e.params), types, len(inputs)
+        at = known.get(key)
+        if at is None:
+            at = known[key] = places.setdefault(_equation_key(e), len(places))
+        wiring.append(at)
+        wiring += [number[v] for v in inputs]
+        for v in outputs:
+            number[v] = len(number)
+    wiring.append(-1)
+    wiring += [number[v] for v in graph.outputs]
+    found = hashlib.sha256("\n".join(places).encode())
+    found.update(array("q", wiring).tobytes())
+    return found.hexdigest()
+
+
+def _equation_key(eqn: Equation) -> str:
+    op = eqn.op
+    if op not in _OWN or op in spelled:
+        raise _UnknownError
+    params = ",".join([f"{name}={_text(value)}" for name, value in eqn.params])
+    types = ",".join([str(v.type) for v in eqn.outputs])
+    return f"{op.name}({params}){len(eqn.inputs)}:{types}"
+
+
+def _text(value: Any) -> str:
+    """Return a parameter as text that distinguishes values bit by bit."""
+    kind = type(value)
+    if kind in (int, bool, str) or value is None:
+        return repr(value)
+    if kind is tuple:
+        return f"({' '.join(map(_text, value))})"
+    if type(value) is float:
+        return value.hex()
+    if kind is complex:
+        return f"{value.real.hex()}+{value.imag.hex()}j"
+    if kind is Dim:
+        return f"[{value}]"
+    if kind is Array:
+        return f"<{value.digest}>"
+    if kind is TensorType:
+        return f"<{value}>"
+    if kind is Graph:
+        return f"<{_digest(value)}>"
+    if isinstance(value, np.dtype):
+        return f"<{NAME_OF_DTYPE[value]!s}>"
+    raise _UnknownError
+
+
+@once
+def _writers() -> str:
+    """Return a hash of the files that code generation depends on.
+
+    Raise if one was changed after this process loaded it, as the loaded version is unknown.
+    """
+    found = hashlib.sha256()
+    for folder in (str(Path(__file__).parents[2]), *ir.__path__, *primitives.__path__):
+        for path, status in sorted(_files(folder)):
+            found.update(f"{path}\0{status}\n".encode(errors="surrogatepass"))
+    return found.hexdigest()
+
+
+def _files(folder: str) -> Iterator[tuple[str, str]]:
+    with os.scandir(folder) as found:
+        files = [*found]
+    for file in files:
+        if file.name.endswith((".py", ".c")):
+            s = file.stat()
+            if s.st_ctime > LOADED:
+                raise _UnknownError
+            yield file.path, f"{s.st_size} {s.st_mtime_ns} {s.st_ctime_ns} {s.st_ino}"
+        elif file.is_dir() and file.name != "__pycache__":
+            yield from _files(file.path)
+
+
+# Stored entries.
+
+
+def recall(key: str, graph: Graph) -> tuple[Entry, list[Any]] | None:
+    """Return the entry under a key, and its constants; None if missing or invalid."""
+    try:
+        with cache.usable_folder() as folder:
+            content = cache.recall(folder, f"{key}{cache.GRAPH}")
+        if content is None:
+            return None
+        head, _, text = content.partition(b"\n")
+        pieces, values, outputs, tell, library, sources = _tuples(json.loads(head))
+        entry = Entry(
+            text.decode(),
+            tuple([FunctionInterface(*p) if type(p[0]) is str else NumpyStep(*p) for p in pieces]),
+            values,
+            outputs,
+            None if tell is None else FunctionInterface(*tell),
+            library,
+        )
+        constants = _read_constants(sources, graph)
+    except (OSError, ValueError):
+        return None
+    return entry, constants
+
+
+def remember(key: str, graph: Graph, entry: Entry, constants: Sequence[Any]) -> None:
+    """Store an entry, if possible."""
+    sources = _sources(constants, graph)
+    if sources is None:
+        return
+    head = json.dumps([*entry[1:], sources], default=int)
+    content = f"{head}\n{entry.text}".encode()
+    with contextlib.suppress(OSError), cache.usable_folder() as folder:
+        cache.keep(folder, f"{key}{cache.GRAPH}", content)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if type(value) is list else value
+
+
+# Constants: most are defined by equations without operands, and need not be stored twice.
+
+
+def _literals(graph: Graph) -> Iterator[Equation]:
+    """Yield all equations without operands or symbolic sizes, also in bodies."""
+    for e in graph.body:
+        if e.op.has_bodies:
+            for body in e.bodies:
+                yield from _literals(body)
+        elif isinstance(e.op, Primitive) and e.op.literal and not names_in_params(e.params):
+            yield e
+
+
+def _literal_array(eqn: Equation) -> Any:
+    assert isinstance(eqn.op, Primitive)
+    return np.ascontiguousarray(eqn.op.impl(**eqn.kwargs))
+
+
+def _identity(array: Any) -> tuple[Any, ...]:
+    return array.dtype.str, array.shape, hashlib.sha256(array.tobytes()).digest()
+
+
+def _sources(constants: Sequence[Any], graph: Graph) -> list[Any] | None:
+    """Return a source for each constant: the index of a literal equation, or its bytes.
+
+    Return None if the bytes exceed the limit.
+    """
+    types = {(a.dtype, a.size) for a in constants}
+    literals = enumerate(_literals(graph) if constants else ())
+    wanted = [(k, e) for k, e in literals if (e.output.dtype, e.output.type.size) in types]
+    places = {_identity(_literal_array(e)): k for k, e in wanted}
+    found: list[Any] = []
+    for a in constants:
+        at = places.get(_identity(a))
+        if at is None and a.nbytes > _MOST:
+            return None
+        data = (a.dtype.str, a.shape, base64.b64encode(a.tobytes()).decode())
+        found.append(data if at is None else at)
+    return found
+
+
+def _read_constants(sources: Sequence[Any], graph: Graph) -> list[Any]:
+    literals = list(_literals(graph)) if sources else []
+    found = []
+    for source in sources:
+        if type(source) is int:
+            found.append(_literal_array(literals[source]))
+        else:
+            dtype, shape, data = source
+            found.append(np.frombuffer(base64.b64decode(data), dtype).reshape(shape))
+    return found

@@ -1,0 +1,1 @@
+"""Targets: the printers of NumPy, Python and C."""

@@ -1,0 +1,252 @@
+"""C code for a loop nest.
+
+The innermost loop runs over strips of elements that fit into the nearest cache, if runs of them go
+through runtime functions or reductions. Runtime functions are vectorised, and sums have a fixed
+order: within each strip, then strip by strip. Between these, a strip is one loop of arithmetic,
+which compilers vectorise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from math import prod
+from typing import final
+
+from primgraph.codegen.ir.c_extents import extent, is_zero
+from primgraph.codegen.ir.nests import PLAIN, Nest, Node, Operand
+from primgraph.codegen.lower.nests.loop_fission import split_nest
+from primgraph.codegen.ops.c.spellings import (
+    PRODUCTS,
+    expression_writer,
+    moved_type,
+    type_name,
+)
+from primgraph.codegen.targets.c.control import Writer
+from primgraph.codegen.targets.c.reductions import (
+    initial_statement,
+    strip_accumulation,
+    write_reduction,
+)
+from primgraph.codegen.targets.c.strip_mining import Strips
+from primgraph.codegen.targets.c.vector_calls import call
+from primgraph.codegen.targets.c.walk import IDENTITY, Walk
+
+# Node kinds whose result is written once per element, and not read again in the loop.
+_APART = ("text", "copy", "call", "spread", "put", *IDENTITY)
+
+
+@final
+class Body:
+    """Generator of the statements of one nest. `writer` names the memory of values."""
+
+    def __init__(self, nest: Nest, writer: Writer, added: Set[int]) -> None:
+        self.walk = Walk(nest)
+        self.nest, self.added = self.walk.nest, added
+        self.types, self.place, self.room = writer.type, writer.place, writer.room
+        self.extents = self.walk.extents
+        self.strips = Strips(self.walk, self.types)
+        self.lines: list[str] = []
+
+    def text(self) -> list[str]:
+        for n in self.nest.indexed_sizes():
+            some = extent(prod(self.nest.domain))
+            self.lines.append(f"if ({extent(n)} == 0 && {some} != 0) return 1;")
+        self.fill_results()
+        begin = len(self.lines)
+        self.declare()
+        self.loops()
+        # An error of an element is returned after all loops.
+        if any("&bad" in line for line in self.lines[begin:]):
+            self.lines.insert(begin, "int bad = 0;")
+            self.lines.append("if (bad) return 1;")
+        return self.lines
+
+    def fill_results(self) -> None:
+        for node in self.nest.nodes:
+            if node.kind in IDENTITY and node.value not in self.added:
+                v = node.value
+                self.lines.append(initial_statement(node.kind, self.types(v), self.place(v)))
+
+    def declare(self) -> None:
+        """Declare pointers to operands and results, bounds, and buffers for strips."""
+        roots = dict.fromkeys(o.root for n in self.nest.nodes for o in n.operands if o.root >= 0)
+        placed = [n.value for n in self.nest.nodes if n.kind in ("put", "add", *IDENTITY)]
+        for v in roots:
+            kind = moved_type(self.types(v).dtype)
+            self.lines.append(f"const {kind} *restrict r{v} = (const {kind} *){self.place(v)};")
+        for v in dict.fromkeys([*self.nest.stored, *placed]):
+            kind = moved_type(self.types(v).dtype)
+            self.lines.append(f"{kind} *restrict w{v} = ({kind} *){self.place(v)};")
+        for node in self.nest.nodes:
+            for names, bounds in zip(_names_of_bounds(node), node.within, strict=True):
+                low, count = names
+                self.lines.append(
+                    f"long {low} = {extent(bounds[0])}, {count} = {extent(bounds[1])};"
+                )
+                # Compilers that know the bounds split loops at them, and do not vectorise.
+                self.lines.append(f'__asm__("" : "+r"({low}), "+r"({count}));')
+        self.lines += self.strips.buffer_declarations(self.room)
+
+    def loops(self) -> None:
+        outer = self.extents[:-1]
+        for depth, count in enumerate(outer):
+            pad = "    " * depth
+            self.lines.append(
+                f"{pad}for (long i{depth} = 0; i{depth} < {extent(count)}; i{depth}++) {{"
+            )
+        pad = "    " * len(outer)
+        if not self.extents:
+            self._strip(pad, "1")
+        else:
+            n = extent(self.extents[-1])
+            if self.walk.start:
+                strip = self.walk.strip
+                self.lines.append(f"{pad}for (long s = 0; s < {n}; s += {strip}) {{")
+                self.lines.append(f"{pad}    const long n = {n} - s < {strip} ? {n} - s : {strip};")
+                self._strip(pad + "    ", "n")
+                self.lines.append(f"{pad}}}")
+            else:
+                self._strip(pad, n)
+        for depth in reversed(range(len(outer))):
+            self.lines.append(f"{'    ' * depth}}}")
+
+    # One strip.
+
+    def _strip(self, pad: str, count: str) -> None:
+        levels: dict[int, list[Node]] = {}
+        for node, at in zip(self.nest.nodes, self.walk.levels, strict=True):
+            levels.setdefault(at, []).append(node)
+        for level in range(max(levels, default=-1) + 1):
+            nodes = levels.get(level, [])
+            for node in nodes:
+                if node.kind == "call":
+                    self._say(pad, call(self.strips, node, count))
+                elif node.kind == "spread" and node.value not in self.strips.before:
+                    self._say(pad, self.strips.fill_strip(node, count))
+            self._loop(pad, nodes, count)
+            for node in nodes:
+                if node.kind in IDENTITY and self.walk.is_run(node):
+                    self._say(pad, write_reduction(self.strips, node, count))
+
+    def _say(self, pad: str, lines: Iterable[str]) -> None:
+        self.lines += [f"{pad}{line}" for line in lines]
+
+    def _loop(self, pad: str, nodes: Sequence[Node], count: str) -> None:
+        here = {n.value for n in nodes if n.kind in PLAIN and n.kind != "call"}
+        inside = [line for node in nodes for line in self._each(node, here)]
+        if not inside:
+            return
+        if count == "1":
+            self._say(pad, ["{", "    const long j = 0; (void)j;"])
+        else:
+            if all(node.kind in _APART for node in nodes) and not any("&bad" in x for x in inside):
+                self.lines.append("#pragma GCC ivdep")
+            self.lines.append(f"{pad}for (long j = 0; j < {count}; j++) {{")
+        self._say(pad + "    ", inside)
+        self.lines.append(f"{pad}}}")
+
+    # One element.
+
+    def _each(self, node: Node, here: Set[int]) -> Iterator[str]:
+        """Yield the statements for a node in the loop over a strip."""
+        strips = self.strips
+        if node.kind == "call":
+            if node.value in self.nest.stored and node.value not in strips.direct:
+                yield strips.store(node.value, f"{strips.buffer[node.value]}[j]")
+        elif node.kind in IDENTITY:
+            # Reductions along the strip follow the loop.
+            if not self.walk.is_run(node):
+                yield strip_accumulation(strips, node, here)
+        elif node.kind == "put":
+            place = self.walk.index(node.offset, node.strides)
+            yield f"w{node.value}[{place}] = {strips.argument(node.operands[0], here)};"
+        elif node.kind == "add":
+            yield self._add(node, here)
+        elif node.kind != "spread":
+            yield from self._compute(node, here)
+
+    def _compute(self, node: Node, here: Set[int]) -> Iterator[str]:
+        """Yield the computation of an element as a variable, and its stores."""
+        value, strips = node.value, self.strips
+        if node.kind == "take":
+            first, *indices = node.operands
+            place = self._place(node, indices, first.offset, first.strides, here)
+            yield f"const long at{value} = {place};"
+            text = f"r{first.root}[at{value}]"
+        elif node.kind == "inner":
+            text = self._inner(node)
+        else:
+            args = [strips.argument(o, here) for o in node.operands]
+            text = args[0] if node.kind == "copy" else _step_expression(node, args)
+        yield f"const {moved_type(self.types(value).dtype)} v{value} = {text};"
+        if value in self.walk.crossing:
+            yield f"{strips.buffer[value]}[j] = v{value};"
+        if value in self.nest.stored:
+            yield strips.store(value, f"v{value}")
+
+    def _inner(self, node: Node) -> str:
+        """Return an element of an inner part, or a constant outside the part."""
+        first, *indices = node.operands
+        tests = [
+            f"(unsigned long)({self.strips.element(o)} - {low}) < (unsigned long){count}"
+            for o, (low, count) in zip(indices, _names_of_bounds(node), strict=True)
+        ]
+        there = " & ".join(f"({test})" for test in tests) or "1"
+        return f"{there} ? {self.strips.element(first)} : {node.name}"
+
+    def _add(self, node: Node, here: Set[int]) -> str:
+        """Return the statement that adds an element at indexed positions."""
+        first, *indices = node.operands
+        place = self._place(node, indices, 0, node.strides, here)
+        sign = "|=" if self.types(node.value).dtype.kind == "b" else "+="
+        return f"w{node.value}[{place}] {sign} {self.strips.argument(first, here)};"
+
+    def _place(
+        self,
+        node: Node,
+        indices: Sequence[Operand],
+        offset: int,
+        strides: Sequence[int],
+        here: Set[int],
+    ) -> str:
+        """Return the index expression of an access by index arrays, plus `strides`."""
+        terms = []
+        for o, (n, stride) in zip(indices, node.reach, strict=True):
+            place = f"pg_place((int64_t){self.strips.argument(o, here)}, {extent(n)}, &bad)"
+            terms.append(place if stride == 1 else f"{place} * {extent(stride)}")
+        base = self.walk.index(offset, strides)
+        return " + ".join([*terms, *([] if base == "0" else [base])])
+
+
+def _names_of_bounds(node: Node) -> list[tuple[str, str]]:
+    """Return the variable names of the first index and the count along each axis."""
+    return [(f"l{node.value}_{k}", f"c{node.value}_{k}") for k in range(len(node.within))]
+
+
+def _step_expression(node: Node, args: Sequence[str]) -> str:
+    """Return the C expression of a step."""
+    assert node.step is not None
+    spelled = expression_writer(node.step)
+    assert spelled is not None
+    text = spelled(args, node.step)
+    assert text is not None
+    dtype = node.step.results[0].dtype
+    if dtype.kind == "f" and node.step.op in PRODUCTS and "*" in text:
+        return f"pg_rounded_{type_name(dtype)}({text})"
+    return text
+
+
+def statements(nest: Nest, writer: Writer, added: Set[int]) -> Iterator[str]:
+    """Yield the lines of a nest; nothing for an empty domain.
+
+    Reductions in `added` continue from the contents of their memory.
+    """
+    if is_zero(prod(nest.domain)):
+        body = Body(nest, writer, added)
+        body.fill_results()
+        yield from body.lines
+        return
+    nests = split_nest(nest)
+    for each in nests:
+        lines = Body(each, writer, added).text()
+        yield from lines if len(nests) == 1 else ["{", *lines, "}"]

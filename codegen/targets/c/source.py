@@ -1,0 +1,396 @@
+"""C source of a kernel: functions of loop nests for segments of items, and their calls."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from primgraph.base.debug_mode import debugging
+from primgraph.codegen.ir.access import Access, row_major
+from primgraph.codegen.ir.c_extents import HELPERS, READS_SIZES, Memory, Place, extent, is_zero
+from primgraph.codegen.ir.nests import (
+    PLAIN,
+    POINTER,
+    Blocks,
+    Control,
+    HostCall,
+    Item,
+    Nest,
+    Nests,
+    Product,
+    Routine,
+)
+from primgraph.codegen.ir.verify_nests import Room, verify_memory
+from primgraph.codegen.lower.nests.routines import routine
+from primgraph.codegen.ops.c.call_lines import Call
+from primgraph.codegen.ops.c.spellings import c_type, codes_of, type_name
+from primgraph.codegen.targets.c.blocks import SHARED, STOP, blocks
+from primgraph.codegen.targets.c.body import statements
+from primgraph.codegen.targets.c.control import Body, control
+from primgraph.codegen.targets.c.dynamic_stack import FUNCTIONS, wrapper_function
+from primgraph.codegen.targets.c.parts import required_parts
+from primgraph.codegen.targets.c.size_arguments import SIZES, SizeArguments
+from primgraph.errors import WRITTEN
+from primgraph.ir.dims import is_open
+from primgraph.ir.types import TensorType
+
+# Maximum number of nodes in a C function: compile time is superlinear in its length.
+_CHUNK = 250
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A C function: its name, the values whose arrays it takes, in order, and those it writes.
+
+    Its last argument is the workspace. It returns 0, a positive number if NumPy is to raise the
+    error, or a negative one if it was interrupted. The value `SIZES` stands for the numbers of
+    `SizeArguments`.
+    """
+
+    name: str
+    arrays: tuple[int, ...]
+    written: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of a file, and its schedule: C functions and host calls in order.
+
+    `arena` is the size in bytes of the shared workspace. `plans` maps function name prefixes to the
+    plans of the graph and its bodies.
+    """
+
+    text: str
+    order: tuple[Segment | HostCall, ...]
+    arena: int
+    plans: Mapping[str, Nests]
+
+
+def source(plan: Nests, name: str, told: SizeArguments | None = None) -> Source:
+    """Generate the C of `plan`, with the symbolic sizes of `told`."""
+    return _Writer(plan, name, told).write_source()
+
+
+@final
+class _Writer:
+    """Generator of the items of one plan: of a graph, or of a body."""
+
+    def __init__(self, plan: Nests, name: str, told: SizeArguments | None = None) -> None:
+        self.plan, self.name, self.told = plan, name, told
+        self.order: list[Segment | HostCall] = []
+        self.functions: list[str] = []
+        self.declared = list(_runtime_declarations(plan))
+        # Macros of bodies.
+        self.macros: list[str] = []
+        self.plans = {name: plan}
+        self.arena = Memory(name)
+        self.offset: dict[int, Place] = {}
+        # Values that are NumPy arrays: inputs, constants, results, operands of host calls.
+        self.arrays = {SIZES, *range(plan.schedule.inputs), *plan.constants, *plan.outputs}
+        for item in plan.items:
+            if isinstance(item, HostCall):
+                self.arrays.update(item.values)
+                self.arrays.update(item.operands)
+        self.ends: dict[int, list[int]] = {}
+        self.arrays.update(_crossing_values(plan))
+        self.given: dict[int, int] = {}
+        self.written: dict[int, None] = {}
+        self.count = 0
+        # Offsets and sizes of the workspace of the current item.
+        self.rooms: list[tuple[Place, int]] = []
+        # Growing stacks, whose pointers live during the whole call.
+        made = [v for item in plan.items for v in values_written(item)]
+        self.stacks = [v for v in made if is_open(plan.types[v].shape)]
+        self.offset.update({v: self.arena.take(POINTER) for v in self.stacks})
+        self.all_rooms: list[Room] = []
+        self.at = 0
+
+    def write_source(self) -> Source:
+        run: list[tuple[int, Item]] = []
+        for at, item in enumerate(self.plan.items):
+            if isinstance(item, HostCall):
+                self.segment(run)
+                run = []
+                self.order.append(item)
+            else:
+                run.append((at, item))
+        self.segment(run)
+        if debugging.get():
+            written = [values_written(item) for item in self.plan.items]
+            verify_memory(self.plan, written, self.offset, self.all_rooms)
+        declared = sorted(dict.fromkeys(self.declared))
+        parts = required_parts("\n".join(self.functions))
+        opening = list(_OPENING)
+        if self.told is not None:
+            opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
+        text = "\n".join([*opening, *declared, "", parts, "", *self.functions, ""])
+        return Source(text, tuple(self.order), self.arena.size, self.plans)
+
+    def segment(self, items: Sequence[tuple[int, Item]]) -> None:
+        if not items:
+            return
+        self.given, self.written = {}, {}
+        name = f"{self.name}_{len(self.order)}"
+        parts: list[list[str]] = [[]]
+        size = 0
+        for at, item in items:
+            weight = len(item.nodes) if isinstance(item, Nest) else 1
+            if size and size + weight > _CHUNK:
+                parts.append([])
+                size = 0
+            size += weight
+            self.take(at, item)
+            # Functions of bodies come first.
+            lines = list(self.lines(item))
+            parts[-1] += ["    {", *[f"        {line}" for line in lines], "    }"]
+            self.give(at)
+        if self.told is not None:
+            for part in parts:
+                self.declare_sizes(part)
+        places = [self.place(v) for v in self.stacks]
+        self.functions += _functions(f"{name}_within" if places else name, parts)
+        if places:
+            self.declared.append(FUNCTIONS)
+            self.functions += wrapper_function(name, f"{name}_within", _ARGUMENTS, places)
+        self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
+
+    def declare_sizes(self, part: list[str]) -> None:
+        """Insert the declaration of sizes into a function, if it reads any."""
+        assert self.told is not None
+        if any(map(READS_SIZES.search, part)):
+            part.insert(0, f"    {self.sizes(self.place(SIZES))}")
+
+    def sizes(self, place: str) -> str:
+        """Return the declaration of the sizes, which are stored at a place."""
+        return "" if self.told is None else self.told.declaration(place)
+
+    # Memory.
+
+    def take(self, at: int, item: Item) -> None:
+        self.at = at
+        for v in values_written(item):
+            if v in self.arrays:
+                self.place(v)
+                self.written[v] = None
+            elif v not in self.offset:
+                self.offset[v] = self.arena.take(self.type(v).nbytes)
+                # Values without a reader are freed at once.
+                self.ends.setdefault(max(self.plan.last.get(v, at), at), []).append(v)
+
+    def give(self, at: int) -> None:
+        for offset, size in self.rooms:
+            self.arena.give(offset, size)
+        self.rooms.clear()
+        for v in self.ends.pop(at, ()):
+            self.arena.give(self.offset[v], self.type(v).nbytes)
+
+    def place(self, value: int) -> str:
+        """Return the memory of a value."""
+        if value in self.arrays:
+            k = self.given.setdefault(value, len(self.given))
+            return f"a[{k}]"
+        place = f"(w + {self.arena.text(self.offset[value])})"
+        return f"(*(char **){place})" if is_open(self.type(value).shape) else place
+
+    def type(self, value: int) -> TensorType:
+        return self.plan.types[value]
+
+    # Items.
+
+    def lines(self, item: Item) -> Iterator[str]:
+        if isinstance(item, Nest) and not item.nodes:
+            return
+        if isinstance(item, Nest):
+            yield from statements(item, self, self.plan.added)
+        elif isinstance(item, Product):
+            yield from _products(self, item)
+        elif isinstance(item, Control):
+            yield from control(self, item)
+        elif isinstance(item, Blocks):
+            yield from blocks(self, item)
+        elif isinstance(item, Routine):
+            operands, results = ([self.place(v) for v in vs] for vs in (item.operands, item.values))
+            lines = routine(item.step)
+            assert lines is not None
+            yield from lines(Call(item.step, operands, results, self.room, True))
+
+    def room(self, size: int) -> str:
+        """Allocate workspace for the current item only."""
+        if is_zero(size):
+            return "w"
+        offset = self.arena.take(size)
+        self.rooms.append((offset, size))
+        self.all_rooms.append((self.at, offset, size))
+        return f"(w + {self.arena.text(offset)})"
+
+    def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:
+        """Add a function for a body."""
+        self.count += 1
+        writer = _Writer(plan, f"{self.name}_b{self.count}", self.told)
+        order = writer.write_source().order
+        self.functions += writer.functions
+        self.declared += writer.declared
+        self.plans |= writer.plans
+        self.macros += [*writer.macros, *writer.arena.macros()]
+        if not order:
+            return Body(plan, "", (), constants, 0)
+        (segment,) = order
+        assert isinstance(segment, Segment)
+        return Body(plan, segment.name, segment.arrays, constants, writer.arena.size)
+
+    def function(self, lines: Sequence[str]) -> str:
+        """Add a function for a group of blocks; return its name."""
+        self.count += 1
+        name = f"{self.name}_g{self.count}"
+        head = f"static int {name}(void *const *a, char *w, long g) {{"
+        self.functions += [head, "    (void)w; (void)g;", *(f"    {x}" for x in lines)]
+        self.functions += ["    return 0;", "}", ""]
+        return name
+
+
+def _products(writer: _Writer, item: Product) -> Iterator[str]:
+    """Yield loops over matrix products, each a call of a function of `products.c`."""
+    x, type = item.step.operands[0], item.step.results[0]
+    if is_zero(type.size):
+        return
+    kind = c_type(type.dtype)
+    function = f"{_product(writer.plan, item)}_{type_name(type.dtype)}"
+    *batch, m, n = type.shape
+    k = x.shape[-1]
+    yield f"{kind} *restrict o = ({kind} *){writer.place(item.value)};"
+    yield f"const {kind} *x = (const {kind} *){writer.place(item.left.root)};"
+    yield f"const {kind} *y = (const {kind} *){writer.place(item.right.root)};"
+    pad = ""
+    for d, rows in enumerate(batch):
+        yield f"{pad}for (long i{d} = 0; i{d} < {extent(rows)}; i{d}++)"
+        pad += "    "
+    apart = row_major(type.shape)[:-2]
+    out = " + ".join([f"i{d} * {extent(s)}" for d, s in enumerate(apart)] or ["0"])
+    left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
+    (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
+    yield (
+        f"{pad}{function}(o + {out}, x + {left}, {a0}, {a1}, "
+        f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
+    )
+
+
+_ARGUMENTS = "void *const *restrict a, char *restrict w"
+
+
+def _functions(name: str, parts: Sequence[Sequence[str]]) -> list[str]:
+    """Return a function of that name; with several parts it calls one function per part."""
+    unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
+    head = f"{'static ' if name.endswith('_within') else ''}int {name}({_ARGUMENTS}) {{"
+    if len(parts) == 1:
+        return [head, unused, *parts[0], *end]
+    lines = []
+    for k, part in enumerate(parts):
+        own = f"static __attribute__((noinline)) int {name}_{k}({_ARGUMENTS}) {{"
+        lines += [own, unused, *part, *end]
+    calls = [f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))]
+    return [*lines, head, "    int failed;", *calls, *end]
+
+
+_FAULT = re.compile(r"kernel\.c:(\d+)")
+_HEAD = re.compile(r"\bint (\w+?)(?:_\d+)+\(")
+_VALUE = re.compile(r"\b[vwr](\d+)\b")
+
+
+def origin_of(text: str, told: str, plans: Mapping[str, Nests]) -> tuple[str, ...]:
+    """Return the user's source line for the first C line in a compiler message, if known."""
+    lines = text.splitlines()
+    found = _FAULT.search(told)
+    at = int(found[1]) if found else 0
+    values = [int(v) for v in _VALUE.findall(lines[at - 1])] if 0 < at <= len(lines) else []
+    heads = [head for line in lines[:at] if (head := _HEAD.search(line))]
+    if not values or not heads or heads[-1][1] not in plans:
+        return ()
+    steps = plans[heads[-1][1]].schedule.steps
+    sources = {v: step.eqn.source for step in steps for v in step.outputs}
+    source = next((sources[v] for v in values if sources.get(v)), None)
+    return () if source is None else (f"{WRITTEN}  {source}   {source.text}".rstrip(),)
+
+
+def _product(plan: Nests, item: Product) -> str:
+    """Return the function of a product; in blocks not BLAS, whose bits depend on its threads."""
+    if not plan.is_block:
+        return "pg_onto" if item.is_added else "pg_matmul"
+    return "pg_added" if item.is_added or item.value in plan.added else "pg_product"
+
+
+def values_written(item: Item) -> list[int]:
+    """Return the values that an item writes to memory."""
+    if isinstance(item, HostCall | Control | Routine):
+        return list(item.values)
+    if isinstance(item, Product):
+        return [item.value]
+    if isinstance(item, Blocks):
+        return [*item.totals, *(rows.root for rows in item.kept)]
+    return [*item.stored, *(n.value for n in item.nodes if n.kind not in PLAIN)]
+
+
+def _crossing_values(plan: Nests) -> Iterator[int]:
+    """Yield values that one C function writes and another one reads."""
+    outside = [at for at, item in enumerate(plan.items) if isinstance(item, HostCall)]
+    for at, item in enumerate(plan.items):
+        following = bisect_right(outside, at)
+        if following == len(outside):
+            return
+        for v in values_written(item):
+            if plan.last.get(v, -1) > outside[following]:
+                yield v
+
+
+def _start(access: Access, axes: int) -> str:
+    terms = [f"i{d} * {extent(access.strides[d])}" for d in range(axes) if access.strides[d] != 0]
+    return " + ".join([*terms, extent(access.offset)])
+
+
+_OPENING = (
+    "#include <math.h>",
+    "#include <stdint.h>",
+    "#include <string.h>",
+    "",
+    "typedef struct { float first, second; } pg_floats;",
+    "typedef struct { double first, second; } pg_pair;",
+    "",
+)
+
+
+# Parameters of functions of two runs.
+_TWO = "const {0} *, long, const {0} *, long, long"
+
+
+def _runtime_declarations(plan: Nests) -> Iterator[str]:
+    """Yield declarations of the runtime functions that a plan calls, except in its bodies."""
+    for item in plan.items:
+        steps = [n.step for n in item.nodes] if isinstance(item, Nest) else []
+        if isinstance(item, Routine):
+            steps.append(item.step)
+        yield from codes_of(steps)
+        if isinstance(item, Blocks):
+            yield SHARED
+            yield STOP
+        if isinstance(item, Control) and item.is_loop:
+            yield STOP
+        if isinstance(item, Product):
+            dtype = plan.types[item.value].dtype
+            kind, name = c_type(dtype), f"{_product(plan, item)}_f{8 * dtype.itemsize}"
+            factor = f"const {kind} *, long, long"
+            yield f"void {name}({kind} *restrict, {factor}, {factor}, long, long, long);"
+        for node in item.nodes if isinstance(item, Nest) else ():
+            dtype = plan.types[node.value].dtype
+            kind = c_type(dtype)
+            if node.kind == "call":
+                name = f"pg_{node.name}{'f' if dtype.itemsize == 4 else ''}"
+                runs = f"const {kind} *, long" if len(node.operands) == 1 else _TWO.format(kind)
+                yield f"void {name}({kind} *, {runs});"
+            elif node.kind not in (*PLAIN, "put", "add"):
+                name = f"pg_{node.kind}_{type_name(dtype)}"
+                first = f", {kind}" if node.kind == "prod" else ""
+                yield f"{kind} {name}(const {kind} *, long, long{first});"

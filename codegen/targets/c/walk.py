@@ -1,0 +1,155 @@
+"""Loop structure of a nest: the order of its loops, and the nodes in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import final
+
+from primgraph.codegen.ir.access import row_major
+from primgraph.codegen.ir.c_extents import extent, is_few
+from primgraph.codegen.ir.nests import Nest, Node
+from primgraph.codegen.lower.nests.loop_collapse import collapse_nest
+from primgraph.ir.dims import typical
+
+# Number of elements of a strip.
+STRIP = 256
+# A shorter innermost axis is exchanged with a longer one.
+_SHORT = 16
+
+# Initial values of reductions.
+IDENTITY = {"sum": "0", "prod": "1", "max": "-INFINITY", "min": "INFINITY"}
+
+
+@final
+class Walk:
+    """The loops of a nest, outermost first: their axes in `order`, and their `extents`.
+
+    A collapsed loop is named by the last of its axes. The innermost loop runs over strips, each of
+    which has several loops: `levels` has that of each node. `crossing` are values that are live
+    behind their loop.
+    """
+
+    def __init__(self, nest: Nest) -> None:
+        self.flat = collapse_nest(nest)
+        self.nest = nest = nest if self.flat is None else self.flat.nest
+        self.order = _loop_order(nest) if self.flat is None else list(range(len(nest.domain)))
+        # The elements of a strip: whole rows of a collapsed nest.
+        self.strip = STRIP if self.flat is None else STRIP // self.flat.width * self.flat.width
+        self.extents = [nest.domain[i] for i in self.order]
+        self.stored_strides = row_major(nest.domain)
+        self.levels: list[int] = []
+        self.find_levels()
+        self.collapse()
+        # The variable of a strip's first element; empty if there is only one strip.
+        several = bool(self.extents) and not is_few(self.extents[-1], self.strip)
+        self.start = "s" if several and self.in_strips else ""
+
+    def find_levels(self) -> None:
+        """Assign each node to a loop of a strip; function calls are between loops."""
+        level: dict[int, int] = {}
+        for node in self.nest.nodes:
+            known = [level[o.value] for o in node.operands if o.value >= 0]
+            here = max(known, default=0)
+            # The operand of a function has to be computed first, unless it is in memory.
+            here = here + 1 if node.kind == "call" and known else here
+            self.levels.append(here)
+            if node.kind not in ("put", "add"):
+                level[node.value] = here
+        self.crossing = self._crossing_values(level)
+
+    def _crossing_values(self, level: Mapping[int, int]) -> set[int]:
+        """Return values that are live behind their loop, or are operands of runtime functions."""
+        found: set[int] = set()
+        for node, here in zip(self.nest.nodes, self.levels, strict=True):
+            for o in node.operands:
+                if o.value < 0:
+                    continue
+                if level[o.value] < here or (node.kind in IDENTITY and self.is_run(node)):
+                    found.add(o.value)
+            if node.kind in ("call", "spread"):
+                found.add(node.value)
+        return found
+
+    def is_run(self, node: Node) -> bool:
+        """Return whether a reduction is along the innermost loop."""
+        return not self.extents or self.loop_strides(node.strides)[-1] == 0
+
+    def loop_strides(self, strides: Sequence[int]) -> list[int]:
+        """Permute strides from axes to loops."""
+        return [strides[i] for i in self.order]
+
+    @property
+    def in_strips(self) -> bool:
+        return self.flat is not None or any(
+            n.kind == "call" or (n.kind in IDENTITY and self.is_run(n)) for n in self.nest.nodes
+        )
+
+    def collapse(self) -> None:
+        """Collapse adjacent loops if all accesses are contiguous across them."""
+        rows = [self.stored_strides]
+        for node in self.nest.nodes:
+            rows += [o.strides for o in node.operands if o.root >= 0 or o.strides]
+            if node.strides:
+                rows.append(node.strides)
+        k, last = 0, self.order[-1:]
+        if self.flat is not None:
+            del self.order[-1], self.extents[-1]
+        while k + 1 < len(self.order):
+            outer, inner = self.order[k], self.order[k + 1]
+            n = self.extents[k + 1]
+            if inner == outer + 1 and all(r[outer] == r[inner] * n for r in rows):
+                # A collapsed loop is named by its last axis, and runs over all elements of both.
+                self.extents[k + 1] *= self.extents[k]
+                del self.order[k], self.extents[k]
+                k = max(k - 1, 0)
+            else:
+                k += 1
+        if self.flat is not None:
+            self.order[-1:] = last
+            self.extents[-1] *= self.flat.width
+
+    def first_row(self, offset: int, strides: Sequence[int]) -> str:
+        """Return the index of a strip's first row, in values with one element per row."""
+        assert self.flat is not None
+        outer = [(f"i{d}", strides[i]) for d, i in enumerate(self.order[:-1])]
+        if self.start:
+            outer.append((f"{self.start} / {self.flat.width}", strides[self.flat.row]))
+        terms = [f"{name} * {extent(s)}" for name, s in outer if s != 0]
+        return " + ".join([*terms, extent(offset)])
+
+    def base(self, offset: int, strides: Sequence[int]) -> str:
+        """Return the index of the first element of a strip."""
+        along, start = self.loop_strides(strides), self.start
+        terms = [f"i{d} * {extent(s)}" for d, s in enumerate(along[:-1]) if s != 0]
+        if start and along and along[-1] != 0:
+            terms.append(start if along[-1] == 1 else f"{start} * {extent(along[-1])}")
+        if offset != 0 or not terms:
+            terms.append(extent(offset))
+        return " + ".join(terms)
+
+    def index(self, offset: int, strides: Sequence[int]) -> str:
+        base, along = self.base(offset, strides), self.loop_strides(strides)
+        if not along or along[-1] == 0:
+            return base
+        step = "j" if along[-1] == 1 else f"j * {extent(along[-1])}"
+        return step if base == "0" else f"{base} + {step}"
+
+
+def _loop_order(nest: Nest) -> list[int]:
+    """Return the axes of a nest from the outermost loop to the innermost one.
+
+    Memory is best read in its order, but a short inner loop costs more than this saves.
+    """
+    order = list(range(len(nest.domain)))
+    if any(node.kind == "add" for node in nest.nodes):
+        # Additions to one element keep the order of the indices.
+        return order
+    if len(order) > 1 and typical(nest.domain[-1]) < _SHORT:
+        rows = [o.strides for n in nest.nodes for o in n.operands if o.root >= 0]
+        longest = max(order, key=lambda i: typical(nest.domain[i]))
+        whole = all(r == row_major(nest.domain) or all(s == 0 for s in r) for r in rows)
+        whole = whole and not any(n.strides for n in nest.nodes)
+        if not whole and typical(nest.domain[longest]) >= _SHORT:
+            order.remove(longest)
+            order.append(longest)
+    return order

@@ -1,0 +1,394 @@
+"""Layout of C files: a header with declarations, and a source file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from primgraph.base.safe_overwrite import require_own
+from primgraph.codegen.ir.c_extents import is_zero
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.lower.nests.nests import nests
+from primgraph.codegen.targets.c.parts import required_parts
+from primgraph.codegen.targets.export.extents import helpers
+from primgraph.codegen.targets.export.function import Part, Writer, extents, pointers
+from primgraph.codegen.targets.export.identifiers import Names, function_name, is_name, require_name
+from primgraph.codegen.targets.export.nests.formulas import kind_of
+from primgraph.codegen.targets.export.places import Place, Tables
+from primgraph.codegen.targets.export.remarks import Needs, comment_lines
+from primgraph.codegen.targets.export.sizes import REFUSED, Sizes, in_order, macro, sizes_of
+from primgraph.codegen.targets.export.unsupported import SERIAL
+from primgraph.codegen.targets.export.unused import drop_unused_names
+from primgraph.codegen.targets.export.user_c import called_functions
+from primgraph.codegen.targets.text.identifiers import name_values
+from primgraph.codegen.targets.text.ordering import order_by_source
+from primgraph.codegen.targets.text.render import render_template
+from primgraph.errors import ArgumentError, CompileError
+from primgraph.ir.dims import size
+from primgraph.ir.frontend.containers import keyed_names, result_names
+from primgraph.ir.graph import Graph
+from primgraph.ir.sizes import specialize_graph
+from primgraph.ir.slices import drop_formal
+from primgraph.ir.types import INT64, TensorType
+
+_WORD = re.compile(r"\w+")
+_STEM = re.compile(r"[A-Za-z0-9_.+ -]+", re.ASCII)
+_OWN = """
+assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign
+stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar
+wchar wctype cblas
+"""
+_HEADERS = frozenset(_OWN.split())
+_COMMENT = re.compile(r"/\*.*?\*/")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a C function: its name, type, and whether it is an output.
+
+    A size is a scalar integer of C type `long`.
+    """
+
+    name: str
+    type: TensorType
+    is_result: bool
+    is_size: bool = False
+
+    @property
+    def place(self) -> Place:
+        if self.type.size == 1:
+            if self.type.shape:
+                return Place(f"{self.name}[0]", True)
+            return Place(f"*{self.name}" if self.is_result else self.name, True)
+        return Place(self.name, False)
+
+    @property
+    def kind(self) -> str:
+        return "long" if self.is_size else kind_of(self.type.dtype)
+
+    def declaration(self, restrict: str = "") -> str:
+        kind = self.kind
+        if not self.type.shape:
+            return f"{kind} *{restrict}{self.name}" if self.is_result else f"{kind} {self.name}"
+        const = "" if self.is_result else "const "
+        if self.type.names or is_zero(self.type.size):
+            return f"{const}{kind} *{restrict}{self.name}"
+        return f"{const}{kind} {self.name}[{restrict}{extents(self.type)}]"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Function:
+    """The parts of a function in the header and the source file, as unindented lines."""
+
+    name: str
+    parameters: list[Parameter]
+    remark: list[str]
+    members: list[tuple[str, str, int]]
+    nbytes: int
+    sizes: Sizes | None
+    declaration: list[str]
+    parts: list[list[str]]
+    codes: list[str]
+
+    @property
+    def upper(self) -> str:
+        return self.name.upper()
+
+    @property
+    def macro(self) -> str:
+        """Return the macro of the workspace size in terms of symbolic sizes."""
+        assert self.sizes is not None
+        names = self.sizes.names
+        return f"{self.upper}_WORKSPACE_BYTES({', '.join(names)}) {macro(self.nbytes, names)}"
+
+
+def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple[str, str]:
+    """Return the texts of a header `stem.h` and of a C file with a function per graph.
+
+    With `blas` it calls BLAS for large matrix products, by the names of CBLAS. Symbolic sizes are
+    the first parameters of a function. Raises `CompileError` for a graph with a primitive that is
+    not supported in C, for a name that is reserved in C, and for two functions of one name.
+    """
+    names = [function_name(g.name) for g in graphs]
+    known = {n.lower() for n in names} | {f"{n.lower()}_workspace" for n in names}
+    if len(known) < 2 * len(names):
+        # Constants of the header have these names in capitals.
+        raise CompileError(
+            f"a file has one function of a name, not {', '.join(names)}",
+            hint="a graph has the name of the program, or of the function that was traced",
+        )
+    tables = Tables()
+    functions, shared = [], {*names, *(f"{n}_workspace" for n in names)}
+    others: set[str] = set()
+    for graph, name in zip(graphs, names, strict=True):
+        handed = Names(shared, others)
+        functions.append(_function(graph, name, handed, tables, blas))
+        shared |= set(tables.known.values())
+        others |= handed.used
+    body = "\n".join(["\n".join(lines) for f in functions for lines in f.parts])
+    own = called_functions([code for f in functions for code in f.codes], body)
+    parts, words = required_parts("\n".join([own, body])), _words([body])
+    values = {
+        "count": "one function" if len(graphs) == 1 else f"{len(graphs)} functions",
+        "stem": stem,
+        "guard": _guard(stem),
+        "functions": functions,
+        "tables": [row for n, lines in tables.lines.items() if n in words for row in lines],
+        "helpers": "\n\n".join(filter(None, [*helpers(body), parts])),
+        "own": own,
+        "blas": "cblas_" in body,
+        # Arrays without elements are null pointers.
+        "null_pointers": "NULL" in words,
+        "moves": re.search(r"\bmem(cpy|set|move)\(", body + parts + own) is not None,
+    }
+    return render_template("export.h.j2", values), render_template("export.c.j2", values)
+
+
+def save_c(
+    path: str | os.PathLike[str], graphs: Sequence[Graph], *, force: bool, blas: bool = False
+) -> None:
+    """Write a C file and its header; overwrite files of other origin only with `force`.
+
+    Raises `ArgumentError` for such files without `force`, and for a path that does not end in `.c`.
+    Raises the errors of `c_source`.
+    """
+    file = Path(path)
+    if file.suffix != ".c":
+        raise ArgumentError(
+            f"{os.fspath(path)!r:.200}: C is saved to a path that ends in .c",
+            hint="the header is written beside it, and is for C++, too",
+        )
+    if not _STEM.fullmatch(file.stem) or file.stem.lower() in _HEADERS:
+        raise ArgumentError(
+            f"{os.fspath(path)!r:.200}: its header could not be included under that name",
+            hint="name it by letters, digits and underscores, and not as a header of C's own",
+        )
+    header = file.with_suffix(".h")
+    top, source = c_source(graphs, file.stem, blas=blas)
+    if not force:
+        for one in (file, header):
+            require_own(one, "save to another file, or say force=True")
+    header.write_text(top, encoding="ascii")
+    file.write_text(source, encoding="ascii")
+
+
+def _guard(stem: str) -> str:
+    """Return the name of the header's include guard."""
+    name = re.sub(r"[^A-Z0-9]", "_", stem.upper())
+    return f"{name}_H" if name[:1].isalpha() else f"FILE_{name}_H"
+
+
+def function_of(graph: Graph, *, blas: bool = False) -> Function:
+    """Return the parts of the function of one graph."""
+    name = function_name(graph.name)
+    names = Names([name, f"{name}_workspace"])
+    return _function(graph, name, names, Tables(), blas)
+
+
+def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool) -> Function:
+    graph = _with_names(drop_formal(graph), names, name)
+    steps = order_by_source(schedule(graph))
+    for v, type in zip(graph.inputs, graph.input_types, strict=True):
+        _require_type(type, f"{name}: input {v.hint or '?'}")
+    for k, type in enumerate(graph.output_types):
+        _require_type(type, f"{name}: result {k}")
+    lengths = [Parameter(n, TensorType((), INT64), False, True) for n in in_order(graph)]
+    inputs = [Parameter(_input_name(v.hint, names, name), v.type, False) for v in graph.inputs]
+    outputs, renamed = _results(graph, steps, names)
+    plan = nests(steps, SERIAL, complete=True, alone=True)
+    writer = Writer(plan, names, tables, name, blas, bool(graph.sizes))
+    places = {k: p.place for k, p in enumerate(inputs)}
+    places.update({v: p.place for v, p in zip(plan.outputs, outputs, strict=True)})
+    writer.write_function(places)
+    parameters = [*lengths, *inputs, *outputs]
+    workspace = writer.workspace
+    sizes = sizes_of(graph, plan) if graph.sizes else None
+    kind = "void" if sizes else f"{name}_workspace"
+    pointer = f"{kind} *{writer.work}" if workspace.members else ""
+    stack = max(part.stack for part in writer.parts)
+    entry = _prototype(name, parameters, pointer, "", writer.can_fail or bool(sizes))
+    parts = _parts(name, writer, parameters, pointer, sizes)
+    told = Needs(name, workspace.nbytes, stack, writer.can_fail, sizes)
+    return Function(
+        name,
+        parameters,
+        comment_lines(
+            [(p.name, p.type) for p in inputs],
+            [(p.name, p.type) for p in outputs],
+            graph.titles,
+            told,
+            renamed,
+        ),
+        workspace.members,
+        workspace.nbytes,
+        sizes,
+        entry,
+        parts,
+        list(writer.codes),
+    )
+
+
+def _with_names(graph: Graph, names: Names, function: str) -> Graph:
+    """Return the graph with symbolic sizes renamed to valid parameter names."""
+    renamed = {
+        n: names.fresh(require_name(n, f"a size of {function}"), lasting=True)
+        for n in in_order(graph)
+    }
+    changed = {old: size(new) for old, new in renamed.items() if new != old}
+    return specialize_graph(graph, changed) if changed else graph
+
+
+def _require_type(type: TensorType, what: str) -> None:
+    if not kind_of(type.dtype):
+        raise CompileError(
+            f"{what} is {type}, and C has no such numbers here",
+            hint="files of C have floats of 32 and 64 bits, integers and booleans; carry real and "
+            "imaginary parts in arrays of their own",
+        )
+
+
+def _input_name(hint: str, names: Names, function: str) -> str:
+    if not hint:
+        return names.fresh("", "x")
+    text = hint.replace(".", "_")
+    return names.fresh(require_name(text, f"an input of {function}"), "x")
+
+
+def _results(graph: Graph, steps: object, names: Names) -> tuple[list[Parameter], list[str]]:
+    """Parameters for results: by their keys, or what the user calls them; and a line for each key
+    that C has no such name for."""
+    plan = schedule(graph)
+    count = len(graph.outputs)
+    keys = result_names(graph.form, count)
+    paths = [""] * count if graph.form is None else keyed_names(graph.form)
+    known = name_values(plan, graph.titles, keys)
+    inputs = set(names.taken)
+    found, told = [], []
+    for k, (v, key, path) in enumerate(zip(plan.outputs, keys, paths, strict=True)):
+        # Keys may be paths in containers.
+        hint = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_") or known.get(v, "")
+        if not hint and path:
+            hint = "result_" + re.sub(r"\W+", "_", path, flags=re.ASCII).strip("_")
+        if (v < plan.inputs and not key) or hint in inputs:
+            hint = f"{hint}_out"
+        if not is_name(hint.replace(".", "_")):
+            hint = f"{hint}_" if is_name(f"{hint}_") else ""
+        name = names.fresh(hint or ("result" if count == 1 else ""), "result")
+        found.append(Parameter(name, graph.output_types[k], True))
+        if path and name not in (path.replace(".", "_"), f"{path.replace('.', '_')}_out"):
+            told.append(f"{name} is the result at {path!r}.")
+    return found, told
+
+
+def _prototype(
+    name: str, parameters: Sequence[Parameter], pointer: str, restrict: str, can_fail: bool
+) -> list[str]:
+    """Return the declaration of a function, in lines."""
+    name = f"{'int' if can_fail else 'void'} {name}"
+    listed = [p.declaration(restrict) for p in parameters] + ([pointer] if pointer else [])
+    line = f"{name}({', '.join(listed) or 'void'})"
+    if len(line) <= 98:
+        return [line]
+    rows, row = [f"{name}("], ""
+    for k, text in enumerate(listed):
+        text += ")" if k + 1 == len(listed) else ","
+        if row and len(row) + 1 + len(text) > 92:
+            rows.append(f"    {row}")
+            row = text
+        else:
+            row = f"{row} {text}" if row else text
+    return [*rows, f"    {row}"]
+
+
+def _parts(
+    name: str,
+    writer: Writer,
+    parameters: Sequence[Parameter],
+    pointer: str,
+    sizes: Sizes | None,
+) -> list[list[str]]:
+    """Return the functions; with several parts the last one calls the others."""
+    made, begin = [], list[str]()
+    if sizes:
+        nbytes = writer.workspace.nbytes
+        made.append(sizes.test(name, nbytes))
+        if pointer:
+            made.append(sizes.workspace(name, nbytes))
+        test = f"    if (!pg_fits_{name}({', '.join(sizes.names)})) {{"
+        begin = [test, f"        return {REFUSED};", "    }"]
+    calls: list[str] = []
+    passed: list[Parameter] = []
+    alone, can_fail = len(writer.parts) == 1, writer.can_fail
+    for part in writer.parts:
+        crossing = [f"    {line}" for line in part.pointers.values()]
+        lines = drop_unused_names([*pointers(writer), *crossing, *part.lines])
+        if part.is_watched:
+            lines.insert(0, "    int bad = 0;")
+        if part.can_fail or (alone and sizes):
+            lines.append(f"    return {'bad' if part.is_watched else '0'};")
+        words = _words(lines)
+        # Functions on whole arrays may have local variables of the same name.
+        asked = part.asked
+        given = [p for p in parameters if p.name in words and (p.is_size or p.place.text in asked)]
+        work = pointer if writer.work in words else ""
+        if alone:
+            lines = [*begin, *lines]
+            given += [p for p in parameters if p.is_size and p not in given]
+            made.append(_entry(name, parameters, given, pointer, lines, can_fail or bool(sizes)))
+            break
+        head = _prototype(part.name, given, work, "restrict ", part.can_fail)
+        made.append(_define([f"static {head[0]}", *head[1:]], lines))
+        arguments = [*(p.name for p in given), *([writer.work] if work else [])]
+        calls += _call(part, arguments)
+        passed += given
+    if not alone:
+        passed += [p for p in parameters if p.is_size and p not in passed]
+        begin += ["    int failed = 0;"] if can_fail else []
+        end = ["    return failed;"] if can_fail else ["    return 0;"] if sizes else []
+        lines = [*begin, *calls, *end]
+        made.append(_entry(name, parameters, passed, pointer, lines, can_fail or bool(sizes)))
+    return made
+
+
+def _words(lines: Sequence[str]) -> set[str]:
+    """Return all C words in lines, except those in comments."""
+    return set(_WORD.findall(_COMMENT.sub("", "\n".join(lines))))
+
+
+def _entry(
+    name: str,
+    parameters: Sequence[Parameter],
+    used: Sequence[Parameter],
+    pointer: str,
+    lines: Sequence[str],
+    can_fail: bool,
+) -> list[str]:
+    unused = [f"    (void){p.name};" for p in parameters if p not in used]
+    return _define(_prototype(name, parameters, pointer, "restrict ", can_fail), [*unused, *lines])
+
+
+def _call(part: Part, words: Sequence[str]) -> list[str]:
+    """Return lines that call a part, and return if it fails."""
+    rows, row = [], f"    {'failed = ' if part.can_fail else ''}{part.name}("
+    for k, word in enumerate(words):
+        word += ");" if k + 1 == len(words) else ","
+        if len(row) + 1 + len(word) > 98:
+            rows.append(row)
+            row = f"        {word}"
+        else:
+            row += word if row.endswith("(") else f" {word}"
+    rows.append(row if words else f"{row});")
+    if part.can_fail:
+        rows += ["    if (failed) {", "        return failed;", "    }"]
+    return rows
+
+
+def _define(head: Sequence[str], lines: Sequence[str]) -> list[str]:
+    *first, last = head
+    return [*first, f"{last} {{", *lines, "}"]

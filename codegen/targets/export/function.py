@@ -1,0 +1,345 @@
+"""Generator of one C function: parameters, statements and workspace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+from primgraph.base.user_lines import Source
+from primgraph.codegen.ir.c_extents import is_zero
+from primgraph.codegen.ir.nests import (
+    Blocks,
+    Control,
+    HostCall,
+    Item,
+    Nest,
+    Nests,
+    Product,
+    Routine,
+)
+from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ops.c.spellings import codes_of
+from primgraph.codegen.targets.c.source import values_written
+from primgraph.codegen.targets.export.control import control
+from primgraph.codegen.targets.export.extents import code, offset_address
+from primgraph.codegen.targets.export.identifiers import Names, remark, wrap_statement
+from primgraph.codegen.targets.export.nests.formulas import kind_of
+from primgraph.codegen.targets.export.nests.nest import nest
+from primgraph.codegen.targets.export.nests.product import product
+from primgraph.codegen.targets.export.nests.routine import routine
+from primgraph.codegen.targets.export.places import Place, Room, Tables, Workspace
+from primgraph.codegen.targets.export.scope import scope_of
+from primgraph.codegen.targets.export.unsupported import require_words, unsupported_error
+from primgraph.ir.types import TensorType
+
+_RETURN, _COMMENT = re.compile(r"\breturn \w"), re.compile(r"/\*.*?\*/")
+# Maximum size in bytes of stack arrays; further ones are in the workspace.
+STACK = 2048
+# Maximum number of steps in one function: compile time is superlinear in its length.
+CHUNK = 400
+
+
+@final
+@dataclass(slots=True)
+class Part:
+    """A function for some of the items: its lines, and pointers into the workspace."""
+
+    name: str
+    lines: list[str] = field(default_factory=list)
+    pointers: dict[str, str] = field(default_factory=dict)
+    # The expressions of places that were used.
+    asked: set[str] = field(default_factory=set)
+    stack: int = 0
+
+    @property
+    def is_watched(self) -> bool:
+        """Return whether an element may raise an error."""
+        return any("&bad" in _COMMENT.sub("", line) for line in self.lines)
+
+    @property
+    def can_fail(self) -> bool:
+        return self.is_watched or any(_RETURN.search(_COMMENT.sub("", line)) for line in self.lines)
+
+
+@final
+class Writer:
+    """Generator of the statements of a function.
+
+    `names` are the free names after parameters are assigned; `tables` are those of the file. It
+    calls BLAS only if `blas`. With symbolic sizes the workspace is untyped.
+    """
+
+    def __init__(
+        self,
+        plan: Nests,
+        names: Names,
+        tables: Tables,
+        own: str,
+        blas: bool = False,
+        sized: bool = False,
+    ) -> None:
+        self.names, self.tables, self.own, self.blas, self.sized = names, tables, own, blas, sized
+        self.workspace = Workspace(sized)
+        # The names of pointers to the workspace arrays.
+        self.members: dict[str, str] = {}
+        self.work = names.fresh("work")
+        self.parts: list[Part] = []
+        self.depth = 1
+        self.said: Source | None = None
+        names.taken.add("bad")
+        self.loops = names.loops(36)
+        names.taken.update(self.loops)
+        self.top = self.scope = scope_of(plan, {})
+        # Values that are live across parts of the function, and their places.
+        self.crossing: set[int] = set()
+        # User C for primitives.
+        self.codes: dict[str, None] = {}
+        self.rooms: dict[int, Room] = {}
+
+    def write_function(self, places: Mapping[int, Place]) -> None:
+        """Write the function; `places` are those of inputs and results."""
+        plan = self.top.plan
+        self.top.places.update(places)
+        groups = _groups(plan)
+        self.crossing = _crossing_values(plan, groups) - places.keys()
+        for k, group in enumerate(groups):
+            name = f"{self.own}_part{k + 1}" if len(groups) > 1 else self.own
+            self.parts.append(Part(name))
+            self.said = None
+            for at in group:
+                _write(self, at)
+
+    @property
+    def can_fail(self) -> bool:
+        """Return whether the function returns a status."""
+        return any(part.can_fail for part in self.parts)
+
+    # Interface for nests, products and loops.
+
+    def line(self, text: str) -> None:
+        self.parts[-1].lines += wrap_statement(text, self.depth)
+
+    def open(self, head: str) -> None:
+        self.line(f"{head} {{" if head else "{")
+        self.depth += 1
+        self.names.open()
+
+    def open_loop(self, hint: str, bound: str) -> str:
+        """Open a loop of `bound` iterations; return the unique name of its variable."""
+        self.names.open()
+        name = self.names.fresh(hint)
+        self.line(f"for (long {name} = 0; {name} < {bound}; {name}++) {{")
+        self.depth += 1
+        return name
+
+    def mark(self) -> int:
+        """Return the index of the next line."""
+        return len(self.parts[-1].lines)
+
+    def drop_unused(self, mark: int, name: str) -> None:
+        """Remove the declaration before `mark` if no line after it uses the name."""
+        lines = self.parts[-1].lines
+        if not any(re.search(rf"\b{name}\b", line) for line in lines[mark:]):
+            del lines[mark - 1]
+
+    def close(self, tail: str = "}") -> None:
+        self.names.close()
+        self.depth -= 1
+        self.line(tail)
+
+    def reopen(self) -> None:
+        """Continue in a block that the closing line of the last one has opened."""
+        self.depth += 1
+        self.names.open()
+
+    def write_source_comment(self, source: Source | None) -> None:
+        """Write a comment with the user's source line, if it differs from the previous one."""
+        if source is None or source == self.said or not source.is_readable:
+            return
+        self.said = source
+        line = "" if source.is_derived else source.text
+        self.line(remark(f"{source}  {line}".rstrip()))
+
+    def place(self, value: int) -> Place:
+        if value in self.rooms and self.scope is self.top:
+            return self.live_place(value)
+        found = self.scope.places.get(value)
+        if found is not None:
+            self.parts[-1].asked.add(found.text)
+        if found is None and is_zero(self.type(value).size):
+            return Place("NULL", False)
+        if found is None:
+            array = self.scope.plan.constants[value]
+            found = self.scope.places[value] = self.tables.place(
+                array, self.hint(value), self.names
+            )
+        return found
+
+    def live_place(self, value: int) -> Place:
+        """Return the place of a value that is live across parts."""
+        room, type = self.rooms[value], self.top.plan.types[value]
+        if type.size == 1:
+            return Place(f"{self.member(room)}[{code(room.first)}]", True)
+        name = self.top.places[value].text
+        head = f"{kind_of(type.dtype)} *const {name} = "
+        self.parts[-1].pointers[name] = f"{head}{self.room(room)};"
+        return Place(name, False)
+
+    def type(self, value: int) -> TensorType:
+        return self.scope.plan.types[value]
+
+    def hint(self, value: int) -> str:
+        return self.scope.names.get(value, "")
+
+    def name(self, hint: str) -> str:
+        return self.names.fresh(hint)
+
+    # Memory.
+
+    def take(self, at: int) -> None:
+        """Create places for the values that an item stores."""
+        scope = self.scope
+        item = scope.items[at]
+        for v in dict.fromkeys(values_written(item)) if item is not None else ():
+            if v in scope.places:
+                continue
+            type, hint = self.type(v), self.hint(v)
+            last = max(scope.plan.last.get(v, at), at)
+            if scope is self.top and v in self.crossing and not is_zero(type.size):
+                self.rooms[v] = room = self.workspace.take(type)
+                scope.given.setdefault(last, []).append(room)
+                scope.places[v] = Place(self.names.fresh(hint), False)
+            else:
+                scope.places[v] = self.new(type, hint, last)
+
+    def new(self, type: TensorType, hint: str, last: int = -1) -> Place:
+        """Return a place for an array that is live until item `last`, default the current one."""
+        if is_zero(type.size):
+            return Place("NULL", False)
+        name = self.names.fresh(hint)
+        if type.size == 1:
+            return Place(name, True, is_declared=False)
+        kind, part = kind_of(type.dtype), self.parts[-1]
+        if not type.names and part.stack + type.nbytes <= STACK:
+            part.stack += type.nbytes
+            self.line(f"{kind} {name}[{extents(type)}];")
+            return Place(name, False)
+        self.line(f"{kind} *const {name} = {self.allocate_workspace(type, last)};")
+        return Place(name, False)
+
+    def allocate_workspace(self, type: TensorType, last: int = -1) -> str:
+        """Allocate workspace until item `last`, by default the current one."""
+        room = self.workspace.take(type)
+        self.scope.given.setdefault(max(last, self.scope.at), []).append(room)
+        return self.room(room)
+
+    def room(self, room: Room) -> str:
+        return offset_address(self.member(room), "0" if is_zero(room.first) else code(room.first))
+
+    def member(self, room: Room) -> str:
+        """Return the workspace array that contains a room."""
+        if not self.sized:
+            return f"{self.work}->{room.member}"
+        name = self.members.get(room.member) or self.names.fresh(room.member, lasting=True)
+        return self.members.setdefault(room.member, name)
+
+    def give(self, at: int) -> None:
+        for room in self.scope.given.pop(at, ()):
+            self.workspace.give(room)
+
+    # Items.
+
+    def use(self, *steps: Step | None) -> None:
+        """Include the user C of these steps."""
+        self.codes.update(dict.fromkeys(codes_of(steps)))
+
+    def body(self, plan: Nests, places: Mapping[int, Place]) -> None:
+        """Write the items of a body at the current position."""
+        around = self.scope
+        self.scope = scope_of(plan, places)
+        for at in range(len(plan.items)):
+            _write(self, at)
+        for at in list(self.scope.given):
+            self.give(at)
+        self.scope = around
+
+
+def pointers(writer: Writer) -> list[str]:
+    """Return the declarations of pointers to the arrays of an untyped workspace."""
+    found, space, work = [], writer.workspace, writer.work
+    offsets = space.offsets()
+    for kind, member, _ in space.members if writer.sized else ():
+        at = offsets[member]
+        place = work if is_zero(at) else f"(void *)((char *){work} + {code(at)})"
+        found += wrap_statement(f"{kind} *const {writer.members[member]} = {place};", 1)
+    return found
+
+
+def _write(writer: Writer, at: int) -> None:
+    """Write an item of the scope."""
+    item = writer.scope.items[at]
+    writer.scope.at = at
+    if item is None:
+        writer.give(at)
+        return
+    if isinstance(item, HostCall):
+        raise unsupported_error(item.step, writer.own)
+    writer.write_source_comment(_source(item))
+    writer.take(at)
+    if isinstance(item, Nest):
+        require_words(item, writer.scope.plan, writer.own)
+        writer.use(*(node.step for node in item.nodes))
+        nest(writer, item)
+    elif isinstance(item, Product):
+        product(writer, item)
+    elif isinstance(item, Control):
+        control(writer, item)
+    elif isinstance(item, Routine):
+        writer.use(item.step)
+        routine(writer, item)
+    writer.give(at)
+
+
+def extents(type: TensorType) -> str:
+    return " * ".join(map(str, type.shape)) or "1"
+
+
+def _source(item: Item) -> Source | None:
+    """Return the user's source line of an item's first step."""
+    if not isinstance(item, Nest):
+        return None if isinstance(item, Blocks) else item.step.source
+    steps = [n.step for n in item.nodes if n.step is not None]
+    told = [s.source for s in steps if s.source is not None and s.source.is_readable]
+    return told[0] if told else None
+
+
+def _groups(plan: Nests) -> list[list[int]]:
+    """Return the indices of items, in groups that become one function each."""
+    groups: list[list[int]] = [[]]
+    size = 0
+    for at, item in enumerate(plan.items):
+        weight = len(item.nodes) if isinstance(item, Nest) else 1
+        if isinstance(item, Control):
+            weight += sum(len(body.items) for body in item.bodies)
+        if size and size + weight > CHUNK:
+            groups.append([])
+            size = 0
+        size += weight
+        groups[-1].append(at)
+    return groups
+
+
+def _crossing_values(plan: Nests, groups: Sequence[Sequence[int]]) -> set[int]:
+    """Return values that one group writes, and another one reads or accumulates into."""
+    group_of = {at: k for k, group in enumerate(groups) for at in group}
+    first: dict[int, int] = {}
+    found = set()
+    for at, item in enumerate(plan.items):
+        for v in values_written(item):
+            begin = group_of[first.setdefault(v, at)]
+            last = max(plan.last.get(v, at), at)
+            if {begin, group_of[at], group_of.get(last, begin)} != {begin}:
+                found.add(v)
+    return found

@@ -1,0 +1,181 @@
+"""C code for matrix products: loops, or calls of BLAS on request."""
+
+from __future__ import annotations
+
+from typing import final
+
+from primgraph.codegen.ir.access import Access, row_major
+from primgraph.codegen.ir.c_extents import is_few, is_one, is_zero
+from primgraph.codegen.ir.nests import Product
+from primgraph.codegen.ops.c.spellings import type_name
+from primgraph.codegen.targets.export.extents import code, index, offset_address
+from primgraph.codegen.targets.export.identifiers import SIGN
+from primgraph.codegen.targets.export.nests.formulas import kind_of
+from primgraph.codegen.targets.export.page import Page
+from primgraph.ir.assumptions import is_at_least
+from primgraph.ir.dims import Dim, typical
+from primgraph.ir.types import Shape
+
+# Minimum length of rows for adding row by row instead of element by element.
+_LONG = 8
+# Minimum length of sums that are split into several partial sums, for accuracy and speed.
+_DEEP = 16
+# Minimum number of multiplications for a call of BLAS.
+_LARGE = 32**3
+
+
+def product(page: Page, item: Product) -> None:
+    """Write the statements of a product."""
+    if not is_zero(item.step.results[0].size):
+        _Loops(page, item).write()
+
+
+@final
+class _Loops:
+    """A product of stacks of matrices, as loops over all axes of size other than 1."""
+
+    def __init__(self, page: Page, item: Product) -> None:
+        type = item.step.results[0]
+        self.page, self.item, self.dtype = page, item, type.dtype
+        batch: Shape = type.shape[:-2]
+        self.m, self.n = type.shape[-2:]
+        self.depth = item.step.operands[0].shape[-1]
+        axes = [d for d, n in enumerate(batch) if not is_one(n)]
+        count = len(axes)
+        self.outer = list(zip(axes, page.loops, strict=False))
+        self.extents = [batch[d] for d in axes]
+        self.row, self.column, self.along = page.loops[count : count + 3]
+        self.out = Access(item.value, 0, row_major(type.shape))
+
+    @property
+    def is_long(self) -> bool:
+        """Return whether rows on the right are long enough for adding row by row."""
+        return not is_zero(self.depth) and typical(self.n) >= _LONG
+
+    @property
+    def zero(self) -> str:
+        return "0.0f" if self.dtype.itemsize == 4 else "0.0"
+
+    def place(self, access: Access, *inner: tuple[str, int]) -> str:
+        """Return the index expression of a matrix element; indices are given with their axes."""
+        variables = [name for _, name in self.outer] + [name for name, _ in inner]
+        strides = [access.strides[d] for d, _ in self.outer]
+        return index(access.offset, variables, strides + [access.strides[d] for _, d in inner])
+
+    def element(self, access: Access, *inner: tuple[str, int]) -> str:
+        return self.page.place(access.root).element(self.place(access, *inner))
+
+    def address(self, access: Access, *inner: tuple[str, int]) -> str:
+        held = self.page.place(access.root)
+        return (
+            held.pointer
+            if held.is_number
+            else offset_address(held.text, self.place(access, *inner))
+        )
+
+    def open(self, name: str, count: int) -> None:
+        self.page.open(f"for (long {name} = 0; {name} < {code(count)}; {name}++)")
+
+    def write(self) -> None:
+        page, item = self.page, self.item
+        page.write_source_comment(item.step.source)
+        for (_, name), count in zip(self.outer, self.extents, strict=True):
+            self.open(name, count)
+        inner = [] if is_few(self.m, 1) else [(self.row, -2)]
+        if not (page.blas and self.write_blas_call()):
+            if inner:
+                self.open(self.row, self.m)
+            if self.is_long and is_one(item.right.strides[-1]):
+                self.write_rows(inner)
+            else:
+                self.write_elements(inner)
+            if inner:
+                page.close()
+        for _ in self.outer:
+            page.close()
+
+    def write_rows(self, inner: list[tuple[str, int]]) -> None:
+        """Write additions of multiples of the rows on the right."""
+        page, across = self.page, (self.column, -1)
+        if not self.item.is_added:
+            self.open(self.column, self.n)
+            page.line(f"{self.element(self.out, *inner, across)} = {self.zero};")
+            page.close()
+        self.open(self.along, self.depth)
+        factor, kind = page.name("factor"), kind_of(self.dtype)
+        page.line(
+            f"const {kind} {factor} = {self.element(self.item.left, *inner, (self.along, -1))};"
+        )
+        self.open(self.column, self.n)
+        term = self.element(self.item.right, (self.along, -2), across)
+        page.line(f"{self.element(self.out, *inner, across)} += {factor} * {term};")
+        page.close()
+        page.close()
+
+    def write_elements(self, inner: list[tuple[str, int]]) -> None:
+        """Write a sum for each element of the result."""
+        page, left, right = self.page, self.item.left, self.item.right
+        across = [] if is_few(self.n, 1) else [(self.column, -1)]
+        if across:
+            self.open(self.column, self.n)
+        held = page.place(self.item.value)
+        whole = held.is_number and not held.is_declared
+        held.is_declared = True
+        kind, target = kind_of(self.dtype), self.element(self.out, *inner, *across)
+        sign = "+=" if self.item.is_added else "="
+        if typical(self.depth) >= _DEEP:
+            x, y = self.address(left, *inner), self.address(right, *across)
+            text = (
+                f"pg_dot_{type_name(self.dtype)}({x}, {code(left.strides[-1])}, {y}, "
+                f"{code(right.strides[-2])}, {code(self.depth)})"
+            )
+            page.line(f"{f'{kind} {held.text}' if whole else target} {sign} {text};")
+        else:
+            total = held.text if whole else page.name("sum")
+            page.line(f"{kind} {total} = {self.zero};")
+            if not is_zero(self.depth):
+                self.open(self.along, self.depth)
+                x = self.element(left, *inner, (self.along, -1))
+                y = self.element(right, (self.along, -2), *across)
+                page.line(f"{total} += {x} * {y};")
+                page.close()
+            if not whole:
+                page.line(f"{target} {sign} {total};")
+        if across:
+            page.close()
+
+    def write_blas_call(self) -> bool:
+        """Write a call of BLAS if the product is large and its strides are supported."""
+        m, n, k = self.m, self.n, self.depth
+        left, right = _blas_layout(self.item.left, (m, k)), _blas_layout(self.item.right, (k, n))
+        if typical(m * n * k) < _LARGE or left is None or right is None:
+            return False
+        single = self.dtype.itemsize == 4
+        name, one = ("cblas_sgemm", "1.0f") if single else ("cblas_dgemm", "1.0")
+        x, y, z = (self.address(a) for a in (self.item.left, self.item.right, self.out))
+        sizes = f"CblasRowMajor, {left[0]}, {right[0]}, {', '.join(map(_narrow, (m, n, k)))}"
+        self.page.line(f"{name}({sizes}, {one},")
+        before = one if self.item.is_added else self.zero
+        lead = [_lead(apart) for apart in (left[1], right[1], n)]
+        self.page.line(f"    {x}, {lead[0]}, {y}, {lead[1]}, {before}, {z}, {lead[2]});")
+        return True
+
+
+def _narrow(n: int) -> str:
+    """Return a size as a BLAS argument."""
+    return f"(int){code(n, SIGN)}" if type(n) is Dim else str(n)
+
+
+def _lead(n: int) -> str:
+    """Return the row stride for BLAS, which requires at least 1."""
+    return f"(int)pg_most({code(n)}, 1)" if type(n) is Dim else str(n)
+
+
+def _blas_layout(access: Access, shape: tuple[int, int]) -> tuple[str, int] | None:
+    """Return how BLAS reads a matrix, plain or transposed, and its row stride; or None."""
+    down, across = access.strides[-2:]
+    if is_one(across) and is_at_least(down, shape[1]):
+        return "CblasNoTrans", down
+    if is_one(down) and is_at_least(across, shape[0]):
+        return "CblasTrans", across
+    return None

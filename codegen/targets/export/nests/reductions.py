@@ -1,0 +1,155 @@
+"""C code for the reductions of a nest: initial values, accumulators and results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import final
+
+from primgraph.codegen.ir.c_extents import is_zero
+from primgraph.codegen.ir.nests import Nest, Node
+from primgraph.codegen.targets.export.extents import code, index
+from primgraph.codegen.targets.export.identifiers import ATOM, CHOICE, SUM, Text
+from primgraph.codegen.targets.export.nests.formulas import kind_of
+from primgraph.codegen.targets.export.nests.grid import Grid, is_apart
+from primgraph.codegen.targets.export.page import Page
+from primgraph.codegen.targets.export.places import assignment, number
+from primgraph.ir.types import DType
+
+KINDS = ("sum", "prod", "min", "max")
+
+
+@final
+class Reductions:
+    """The reductions of one nest, and the names of their accumulators."""
+
+    def __init__(self, page: Page, nest: Nest, grid: Grid) -> None:
+        self.page, self.grid, self.is_empty = page, grid, is_zero(prod(nest.domain))
+        self.nodes = [node for node in nest.nodes if node.kind in KINDS]
+        self.totals: dict[int, str] = {}
+        # Reductions over the innermost loops, by the number of loops around these.
+        self.inner: dict[int, list[Node]] = {}
+        # Reductions of a single element per result element.
+        self.direct: set[int] = set()
+        for node in self.nodes:
+            along = grid.loop_strides(node.strides)
+            around = len(along)
+            while around and is_zero(along[around - 1]):
+                around -= 1
+            # Overlapping windows share some elements, and may leave others out.
+            whole = prod(grid.extents[:around]) == page.type(node.value).size
+            if not whole or not is_apart(along[:around], grid.extents):
+                continue
+            if around == len(along):
+                self.direct.add(node.value)
+            else:
+                self.inner.setdefault(around, []).append(node)
+
+    def begin_others(self) -> None:
+        """Initialise reductions that accumulate in memory."""
+        # The others are initialised before their loops.
+        others = {n.value for nodes in self.inner.values() for n in nodes} | self.direct
+        if self.is_empty:
+            others = set()
+        for node in self.nodes:
+            if node.value in others:
+                continue
+            type, place = self.page.type(node.value), self.page.place(node.value)
+            start = _start(node.kind, type.dtype)
+            if place.is_number:
+                self.page.line(assignment(place, start, type.dtype, constant=False))
+            elif not is_zero(type.size):
+                i = self.page.loops[0]
+                self.page.open(f"for (long {i} = 0; {i} < {code(type.size)}; {i}++)")
+                self.page.line(f"{place.element(i)} = {start};")
+                self.page.close()
+
+    def begin(self, depth: int) -> None:
+        """Declare the accumulators of the reductions inside `depth` loops."""
+        for node in self.inner.get(depth, ()):
+            type, place = self.page.type(node.value), self.page.place(node.value)
+            start = _start(node.kind, type.dtype)
+            if place.is_number and not place.is_declared:
+                self.totals[node.value] = place.text
+                self.page.line(assignment(place, start, type.dtype, constant=False))
+            else:
+                hint = self.page.hint(node.value)
+                name = self.page.name(f"{hint}_{node.kind}" if hint else node.kind)
+                self.totals[node.value] = name
+                self.page.line(f"{kind_of(type.dtype)} {name} = {start};")
+
+    def end(self, depth: int) -> None:
+        """Store the accumulators of the reductions inside `depth` loops."""
+        for node in self.inner.get(depth, ()):
+            place, name = self.page.place(node.value), self.totals[node.value]
+            if place.text != name:
+                strides = self.grid.loop_strides(node.strides)[:depth]
+                at = index(0, self.grid.variables[:depth], strides)
+                self.page.line(f"{place.element(at)} = {name};")
+
+    def sums(self, depth: int) -> list[Node]:
+        """Return the sums that the loop inside `depth` loops adds to."""
+        return [n for at in range(depth + 1) for n in self.inner.get(at, ()) if n.kind == "sum"]
+
+    def begin_parts(self, sums: Sequence[Node]) -> dict[int, str]:
+        """Declare partial sums to accumulate into; return the former accumulators."""
+        whole = dict(self.totals)
+        for node in sums:
+            dtype = self.page.type(node.value).dtype
+            part = self.totals[node.value] = self.page.name("part")
+            self.page.line(f"{kind_of(dtype)} {part} = {_start('sum', dtype)};")
+        return whole
+
+    def end_parts(self, sums: Sequence[Node], whole: dict[int, str]) -> None:
+        """Add the partial sums to the sums."""
+        for node in sums:
+            self.page.line(f"{whole[node.value]} += {self.totals[node.value]};")
+        self.totals = whole
+
+    def take_in(self, node: Node, text: Text) -> None:
+        """Write the accumulation of an element."""
+        page, dtype = self.page, self.page.type(node.value).dtype
+        place, at = page.place(node.value), self.grid.index(0, node.strides)
+        if node.value in self.direct:
+            if place.is_number:
+                page.line(assignment(place, text.code, dtype, constant=True))
+            else:
+                page.line(f"{place.element(at)} = {text.code};")
+            return
+        target = self.totals.get(node.value) or place.element(at)
+        for line in accumulation_lines(node.kind, target, text, dtype):
+            page.line(line)
+
+
+def accumulation_lines(kind: str, target: str, text: Text, dtype: DType) -> list[str]:
+    """Return statements that accumulate an element into a sum, product or extremum."""
+    if dtype.kind == "b":
+        joined = "&&" if kind in ("min", "prod") else "||"
+        return [f"{target} = {target} {joined} {text.operand_code(ATOM)};"]
+    if kind in ("sum", "prod"):
+        sign = "+" if kind == "sum" else "*"
+        if dtype.kind == "f":
+            return [f"{target} {sign}= {text.operand_code(SUM if kind == 'sum' else CHOICE)};"]
+        # Integers wrap round; overflow of signed ones is undefined in C.
+        wide, own = f"uint{8 * max(dtype.itemsize, 4)}_t", kind_of(dtype)
+        return [f"{target} = ({own})(({wide}){target} {sign} ({wide}){text.operand_code(ATOM)});"]
+    sign = ">" if kind == "max" else "<"
+    if dtype.kind == "f":
+        # Of signed zeros the last one counts, as in NumPy.
+        sign += "="
+    x = text.operand_code(ATOM)
+    # NaN propagates.
+    test = f"{x} {sign} {target}" + (f" || {x} != {x}" if dtype.kind == "f" else "")
+    return [f"if ({test}) {{", f"    {target} = {text.code};", "}"]
+
+
+def _start(kind: str, dtype: DType) -> str:
+    """Return the initial value of a reduction."""
+    if kind in ("sum", "prod") or dtype.kind == "b":
+        return number(dtype.type(kind in ("prod", "min")), dtype)
+    if dtype.kind == "f":
+        return "-INFINITY" if kind == "max" else "INFINITY"
+    bits = 8 * dtype.itemsize
+    if dtype.kind == "u":
+        return "0" if kind == "max" else f"UINT{bits}_MAX"
+    return f"INT{bits}_{'MIN' if kind == 'max' else 'MAX'}"

@@ -1,0 +1,164 @@
+"""The interface of a readable function: parameters, checks, results, docstring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from primgraph.codegen.ops.spelling.literals import dtype_text, shape_text
+from primgraph.codegen.targets.readable.containers import (
+    accesses,
+    is_nested,
+    lengths,
+    printable_name,
+    result_lines,
+)
+from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece, entry_name
+from primgraph.codegen.targets.text.docstrings import docstring
+from primgraph.codegen.targets.text.layout import statement
+from primgraph.ir.frontend.containers import Form, Tree, result_names
+from primgraph.ir.frontend.containers import names as names_of
+from primgraph.ir.frontend.result_names import Title
+
+
+@final
+class Interface:
+    """The parameters and results of the page's function, in their containers.
+
+    `form` is None if there are no containers. `roots` are the parameters with their containers, and
+    `arguments` are names for the arrays in them.
+    """
+
+    def __init__(self, page: Page, form: Form | None, titles: Sequence[Title]) -> None:
+        self.page, self.titles = page, titles
+        self.form = form.plain_form if form is not None and is_nested(form) else None
+        given = self.form.arguments if self.form is not None else ()
+        self.roots: list[tuple[str, Tree]] = [
+            (page.names.name_from_hint(n, "x"), t) for n, t in given
+        ]
+        self.arguments = self._arguments()
+        self.name = entry_name(page.schedule.name)
+
+    @property
+    def parameters(self) -> list[str]:
+        return self.arguments if self.form is None else [root for root, _ in self.roots]
+
+    def _arguments(self) -> list[str]:
+        """Return a name for each array; arrays that are parameters keep the parameter's name."""
+        hints = self.page.schedule.hints
+        if self.form is None:
+            return [
+                self.page.names.name_from_hint(hints[i], "x")
+                for i in range(self.page.schedule.inputs)
+            ]
+        found: list[str] = []
+        for root, tree in self.roots:
+            for access in accesses(tree, root):
+                hint = hints[len(found)]
+                found.append(root if access == root else self.page.names.name_from_hint(hint, "x"))
+        return found
+
+    def docstring(self) -> list[str]:
+        """Return the docstring of the entry, by the names of arguments and results."""
+        schedule = self.page.schedule
+        named = [n for root, tree in self.roots for n in names_of(tree, root)] or self.arguments
+        titles = [printable_name(n, f"argument {i}") for i, n in enumerate(named)]
+        given = zip(titles, schedule.types, strict=False)
+        keys = result_names(self.form, len(schedule.outputs))
+        assigned = [self.page.called.get(v, "") for v in schedule.outputs]
+        pairs = zip(keys, assigned, schedule.outputs, strict=True)
+        made = [(printable_name(k or a, ""), schedule.types[v]) for k, a, v in pairs]
+        return docstring(list(given), made, self.titles)
+
+    def bind_arguments(self, names: list[str], sizes: set[str]) -> list[str]:
+        """Return statements that bind `names` to the argument arrays, checked in a file.
+
+        They also compute those variables of `sizes` that are read.
+        """
+        if self.form is None:
+            if self.page.standalone:
+                return self._checks(names, names, sizes)
+            return self._sizes_of(names, sizes)
+        texts = [text for root, tree in self.roots for text in accesses(tree, root)]
+        if not self.page.standalone:
+            return [*self._bind_arrays(names, texts, sizes), *self._sizes_of(names, sizes)]
+        lines = []
+        for root, tree in self.roots:
+            for text, count, name in lengths(tree, root, root):
+                lines.append(f"if len({text}) != {count}:")
+                message = f"{printable_name(name, root)} must have length {count}"
+                lines += _raise_lines(f'"{message}"')
+        return [*lines, *self._checks(names, texts, sizes)]
+
+    def _bind_arrays(self, names: list[str], texts: list[str], sizes: set[str]) -> list[str]:
+        """Return statements that bind the names of arrays that are read or determine sizes."""
+        page = self.page
+        tellers = set() if page.sizes is None else page.sizes.tellers(sizes)
+        used = [
+            page.schedule.uses[i] or i in page.outputs or i in tellers for i in range(len(names))
+        ]
+        pairs = enumerate(zip(names, texts, strict=True))
+        return [f"{name} = {text}" for i, (name, text) in pairs if name != text and used[i]]
+
+    def _sizes_of(self, names: list[str], used: set[str]) -> list[str]:
+        """Return statements that compute the used variables of sizes."""
+        sizes = self.page.sizes
+        return [] if sizes is None else sizes.size_definitions(names, sizes.required_sizes(used))
+
+    def _checks(self, names: list[str], given: list[str], used: set[str]) -> list[str]:
+        """Return statements that convert `given` to named arrays and check their shapes."""
+        lines, sizes = [], self.page.sizes
+        for i, (name, text) in enumerate(zip(names, given, strict=True)):
+            type = self.page.schedule.types[i]
+            lines.append(f"{name} = np.asarray({text}, {dtype_text(type.dtype)})")
+            if type.names and sizes is not None:
+                lines.append(f"if {sizes.shape_mismatch(name, type)}:")
+            else:
+                lines.append(f"if {name}.shape != {shape_text(type.shape)}:")
+            what = name if name.isidentifier() else f"argument {i}"
+            message = f"{what} must have shape {shape_text(type.shape)}, not {{{name}.shape}}"
+            lines += _raise_lines(f'f"{message}"')
+        if sizes is not None:
+            lines += sizes.checked_definitions(
+                names, used, self.page.names.name_from_hint("rest", "k")
+            )
+        return lines
+
+    def result(self, value: int, *, inline: bool) -> str:
+        """Return the expression of a result in full shape."""
+        if inline and self.page.pieces[value].is_pending:
+            self.page.write_source_comment(self.page.schedule.steps[self.page.pieces[value].step])
+            self.page.waiting.pop(value, None)
+        elif self.page.pieces[value].is_pending:
+            self.page.write(value)
+        found, type = self.page.pieces[value], self.page.schedule.types[value]
+        piece = self.page.explicit(found, type)
+        self.page.use(piece)
+        if not self.page.standalone:
+            return piece.text.code
+        return self._own(value, piece, found.scalar is None and found.shape != type.shape)
+
+    def _own(self, value: int, piece: Piece, repeated: bool) -> str:
+        """Return the expression as an array that is not an argument, a constant, or a scalar.
+
+        If elements are `repeated`, it is copied as well.
+        """
+        schedule, type = self.page.schedule, self.page.schedule.types[value]
+        computed = value >= schedule.inputs and not schedule.is_view(value)
+        fresh = computed and not repeated and value not in self.page.shared
+        if not fresh or schedule.outputs.count(value) > 1:
+            return f"np.array({piece.text.code}, {dtype_text(type.dtype)})"
+        if type.shape:
+            return piece.text.code
+        return f"np.asarray({piece.text.code}, {dtype_text(type.dtype)})"
+
+    def return_lines(self, results: list[str]) -> list[str]:
+        """Return the lines of the results in their containers."""
+        assert self.form is not None
+        names, tree = self.page.names, self.form.results
+        return result_lines(tree, results, self.page.file.classes, names, LONGEST - 7)
+
+
+def _raise_lines(message: str) -> list[str]:
+    """Return the statement after an `if` that raises."""
+    return [f"    {line}" for line in statement("raise ", f"ValueError({message})", depth=2)]

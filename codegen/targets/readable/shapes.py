@@ -1,0 +1,187 @@
+"""Axes of size 1 that a person would write differently than the graph has them.
+
+Reductions that are only broadcast back keep their axes: `np.sum(x, axis=1, keepdims=True)`. A
+matrix-vector product is written as such, `a @ x`, not with a matrix of one column.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from typing import final
+
+from primgraph.codegen.ir.schedule import Schedule, Step, is_repetition, seen_shape
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import Shape
+from primgraph.ir.views import Reshape
+from primgraph.primitives.linear_algebra.products import CONTRACTS
+from primgraph.primitives.reductions import REDUCES
+
+
+def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape]:
+    """Return the shapes of values that are written with other axes of size 1.
+
+    `aligned` are the elementwise primitives that are written as expressions of any operands. Values
+    joined by these have a common shape. It may differ from the graph's if all definitions and uses
+    of these values support that.
+    """
+    # Only these can be written in another shape.
+    if not any(map(_may_change, schedule.steps)):
+        return {}
+    groups = _Groups(schedule)
+    numbers = {v for s in schedule.steps if s.number is not None for v in s.outputs}
+    joining = [_joins(s, aligned) for s in schedule.steps]
+    for step, joins in zip(schedule.steps, joining, strict=True):
+        if joins:
+            operands = [v for v in step.inputs if v not in numbers]
+            for value in operands:
+                groups.join(value, step.outputs[0])
+            if not operands:
+                groups.record_shape(step.outputs[0], None)
+    for value in (*range(schedule.inputs), *schedule.outputs):
+        groups.record_shape(value, None)
+    for step, joins in zip(schedule.steps, joining, strict=True):
+        if not joins:
+            _ask(groups, step)
+    return groups.answers()
+
+
+def _may_change(step: Step) -> bool:
+    """Return whether a step may be written in another shape by itself."""
+    op = step.op
+    return op.fact(REDUCES) or op.fact(CONTRACTS) or _reshapes(step)
+
+
+def _reshapes(step: Step) -> bool:
+    return step.op.is_view and isinstance(step.form.seen[0], Reshape)
+
+
+def _joins(step: Step, aligned: Collection[Op]) -> bool:
+    """Return whether the operands and the result of a step are written in one shape."""
+    return step.op.stops or (step.op.elementwise and step.op in aligned)
+
+
+@final
+class _Groups:
+    """Groups of values (union-find) whose axes of size 1 change together, or not at all."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self._leader = list(range(len(schedule.types)))
+        # Required shapes; None forbids a change.
+        self._asked: dict[int, set[Shape | None]] = defaultdict(set)
+        # Preferred shapes, as others need a reshape.
+        self._wished: dict[int, set[Shape]] = defaultdict(set)
+        # Distinct values whose shapes change together.
+        self._tied: list[tuple[int, int]] = []
+
+    def join(self, value: int, other: int) -> None:
+        """Unify the shapes of two values."""
+        self._leader[self._find(value)] = self._find(other)
+
+    def tie(self, value: int, other: int) -> None:
+        """Let a value change its shape only if the other one does, too."""
+        self._tied.append((value, other))
+
+    def record_shape(self, value: int, shape: Shape | None) -> None:
+        """Record a shape in which a value is computed or read."""
+        self._asked[value].add(shape)
+
+    def record_reshape(self, value: int, shape: Shape) -> None:
+        """Record the result shape of a reshape, which is not written if the value has it.
+
+        A value without axes of size 1 is preferred, whatever it is reshaped to.
+        """
+        self._wished[value].add(shape)
+
+    def _find(self, value: int) -> int:
+        leader = self._leader
+        while leader[value] != value:
+            leader[value] = leader[leader[value]]
+            value = leader[value]
+        return value
+
+    def answers(self) -> dict[int, Shape]:
+        """Return the agreed shapes that differ from the values' own."""
+        types = self.schedule.types
+        wanted: dict[int, set[Shape | None]] = defaultdict(set)
+        for value, shapes in self._asked.items():
+            wanted[self._find(value)] |= shapes
+        wished: dict[int, set[Shape]] = defaultdict(set)
+        for value, hoped in self._wished.items():
+            wished[self._find(value)] |= hoped
+        agreed: dict[int, Shape] = {}
+        for group, shapes in wanted.items():
+            shape = next(iter(shapes))
+            alone = len(shapes) == 1 and shape is not None and shape != types[group].shape
+            if alone and shape is not None and (1 not in shape or wished[group] <= {shape}):
+                agreed[group] = shape
+        beside: dict[int, list[int]] = defaultdict(list)
+        for pair in self._tied:
+            one, other = map(self._find, pair)
+            beside[one].append(other)
+            beside[other].append(one)
+        waiting = [g for g in beside if g not in agreed]
+        while waiting:
+            for other in beside.pop(waiting.pop(), ()):
+                if agreed.pop(other, None) is not None:
+                    waiting.append(other)
+        found = {v: agreed.get(self._find(v)) for v in range(len(types))}
+        return {v: shape for v, shape in found.items() if shape is not None}
+
+
+def _ask(groups: _Groups, step: Step) -> None:
+    """Record the shapes that a step supports which is not elementwise."""
+    x, result = step.inputs[:1], step.outputs[0]
+    if step.op.fact(REDUCES):
+        groups.record_shape(x[0], None)
+        groups.record_shape(result, _keepdims_shape(step))
+    elif is_repetition(step):
+        groups.record_shape(x[0], seen_shape(step, 0))
+        groups.record_shape(result, None)
+    elif _reshapes(step) and _is_alike(step):
+        groups.record_reshape(x[0], step.results[0].shape)
+        groups.record_shape(result, _squeeze_shape(step.operands[0].shape))
+    elif step.op.fact(CONTRACTS) and _vectors(step):
+        _ask_product(groups, step)
+    elif step.number is None:
+        for value in (*step.inputs, *step.outputs):
+            groups.record_shape(value, None)
+
+
+def _keepdims_shape(step: Step) -> Shape:
+    axes = step.params["axes"]
+    return tuple(1 if a in axes else n for a, n in enumerate(step.operands[0].shape))
+
+
+def _is_alike(step: Step) -> bool:
+    """Return whether a reshape only adds or removes axes of size 1."""
+    return _squeeze_shape(step.operands[0].shape) == _squeeze_shape(step.params["shape"])
+
+
+def _squeeze_shape(shape: Shape) -> Shape:
+    return tuple(n for n in shape if n != 1)
+
+
+def _vectors(step: Step) -> tuple[int, ...]:
+    """Return the operands of a matrix product that have a single row or column.
+
+    Products with one term each are left alone: a product of vectors may have a zero of another
+    sign.
+    """
+    x, y = step.operands
+    if x.ndim != 2 or y.ndim != 2 or x.shape[1] == 1:
+        return ()
+    return (0,) * (x.shape[0] == 1) + (1,) * (y.shape[1] == 1)
+
+
+def _ask_product(groups: _Groups, step: Step) -> None:
+    single, result = _vectors(step), step.outputs[0]
+    for k, value in enumerate(step.inputs):
+        if k in single:
+            groups.record_shape(value, (step.operands[0].shape[1],))
+            groups.tie(value, result)
+        else:
+            groups.record_shape(value, None)
+    n, m = step.results[0].shape
+    groups.record_shape(result, (n,) * (0 not in single) + (m,) * (1 not in single))

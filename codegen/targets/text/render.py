@@ -1,0 +1,39 @@
+"""Rendering of generated modules by a template."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from primgraph.codegen.targets.text.module import Module
+
+_TEMPLATES = Path(__file__).parents[1] / "templates"
+
+
+@cache
+def _template(name: str) -> Any:
+    # jinja2 takes longer to import than all of primgraph, so it is imported lazily.
+    jinja2 = importlib.import_module("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    return environment.get_template(name)
+
+
+def render(module: Module) -> str:
+    """Return the text of `module`."""
+    return render_template("module.j2", {"module": module})
+
+
+def render_template(name: str, values: Mapping[str, Any]) -> str:
+    """Return the text of a template with these values."""
+    text: str = _template(name).render(**values)
+    return text
