@@ -264,7 +264,7 @@ Normalize the last axes, of that shape. | [[1.0, 3.0]], 2 -> [[-0.99999499320983
 linear(x, weight, bias=None) = affine(x, weight, bias)
 Compute `x @ weight + bias`. | [[1.0, 2.0]], [[1.0], [1.0]], [0.5] -> [[3.5]]
 local_response_norm(x, size, alpha=0.0001, beta=0.75, k=1.0, data_format='NCHW') = normalize_neighbors(x, size, alpha, beta, k, data_format)
-Divide by a power of the mean square of channels around each. | [[[1.0], [2.0]]], 2, 1.0, data_format='NCL' -> [[[0.7377879619598389], [0.781589925289154]]]
+Divide by a power of the mean square of channels around each. | [[[2.0], [0.0]]], 2, 1.0, 1.0, 2.0, data_format='NCL' -> [[[0.5], [0.0]]]
 normalize(x, p=2, axis=1, epsilon=1e-12, out=None) = unit_vectors(x, p, axis, epsilon)
 Divide vectors along an axis by their norms. | [[3.0, 4.0]] -> [[0.6000000238418579, 0.800000011920929]]
 one_hot(x, num_classes=-1) = ones_at(x, num_classes)
