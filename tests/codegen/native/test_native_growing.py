@@ -14,9 +14,9 @@ import pytest
 import primgraph as pg
 from primgraph.base.debug_mode import debugging
 from primgraph.codegen import compile_graph
+from primgraph.codegen.ir.nests import stays_inside
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.lower.nests.nests import nests
-from primgraph.codegen.targets.c.dynamic_stack import stays_inside
 from primgraph.codegen.targets.c.source import source
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import clean_up, lower

@@ -182,7 +182,9 @@ def test_another_generator_is_another_key(tmp_path, monkeypatch):
         (home / "inner" / "one.py").write_text("a = 1\n")
         (home / "two.c").write_text("int a = 1;\n")
         rooms[room] = types.SimpleNamespace(__path__=[str(home)])
-    monkeypatch.setattr(code_cache, "__file__", str(tmp_path / "codegen" / "native" / "one.py"))
+    monkeypatch.setattr(
+        code_cache, "__file__", str(tmp_path / "codegen" / "runtime" / "toolchain" / "one.py")
+    )
     monkeypatch.setattr(code_cache, "ir", rooms["ir"])
     monkeypatch.setattr(code_cache, "primitives", rooms["primitives"])
 

@@ -18,7 +18,7 @@ from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.ir.verify_nests import verify_memory
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.regions import LIMITS
-from primgraph.codegen.runtime.toolchain import compile_c
+from primgraph.codegen.targets.c import parts
 from primgraph.codegen.targets.c.source import source, values_written
 from primgraph.codegen.targets.export.unsupported import SERIAL
 from primgraph.errors import InternalError
@@ -208,7 +208,7 @@ int pg_share(int (*each)(void *const *, char *, long), void *const *arrays, char
 def test_products_are_right_on_processors_with_shorter_vectors(option, tmp_path):
     """Each has tiles of its own; what runs here else are those of this processor."""
     made = tmp_path / "products.so"
-    text = (Path(compile_c.__file__).parents[1] / "products.c").read_text()
+    text = Path(parts.__file__).with_name("products.c").read_text()
     (tmp_path / "products.c").write_text(text + STUB)
     given = *compiler(), "-O1", "-std=c11", "-fPIC", "-shared", "-march=native", option
     words = [*given, str(tmp_path / "products.c"), "-o", str(made)]

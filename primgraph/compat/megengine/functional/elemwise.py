@@ -82,8 +82,8 @@ right_shift: Shift the bits of an integer to the right. 6, 1 -> 3, dtype=int32
 _ROWS = """
 atan2(y, x): arctan2(y, x)
 Compute the angle of points (x, y).
->>> megengine.functional.atan2(1.0, 1.0)
-Tensor(0.7853982, device=xpux:0)
+>>> megengine.functional.atan2(0.0, 1.0)
+Tensor(0.0, device=xpux:0)
 
 logical_not(x)
 Return whether elements are false.
