@@ -26,7 +26,7 @@ from primgraph.codegen.ir.statements import (
     Product,
     Routine,
 )
-from primgraph.codegen.ir.words import origin_text
+from primgraph.codegen.ir.text import origin_text
 from primgraph.codegen.lower.nests.copy_elision import expect, join, place
 from primgraph.codegen.lower.nests.indexing import (
     add_at,
