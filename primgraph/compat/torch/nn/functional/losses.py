@@ -150,6 +150,11 @@ def cross_entropy(
     reduction = legacy_reduction(size_average, reduce, reduction)
     require_reduction(reduction)
     axis = min(1, input.ndim - 1)
+    if not 0 <= label_smoothing <= 1:
+        raise ArgumentError(
+            f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing!r:.40}"
+        )
+    _require_weight(weight, input.shape[axis])
     if weight is None and not label_smoothing and target.dtype.kind in "iu":
         _check_classes(input, target, axis, ignore_index)
         if not 0 <= ignore_index < input.shape[axis] and _are_within(target):
@@ -169,6 +174,15 @@ def cross_entropy(
     if reduction != "mean":
         return reduce_losses(losses, reduction)
     return pg.sum(losses) / pg.sum(_weights(logs, target, weight, is_taken))
+
+
+def _require_weight(weight: Any, classes: Any) -> None:
+    """Raise `ShapeError` for weights of another number of classes."""
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise ShapeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but "
+            f"got weight tensor of shape: {list(weight.shape)}"
+        )
 
 
 def _entropy_of_shares(
@@ -209,6 +223,7 @@ def nll_loss(
     >>> torch.nn.functional.nll_loss(torch.tensor([[-0.5, -2.0]]), torch.tensor([1]))
     tensor(2.)
     """
+    _require_weight(weight, input.shape[min(1, input.ndim - 1)])
     reduction = legacy_reduction(size_average, reduce, reduction)
     require_reduction(reduction)
     return _pick(input, target, weight, ignore_index, reduction)
