@@ -116,6 +116,8 @@ def _convert_value(tensor: Differentiable[Any], value: Any) -> Any:
             origin=[*made_at(value), *origin_of(tensor.node)],
             hint="run the program, and give what it returns",
         )
+    if isinstance(value, Differentiable) and value.node.type is tensor.node.type:
+        return value
     if value.shape != tensor.shape:
         raise ShapeError(f"{tensor.type} cannot be changed in place into {value.type}")
     if value.dtype == tensor.dtype:
