@@ -80,14 +80,19 @@ def is_weak_default(dtype: DType) -> bool:
 
 def full_text(value: Any, shape: Shape, dtype: DType) -> str:
     """Return the expression of a new array with all elements equal to `value`."""
-    where = f"{shape_text(shape)}, {dtype_text(dtype)}"
+    where = f"{shape_text(shape)}{array_dtype(dtype)}"
     if type(value) is Dim:
         return f"np.full({shape_text(shape)}, {extent_text(value)}, {dtype_text(dtype)})"
     if bits(value) in (bits(0.0), bits(0), bits(False), bits(0j)):
         return f"np.zeros({where})"
     if bits(value) in (bits(1.0), bits(1), bits(True), bits(complex(1))):
         return f"np.ones({where})"
-    return f"np.full({shape_text(shape)}, {scalar_text(value, dtype)}, {dtype_text(dtype)})"
+    return f"np.full({shape_text(shape)}, {scalar_text(value, dtype)}{array_dtype(dtype)})"
+
+
+def array_dtype(dtype: DType) -> str:
+    """Return the last argument of `np.zeros` and others; empty for float64, their default."""
+    return "" if dtype == np.dtype(np.float64) else f", {dtype_text(dtype)}"
 
 
 def is_spelled(array: np.ndarray[Any, Any]) -> bool:

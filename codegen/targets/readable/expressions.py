@@ -20,9 +20,10 @@ from primgraph.codegen.targets.readable.views import write_view
 from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.layout import statement
 from primgraph.ir.dims import Dim, names_in
-from primgraph.ir.types import FLOAT32, FLOAT64, broadcast_shapes
+from primgraph.ir.types import FLOAT32, FLOAT64, TensorType, broadcast_shapes
 from primgraph.primitives.logic import select
 from primgraph.primitives.reductions import REDUCES
+from primgraph.primitives.shapes import concat
 
 
 def write_step(page: Page, i: int, step: Step) -> None:
@@ -104,10 +105,33 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
         return Text(library.format(f"{card.library}({args[0].text.code})"))
     if card.helper and card.repeated is None:
         page.include(card.helper)
+    if step.op is concat and any(v in page.shown for v in step.inputs):
+        return _joined(page, step)
     shown = page.shown.get(step.outputs[0]) if step.op.fact(REDUCES) else None
     return card.read(
         [a.text for a in args], step if shown is None else step.with_result_shape(shown)
     )
+
+
+def _joined(page: Page, step: Step) -> Text:
+    """Return a concatenation of parts some of which are written without its axis."""
+    axis, parts = step.params["axis"], []
+    for value, type in zip(step.inputs, step.operands, strict=True):
+        piece, shape = page.pieces[value], page.shown.get(value, type.shape)
+        if piece.scalar is not None and type.shape[axis] == 1:
+            shape = (*type.shape[:axis], *type.shape[axis + 1 :])
+        if piece.scalar is not None and not shape and type.dtype == FLOAT64:
+            parts.append(scalar_text(piece.scalar, type.dtype))
+        else:
+            parts.append(page.explicit(piece, TensorType(shape, type.dtype)).text.code)
+    listed = f"[{', '.join(parts)}]"
+    if step.operands[0].ndim > 1:
+        return Text(f"np.stack({listed})" if not axis else f"np.stack({listed}, axis={axis})")
+    numbers = all(t.shape == (1,) for t in step.operands)
+    numbers = numbers and all(
+        v in page.shown or page.pieces[v].scalar is not None for v in step.inputs
+    )
+    return Text(f"np.array({listed})" if numbers else f"np.hstack({listed})")
 
 
 def _library(page: Page, step: Step, card: Card) -> str:

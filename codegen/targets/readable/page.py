@@ -33,6 +33,7 @@ from primgraph.codegen.targets.text.layout import WIDTH, statement
 from primgraph.codegen.targets.text.module import Parts
 from primgraph.codegen.targets.text.names import Names, comment, is_safe
 from primgraph.ir.frontend.result_names import Title
+from primgraph.ir.params import Array
 from primgraph.ir.types import Shape, TensorType
 
 # Maximum width of an expression after `return`, and after the name of a value.
@@ -179,6 +180,10 @@ class Page:
     def constant(self, step: Step) -> None:
         value, known = step.params["value"], self.file.constants
         array = value.data
+        shape = self.shown.get(step.outputs[0], array.shape)
+        if shape != array.shape:
+            array = array.reshape(shape)
+            value = Array(array)
         if value in known:
             name = known[value]
         else:

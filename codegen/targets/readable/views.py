@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from primgraph.codegen.ir.schedule import Step, is_repetition, seen_shape
-from primgraph.codegen.ir.views import view_text
+from primgraph.codegen.ir.views import range_text, view_text
 from primgraph.codegen.ops.spelling.notation import ATOM, Text
 from primgraph.codegen.targets.readable.page import Page, Piece
+from primgraph.codegen.targets.readable.shapes import dropped_axes
 from primgraph.ir.index_maps import Index, IndexMap, view_map
 from primgraph.ir.views import Expand, Permute, Reshape, Slice, View
 
@@ -18,6 +19,9 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
     """Set the expression of result `k` of step `i`, a view that becomes `value`."""
     source = step.inputs[0]
     piece = page.pieces[source]
+    if value in page.shown and isinstance(step.form.seen[k], Slice):
+        _write_indexing(page, i, step, k, value)
+        return
     how = _view_to_write(page, step, k, value)
     if piece.scalar is not None:
         page.pieces[value] = piece
@@ -43,6 +47,29 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
     text = Text(view_text(how, piece.text.operand_code(ATOM)))
     joined = page.join_pieces(text, shape, [piece], i, value)
     page.settle(joined, inline=len(step.outputs) == 1)
+
+
+def _write_indexing(page: Page, i: int, step: Step, k: int, value: int) -> None:
+    """Set the expression of a slice without the axes of which it takes one element."""
+    source, how = step.inputs[0], step.form.seen[k]
+    if page.pieces[source].is_pending:
+        page.write(source)
+    piece = page.explicit(page.pieces[source], step.operands[0])
+    assert isinstance(how, Slice)
+    shown, dropped = (
+        view_map(how, step.operands[0].shape, step.results[k].shape),
+        dropped_axes(step, k),
+    )
+    assert isinstance(shown, IndexMap)
+    ranges = [range_text(r) for r in how.ranges]
+    parts = [
+        str(p.start) if a in dropped and isinstance(p, Index) else text
+        for a, (p, text) in enumerate(zip(shown.operand, ranges, strict=False))
+    ]
+    while parts[-1] == ":":
+        parts.pop()
+    text = Text(f"{piece.text.operand_code(ATOM)}[{', '.join(parts)}]")
+    page.settle(page.join_pieces(text, page.shown[value], [piece], i, value), inline=True)
 
 
 def _fused_indexing(page: Page, step: Step, piece: Piece) -> Text | None:
