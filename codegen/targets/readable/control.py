@@ -10,7 +10,7 @@ from primgraph.codegen.ir.schedule import Step, schedule
 from primgraph.codegen.ops.spelling.literals import array_dtype, shape_text
 from primgraph.codegen.ops.spelling.notation import ADD, ATOM, Text
 from primgraph.codegen.targets.readable.page import Page, Piece
-from primgraph.codegen.targets.text.identifiers import name_values
+from primgraph.codegen.targets.text.identifiers import function_name, name_values
 from primgraph.codegen.targets.text.layout import WIDTH, statement
 from primgraph.codegen.targets.text.module import Line, Within
 from primgraph.codegen.targets.text.ordering import order_by_source
@@ -88,10 +88,11 @@ class _Writer:
             return
         counted = p["counted"]
         fixed, state, xs = split_operands(self.given[counted:], p["consts"], carries)
-        names = _write_initial_carries(self, state, self.body_names(p["body"]))
-        rows = self.body_names(p["body"])[carries:]
+        named = self.body_names(p["body"], p["consts"], carries)
+        names = _write_initial_carries(self, state, named)
+        rows = named[carries:]
         stacks = _stacks(self, self.step.outputs[carries:], "zeros" if counted else "empty", rows)
-        k = self.page.names.name_from_hint("k", "k")
+        k = self.counter()
         count = extent_text(p["length"])
         if counted:
             count = f"min({self.given[0].text.code}, {count})"
@@ -115,7 +116,7 @@ class _Writer:
         p = self.step.params
         fixed, state, _ = split_operands(self.given, p["consts"], len(self.given) - p["consts"])
         carries = len(state)
-        named = self.body_names(p["body"])
+        named = self.body_names(p["body"], p["consts"], carries)
         names = _write_initial_carries(self, state, named)
         limited, rows = p["limit"] is not None, named[carries:]
         others = self.step.outputs[carries + 1 :]
@@ -178,11 +179,28 @@ class _Writer:
 
     # Parts of statements.
 
-    def body_names(self, graph: Graph) -> list[str]:
-        """Return what the user calls the results of a body, or the arguments that it returns."""
+    def counter(self) -> str:
+        """Return the counter of a loop; loops beside each other have the same."""
+        page = self.page
+        while len(page.counters) <= page.level:
+            page.counters.append(page.names.name_from_hint("k", "k"))
+        return page.counters[page.level]
+
+    def body_names(self, graph: Graph, consts: int, carries: int) -> list[str]:
+        """Return names for the results of a body: the next carries, and rows of stacks.
+
+        They are what the user calls the values; a row that is a carry before its assignment has
+        the name of that.
+        """
         inner = order_by_source(schedule(graph))
         called = name_values(inner, (), [""] * len(graph.outputs))
-        return [called.get(v, "") for v in inner.outputs]
+        made = {v: s for s in inner.steps for v in s.outputs}
+        names = [
+            called.get(v, "") or (function_name(made[v], called) if v in made else "")
+            for v in inner.outputs
+        ]
+        before = {consts + k: f"{name}_before" for k, name in enumerate(names[:carries]) if name}
+        return [before.get(v, name) for v, name in zip(inner.outputs, names, strict=True)]
 
     def line(self, text: str, within: Within | None = None) -> None:
         self.page.parts.current.body.append(Line(text, self.i, within=within))
@@ -207,6 +225,7 @@ class _Writer:
         inner.outputs = frozenset()
         inner.opening, inner.table, inner.users = page.opening, page.table, page.users
         inner.helpers, inner.parts, inner.said = page.helpers, page.parts, page.said
+        inner.counters, inner.level = page.counters, page.level + 1
         for value in steps.outputs[:carries]:
             if value in inner.called and value >= steps.inputs:
                 inner.called[value] += "_new"
@@ -314,7 +333,7 @@ def _write_row_loop(w: _Writer) -> None:
     """Write a loop over the rows that another loop has appended to lists."""
     p, carries = w.step.params, w.step.params["carries"]
     fixed, state, xs = split_operands(w.given[1:], p["consts"], carries)
-    named = w.body_names(p["body"])
+    named = w.body_names(p["body"], p["consts"], carries)
     names = _write_initial_carries(w, state, named)
     lists = _lists(w, w.step.outputs[carries:], named[carries:])
     rows = _name_values(w.page, [-1] * len(xs), "row")

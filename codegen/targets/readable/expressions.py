@@ -15,7 +15,9 @@ from primgraph.codegen.ops.spelling.literals import (
 from primgraph.codegen.ops.spelling.notation import Text
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.readable.control import write_control
+from primgraph.codegen.targets.readable.diagonals import write_diagonal_matrix
 from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece
+from primgraph.codegen.targets.readable.placement import write_placed
 from primgraph.codegen.targets.readable.views import write_view
 from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.layout import statement
@@ -40,10 +42,14 @@ def write_step(page: Page, i: int, step: Step) -> None:
         page.constant(step)
     elif step.op.is_view:
         for k, value in enumerate(step.outputs):
-            if page.schedule.uses[value]:
+            if page.schedule.uses[value] and value not in page.settled:
                 write_view(page, i, step, k, value)
     elif step.op.multiple:
         _compute_several(page, i, step, card)
+    elif (step.op is placed and write_placed(page, i, step)) or write_diagonal_matrix(
+        page, i, step
+    ):
+        return
     else:
         _compute(page, i, step, card)
 

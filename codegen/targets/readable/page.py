@@ -28,7 +28,7 @@ from primgraph.codegen.runtime import support
 from primgraph.codegen.targets.readable.containers import Classes
 from primgraph.codegen.targets.readable.shapes import shown_shapes
 from primgraph.codegen.targets.readable.sizes import Sizes
-from primgraph.codegen.targets.text.identifiers import name_values
+from primgraph.codegen.targets.text.identifiers import function_name, name_values
 from primgraph.codegen.targets.text.layout import WIDTH, statement
 from primgraph.codegen.targets.text.module import Parts
 from primgraph.codegen.targets.text.names import Names, comment, is_safe
@@ -121,11 +121,19 @@ class Page:
         self.outputs = frozenset(schedule.outputs)
         self.parts = Parts("carried", self.file.parts)
         self.said: Source | None = None
+        # The number of lines of the current function after its last comment.
+        self.commented = -1
+        # Counters of loops, and how many loops or branches enclose the statements.
+        self.counters: list[str] = []
+        self.level = 0
         # Indentation depth: 1 in a function, deeper in its loops.
         self.depth = 1
         self.called = name_values(schedule, titles, keys)
         # Values that are written with other axes of size 1.
         self.shown = shown_shapes(schedule, _ALIGNED)
+        # Values that are written together with what they are views of.
+        self.settled: set[int] = set()
+        self._readers: dict[int, Step] = {}
         # Pending expressions, which must be written at the end of a function.
         self.waiting: dict[int, None] = {}
 
@@ -140,10 +148,19 @@ class Page:
         if not inline or self.schedule.uses[value] != 1 or returned or named:
             self.write(value)
 
+    def only_reader(self, value: int) -> Step | None:
+        """Return the step that reads a value, if it is the only one and there is no other use."""
+        if not self._readers:
+            self._readers = {v: s for s in self.schedule.steps for v in s.inputs}
+        return self._readers.get(value) if self.schedule.uses[value] == 1 else None
+
     def belongs(self, piece: Piece, step: Step) -> bool:
         """Return whether an expression is readable inline in that of `step`."""
         made = self.schedule.steps[piece.step]
         same = made.source == step.source or not (_is_told(made.source) and _is_told(step.source))
+        if made.source is not None and step.source is not None:
+            # Readers look for what a line computes there, but not for parts of derivatives.
+            same = same or (made.source.is_derived and step.source.is_derived)
         return piece.depth < _DEEPEST and (same or self.is_view(piece.step))
 
     def join_pieces(self, text: Text, shape: Shape, args: list[Piece], i: int, value: int) -> Piece:
@@ -231,7 +248,7 @@ class Page:
         step = self.schedule.steps[piece.step]
         self.write_source_comment(step)
         self.use(piece)
-        hint = self.called.get(value, "")
+        hint = self.called.get(value, "") or function_name(step, self.called)
         name = self.names.name_from_hint(hint, "v")
         for line in statement(f"{name} = ", piece.text.code, self.depth):
             self.parts.current.line(line, piece.step)
@@ -247,9 +264,15 @@ class Page:
         source = step.source
         if source is None or source == self.said or not _is_told(source):
             return
-        self.said = source
-        line = "" if source.is_derived else source.text
-        self.parts.current.line(f"# {comment(f'{source}  {line}'.rstrip())}")
+        rows, derived = self.parts.current.body, source.is_derived
+        before, self.said = self.said, source
+        text = f"{source}  {'' if derived else source.text}".rstrip()
+        if derived and before is not None and before.is_derived and self.commented == len(rows):
+            # Nothing stands under the comment before: one names both lines.
+            text = f"{before} and {source.spot}"
+            rows.pop()
+        self.parts.current.line(f"# {comment(text)}")
+        self.commented = len(rows)
 
     def include(self, name: str) -> None:
         """Include a helper that an expression calls, after those that it calls itself."""

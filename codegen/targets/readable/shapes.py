@@ -13,8 +13,10 @@ from typing import final
 from primgraph.codegen.ir.schedule import Schedule, Step, is_repetition, seen_shape
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import Shape
-from primgraph.ir.views import Reshape, Slice
+from primgraph.ir.views import Permute, Reshape, Slice
+from primgraph.primitives.indexing import placed
 from primgraph.primitives.linear_algebra.products import CONTRACTS
+from primgraph.primitives.linear_algebra.systems import solve
 from primgraph.primitives.reductions import REDUCES
 from primgraph.primitives.shapes import concat
 
@@ -50,11 +52,17 @@ def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape
 def _may_change(step: Step) -> bool:
     """Return whether a step may be written in another shape by itself."""
     op = step.op
-    return op.fact(REDUCES) or op.fact(CONTRACTS) or op is concat or _reshapes(step)
+    return op.fact(REDUCES) or op.fact(CONTRACTS) or op in (concat, placed) or _reshapes(step)
 
 
 def _reshapes(step: Step) -> bool:
     return step.op.is_view and isinstance(step.form.seen[0], Reshape)
+
+
+def _turns_vector(step: Step) -> bool:
+    """Return whether a step transposes a matrix of a single row or column."""
+    how = step.form.seen[0] if step.op.is_view else None
+    return isinstance(how, Permute) and len(how.axes) == 2 and 1 in step.operands[0].shape
 
 
 def _joins(step: Step, aligned: Collection[Op]) -> bool:
@@ -151,11 +159,16 @@ def _ask(groups: _Groups, step: Step) -> None:
     elif is_repetition(step):
         groups.record_shape(x[0], seen_shape(step, 0))
         groups.record_shape(result, None)
-    elif _reshapes(step) and _is_alike(step):
+    elif _turns_vector(step) or (_reshapes(step) and _is_alike(step)):
         groups.record_reshape(x[0], step.results[0].shape)
         groups.record_shape(result, _squeeze_shape(step.operands[0].shape))
     elif step.op.fact(CONTRACTS) and _vectors(step):
         _ask_product(groups, step)
+    elif step.op is solve and step.operands[1].ndim == 2 and step.operands[1].shape[1] == 1:
+        groups.record_shape(x[0], None)
+        for value in (step.inputs[1], result):
+            groups.record_shape(value, step.operands[1].shape[:1])
+        groups.tie(step.inputs[1], result)
     elif step.eqn.array is not None and result not in groups.schedule.outputs:
         # A constant is written in any shape.
         return
@@ -165,6 +178,13 @@ def _ask(groups: _Groups, step: Step) -> None:
             _allow_dropped(groups, step, k, value)
     elif step.op is concat:
         _ask_joined(groups, step)
+    elif step.op is placed:
+        groups.record_shape(result, None)
+        for value, type in zip(step.inputs, step.operands, strict=True):
+            if type.shape == (1,):
+                groups.allow_shape(value, ())
+            else:
+                groups.record_shape(value, None)
     elif step.number is None:
         for value in (*step.inputs, *step.outputs):
             groups.record_shape(value, None)

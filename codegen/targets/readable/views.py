@@ -7,6 +7,7 @@ from dataclasses import replace
 from primgraph.codegen.ir.schedule import Step, is_repetition, seen_shape
 from primgraph.codegen.ir.views import range_text, view_text
 from primgraph.codegen.ops.spelling.notation import ATOM, Text
+from primgraph.codegen.targets.readable.diagonals import write_diagonal
 from primgraph.codegen.targets.readable.page import Page, Piece
 from primgraph.codegen.targets.readable.shapes import dropped_axes
 from primgraph.ir.index_maps import Index, IndexMap, view_map
@@ -21,6 +22,8 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
     piece = page.pieces[source]
     if value in page.shown and isinstance(step.form.seen[k], Slice):
         _write_indexing(page, i, step, k, value)
+        return
+    if write_diagonal(page, i, step, value):
         return
     how = _view_to_write(page, step, k, value)
     if piece.scalar is not None:
@@ -45,6 +48,11 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
     piece = page.explicit(piece, page.written_type(source, step.operands[0]))
     shape = page.shown.get(value, seen_shape(step, k))
     text = Text(view_text(how, piece.text.operand_code(ATOM)))
+    turned = isinstance(how, Permute) and how.axes == tuple(reversed(range(len(how.axes))))
+    if turned and not piece.is_pending and value not in page.called:
+        # `x.T` is as short as a name.
+        page.pieces[value] = replace(piece, text=text, shape=shape)
+        return
     joined = page.join_pieces(text, shape, [piece], i, value)
     page.settle(joined, inline=len(step.outputs) == 1)
 

@@ -126,15 +126,23 @@ def parse_unpacking(line: str) -> Unpacking | None:
         case ast.Assign([ast.Tuple(targets) | ast.List(targets)], value):
             single = not isinstance(value, ast.Tuple | ast.List)
             return Unpacking(_names(targets)) if single else None
-        case ast.For(ast.Name(name), ast.Name(array)):
-            return Unpacking((name,), array)
-        case ast.For(
-            ast.Tuple(targets), ast.Call(ast.Name("zip" | "enumerate" as function), given)
-        ):
+        case ast.For(target, array):
+            return _looped(target, array)
+        case ast.Assign(value=ast.ListComp(generators=[ast.comprehension(target, array)])):
+            return _looped(target, array)
+    return None
+
+
+def _looped(target: ast.expr, array: ast.expr) -> Unpacking | None:
+    """Return the variable of a loop over the rows of a named array, also among others."""
+    match target, array:
+        case ast.Name(name), ast.Name(rows):
+            return Unpacking((name,), rows)
+        case ast.Tuple(targets), ast.Call(ast.Name("zip" | "enumerate" as function), given):
             targets = targets[1:] if function == "enumerate" else targets
-            for target, array in zip(targets, given, strict=False):
-                if isinstance(target, ast.Name) and isinstance(array, ast.Name):
-                    return Unpacking((target.id,), array.id)
+            for part, rows in zip(targets, given, strict=False):
+                if isinstance(part, ast.Name) and isinstance(rows, ast.Name):
+                    return Unpacking((part.id,), rows.id)
     return None
 
 

@@ -7,7 +7,7 @@ their titles, and derivatives after the value that they are a tangent or cotange
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, final
 
 from primgraph.base.user_lines import Source
@@ -21,11 +21,17 @@ from primgraph.codegen.targets.text.assignments import (
 )
 from primgraph.codegen.targets.text.names import is_safe
 from primgraph.ir.frontend.result_names import Title
+from primgraph.ir.primitive import Op
 from primgraph.ir.types import TensorType
 from primgraph.ir.views import Slice
+from primgraph.primitives.elementwise import cast, integer_pow, neg, stop_gradient
+from primgraph.primitives.logic import logical_not
 
 # A source line, by file and number.
 Place: TypeAlias = tuple[str, int]
+
+# Elementwise primitives that are operators, or no functions of their own.
+_UNNAMED: frozenset[Op] = frozenset({neg, cast, integer_pow, logical_not, stop_gradient})
 
 # Maximum order of derivatives that get names.
 _ORDERS = 2
@@ -49,6 +55,14 @@ def name_values(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]
     return found.names
 
 
+def function_name(step: Step, called: Mapping[int, str]) -> str:
+    """Return a name for the function of a value that has a name in `called`: `tanh_x`."""
+    if len(step.inputs) != 1 or not step.op.elementwise or step.op in _UNNAMED:
+        return ""
+    name = called.get(step.inputs[0], "")
+    return f"{step.op.name}_{name}" if name else ""
+
+
 @final
 class _Titles:
     """Names for the values of a schedule."""
@@ -56,6 +70,8 @@ class _Titles:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.names: dict[int, str] = {}
+        # Names of several values, as their line has run several times.
+        self.repeated: set[str] = set()
         self.made: dict[int, Step] = {v: s for s in schedule.steps for v in s.outputs}
         self.lines: dict[Place, list[Step]] = defaultdict(list)
         self.readers: dict[int, list[Step]] = defaultdict(list)
@@ -119,14 +135,24 @@ class _Titles:
                 self._name_parts(unpacked, steps)
                 continue
             found = parse_assignments(line) if line else ()
-            for name, last in found:
+            for last in dict.fromkeys(last for _, last in found):
+                names = [name for name, other in found if other == last]
                 if all(last == other or last.ops != other.ops for _, other in found):
-                    self._name_last(name, last, place, steps, single=len(found) == 1)
+                    self._name_last(names, last, place, steps, single=len(found) == 1)
 
     def _name_last(
-        self, name: str, last: Operation, place: Place, steps: Sequence[Step], *, single: bool
+        self,
+        names: Sequence[str],
+        last: Operation,
+        place: Place,
+        steps: Sequence[Step],
+        *,
+        single: bool,
     ) -> None:
-        """Name the values that the last operation of a line computes, whenever the line runs."""
+        """Name the values that the last operation of a line computes, whenever the line runs.
+
+        If it assigns several `names` by such operations, they are named in turn.
+        """
         values = [v for s in steps for v in s.outputs if self._is_read_outside(v, place)]
         if not values and last.ops and single:
             values = list(steps[-1].outputs)
@@ -134,12 +160,16 @@ class _Titles:
         # each operation of that kind in the text has to exist.
         complete = sum(s.op in last.ops for s in steps) >= last.times
         values = [v for v in values if self._may_be_last(v, steps[0], last, complete)]
-        if len(values) > 1:
+        if len(values) != 1 or len(names) > 1:
             ends = [v for v in values if self._ends_line(v, place, last)]
             ends = [v for v in ends if not self._views_one_of(v, ends)]
             values = ends if last.alone or len(ends) == 1 else []
-        for value in values:
-            self.name(value, name)
+        if len(values) % len(names):
+            return
+        for k, value in enumerate(values):
+            self.name(value, names[k % len(names)])
+        if len(values) > len(names):
+            self.repeated.update(names)
 
     def _ends_line(self, value: int, place: Place, last: Operation) -> bool:
         """Return whether the primitive that an operation is computes a value last on its line."""
@@ -201,9 +231,8 @@ class _Titles:
 
     def name_derivatives(self, order: int) -> None:
         """Name tangents and cotangents of that order, if unique, after their named values."""
-        numbers = Counter(self.names.values())
         for value, name in list(self.names.items()):
-            if numbers[name] > 1:
+            if name in self.repeated:
                 continue
             step = self.made.get(value)
             source = None if step is None else step.eqn.source

@@ -1,5 +1,7 @@
 """Position and Jacobian of a robot arm with six joints, by Denavit-Hartenberg parameters."""
 
+from functools import reduce
+
 import numpy as np
 
 import primgraph as pg
@@ -29,9 +31,8 @@ def link(theta, d, a, alpha):
 
 
 def arm(q):
-    pose = np.eye(4)
-    for theta, (d, a, alpha) in zip(q, LINKS, strict=True):
-        pose = pose @ link(theta, d, a, alpha)
+    links = [link(theta, *row) for theta, row in zip(q, LINKS, strict=True)]
+    pose = reduce(np.matmul, links)
     position = pose[:3, 3]
     J = pg.jacobian(position, q)
     return position, J

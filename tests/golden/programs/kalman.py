@@ -18,10 +18,9 @@ def motion(state, control):
 
 
 def observe(state):
-    delta = BEACON - state[:2]
-    distance = pg.sqrt(delta @ delta)
-    bearing = pg.arctan2(delta[1], delta[0]) - state[2]
-    return pg.stack([distance, bearing])
+    x, y, heading, speed = state
+    dx, dy = BEACON[0] - x, BEACON[1] - y
+    return pg.stack([pg.sqrt(dx**2 + dy**2), pg.arctan2(dy, dx) - heading])
 
 
 def kalman(state, P, control, z):
