@@ -46,11 +46,7 @@ def write_step(page: Page, i: int, step: Step) -> None:
                 write_view(page, i, step, k, value)
     elif step.op.multiple:
         _compute_several(page, i, step, card)
-    elif (step.op is placed and write_placed(page, i, step)) or write_diagonal_matrix(
-        page, i, step
-    ):
-        return
-    else:
+    elif not (write_placed(page, i, step) or write_diagonal_matrix(page, i, step)):
         _compute(page, i, step, card)
 
 
