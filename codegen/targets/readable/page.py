@@ -40,6 +40,8 @@ from primgraph.ir.types import Shape, TensorType
 LONGEST = WIDTH - len("    return ")
 
 _DEEPEST = 4
+# Maximum width of a line with a comment.
+_LINE = 100
 
 # Elementwise primitives that are written as expressions of any operands.
 _ALIGNED = frozenset(
@@ -271,7 +273,8 @@ class Page:
             # Nothing stands under the comment before: one names both lines.
             text = f"{before} and {source.spot}"
             rows.pop()
-        self.parts.current.line(f"# {comment(text)}")
+        width = _LINE - 4 * self.depth - len("# ")
+        self.parts.current.line(f"# {comment(text, width)}")
         self.commented = len(rows)
 
     def include(self, name: str) -> None:

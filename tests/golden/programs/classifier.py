@@ -7,7 +7,9 @@ def step(x, labels, params, rate):
     def loss_of(params):
         hidden = pg.relu(x @ params["w1"] + params["b1"])
         logits = hidden @ params["w2"] + params["b2"]
-        picked = pg.take_along_axis(pg.log_softmax(logits, axis=1), labels[:, None], axis=1)
+        picked = pg.take_along_axis(
+            pg.log_softmax(logits, axis=1), labels[:, None], axis=1
+        )
         return -pg.mean(picked)
 
     loss, grads = pg.value_and_grad(loss_of)(params)

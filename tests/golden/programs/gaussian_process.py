@@ -19,6 +19,11 @@ def gaussian_process(X, y, log_scale, log_amplitude, log_noise):
 
 kernel = pg.compile(
     pg.trace(
-        gaussian_process, pg.spec((20, 3)), pg.spec(20), pg.spec(3), pg.spec(()), pg.spec(())
+        gaussian_process,
+        pg.spec((20, 3)),
+        pg.spec(20),
+        pg.spec(3),
+        pg.spec(()),
+        pg.spec(()),
     )
 )

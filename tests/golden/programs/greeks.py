@@ -15,9 +15,10 @@ def price(S, K, T, r, sigma):
 
 def greeks(S, K, T, r, sigma):
     call = price(S, K, T, r, sigma)
-    delta, vega, rho, theta = pg.grad(pg.sum(call), [S, sigma, r, T])
+    delta, vega, rho, decay = pg.grad(pg.sum(call), [S, sigma, r, T])
     gamma = pg.grad(pg.sum(delta), S)
-    return call, delta, gamma, vega, -theta, rho
+    theta = -decay
+    return call, delta, gamma, vega, theta, rho
 
 
 n = pg.dim("n")

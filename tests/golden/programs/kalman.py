@@ -36,4 +36,6 @@ def kalman(state, P, control, z):
     return x_new, P_new
 
 
-kernel = pg.compile(pg.trace(kalman, pg.spec(4), pg.spec((4, 4)), pg.spec(2), pg.spec(2)))
+kernel = pg.compile(
+    pg.trace(kalman, pg.spec(4), pg.spec((4, 4)), pg.spec(2), pg.spec(2))
+)

@@ -10,4 +10,6 @@ def logistic(X, y, w, b):
     return loss, dw, db
 
 
-kernel = pg.compile(pg.trace(logistic, pg.spec((100, 5)), pg.spec((100,)), pg.spec((5,)), pg.spec(())))
+kernel = pg.compile(
+    pg.trace(logistic, pg.spec((100, 5)), pg.spec((100,)), pg.spec((5,)), pg.spec(()))
+)
