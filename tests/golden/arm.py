@@ -26,26 +26,19 @@ def arm(q):
     q = np.asarray(q, np.float64)
     if q.shape != (6,):
         raise ValueError(f"q must have shape (6,), not {q.shape}")
-    # arm.py:34  links = [link(theta, *row) for theta, row in zip(q, LINKS, strict=True)]
-    theta = q[0]
-    theta_2 = q[1]
-    theta_3 = q[2]
-    theta_4 = q[3]
-    theta_5 = q[4]
-    theta_6 = q[5]
     # arm.py:21  c, s = pg.cos(theta), pg.sin(theta)
-    c = np.cos(theta)
-    s = np.sin(theta)
-    c_2 = np.cos(theta_2)
-    s_2 = np.sin(theta_2)
-    c_3 = np.cos(theta_3)
-    s_3 = np.sin(theta_3)
-    c_4 = np.cos(theta_4)
-    s_4 = np.sin(theta_4)
-    c_5 = np.cos(theta_5)
-    s_5 = np.sin(theta_5)
-    c_6 = np.cos(theta_6)
-    s_6 = np.sin(theta_6)
+    c = np.cos(q[0])
+    s = np.sin(q[0])
+    c_2 = np.cos(q[1])
+    s_2 = np.sin(q[1])
+    c_3 = np.cos(q[2])
+    s_3 = np.sin(q[2])
+    c_4 = np.cos(q[3])
+    s_4 = np.sin(q[3])
+    c_5 = np.cos(q[4])
+    s_5 = np.sin(q[4])
+    c_6 = np.cos(q[5])
+    s_6 = np.sin(q[5])
     # arm.py:25  pg.stack([c, -s * ca, s * sa, a * c]),
     v0 = np.array([c, s * -6.123233995736766e-17, s, 0.0 * c])
     v1 = np.array([c_2, -s_2, s_2 * 0.0, 0.4318 * c_2])
@@ -75,66 +68,47 @@ def arm(q):
     v22 = v21 @ v17
     pose = v22 @ v18
     # in the gradient of arm.py:35
-    v23 = v22.T @ k6
-    v24 = v23.reshape(4, 3, 4)
-    v25 = k7 @ v18.T
-    v26 = v25.reshape(3, 4, 4).transpose(1, 0, 2)
-    v27 = v21.T @ v26.reshape(4, 12)
-    v28 = v27.reshape(4, 3, 4)
-    v29 = v25 @ v17.T
-    v30 = v29.reshape(3, 4, 4).transpose(1, 0, 2)
-    v31 = v20.T @ v30.reshape(4, 12)
+    v23 = (v22.T @ k6).reshape(4, 3, 4)
+    v24 = k7 @ v18.T
+    v25 = v21.T @ v24.reshape(3, 4, 4).transpose(1, 0, 2).reshape(4, 12)
+    v26 = v25.reshape(4, 3, 4)
+    v27 = v24 @ v17.T
+    v28 = v20.T @ v27.reshape(3, 4, 4).transpose(1, 0, 2).reshape(4, 12)
+    v29 = v28.reshape(4, 3, 4)
+    v30 = v27 @ v16.T
+    v31 = v19.T @ v30.reshape(3, 4, 4).transpose(1, 0, 2).reshape(4, 12)
     v32 = v31.reshape(4, 3, 4)
-    v33 = v29 @ v16.T
-    v34 = v33.reshape(3, 4, 4).transpose(1, 0, 2)
-    v35 = v19.T @ v34.reshape(4, 12)
-    v36 = v35.reshape(4, 3, 4)
-    v37 = v33 @ v15.T
-    v38 = v37.reshape(3, 4, 4).transpose(1, 0, 2)
-    v39 = v13.T @ v38.reshape(4, 12)
-    v40 = v39.reshape(4, 3, 4)
-    v41 = v37 @ v14.T
-    v42 = v41.reshape(3, 4, 4)
-    # in the gradient of arm.py:23
-    v43 = v24[1]
-    v44 = v24[0]
-    v45 = v28[1]
-    v46 = v28[0]
-    v47 = v32[1]
-    v48 = v32[0]
-    v49 = v36[1]
-    v50 = v36[0]
-    v51 = v40[1]
-    v52 = v40[0]
-    v53 = v42[:, 1]
-    v54 = v42[:, 0]
+    v33 = v30 @ v15.T
+    v34 = v13.T @ v33.reshape(3, 4, 4).transpose(1, 0, 2).reshape(4, 12)
+    v35 = v34.reshape(4, 3, 4)
+    v36 = (v33 @ v14.T).reshape(3, 4, 4)
     # in the gradient of arm.py:25
-    v55 = v49[:, 2] + v49[:, 1] * 6.123233995736766e-17 + v50[:, 0]
-    v56 = v50[:, 3] * 0.0203
-    v57 = v49[:, 0] + v49[:, 3] * 0.0203 - v50[:, 2]
-    v58 = v50[:, 1] * -6.123233995736766e-17
+    v37 = v26[1, :, 2] + v26[1, :, 1] * 6.123233995736766e-17 + v26[0, :, 0]
+    v38 = v29[1, :, 1] * 6.123233995736766e-17 - v29[1, :, 2] + v29[0, :, 0]
+    v39 = v32[1, :, 2] + v32[1, :, 1] * 6.123233995736766e-17 + v32[0, :, 0]
+    v40 = v32[1, :, 0] + v32[1, :, 3] * 0.0203 - v32[0, :, 2]
+    v41 = v36[:, 1, 1] * 6.123233995736766e-17 - v36[:, 1, 2] + v36[:, 0, 0]
+    v42 = v26[1, :, 0] + v26[1, :, 3] * 0.0 - v26[0, :, 2]
+    v43 = v29[1, :, 0] + v29[1, :, 3] * 0.0 + v29[0, :, 2]
+    v44 = v36[:, 1, 0] + v36[:, 1, 3] * 0.0 + v36[:, 0, 2]
+    v45 = v23[1, :, 2] * -0.0 + v23[1, :, 1] + v23[0, :, 0] + v23[0, :, 3] * 0.0
     # in the gradient of arm.py:21
-    v59 = (v43[:, 0] + (v43[:, 3] + v44[:, 2]) * 0.0 - v44[:, 1]) * c_6
+    v46 = (v23[1, :, 0] + (v23[1, :, 3] + v23[0, :, 2]) * 0.0 - v23[0, :, 1]) * c_6
+    v47 = (v42 + v26[0, :, 1] * -6.123233995736766e-17) * c_5
+    v48 = (v43 + v29[0, :, 1] * -6.123233995736766e-17) * c_4
+    v49 = (v40 + v32[0, :, 1] * -6.123233995736766e-17) * c_3
     # in the gradient of arm.py:25
-    v60 = v45[:, 0] + v45[:, 3] * 0.0 - v46[:, 2] + v46[:, 1] * -6.123233995736766e-17
-    v61 = v45[:, 2] + v45[:, 1] * 6.123233995736766e-17 + v46[:, 0] + v46[:, 3] * 0.0
-    v62 = v47[:, 0] + v47[:, 3] * 0.0 + v48[:, 2] + v48[:, 1] * -6.123233995736766e-17
-    v63 = v47[:, 1] * 6.123233995736766e-17 - v47[:, 2] + v48[:, 0] + v48[:, 3] * 0.0
+    v50 = v35[1, :, 0] + v35[1, :, 3] * 0.4318 + v35[0, :, 2] * 0.0 - v35[0, :, 1]
+    v51 = v35[1, :, 2] * -0.0 + v35[1, :, 1] + v35[0, :, 0] + v35[0, :, 3] * 0.4318
     # in the gradient of arm.py:21
-    v64 = (v51[:, 0] + v51[:, 3] * 0.4318 + v52[:, 2] * 0.0 - v52[:, 1]) * c_2
-    v65 = s_2 * (v51[:, 2] * -0.0 + v51[:, 1] + v52[:, 0] + v52[:, 3] * 0.4318)
-    # in the gradient of arm.py:25
-    v66 = v53[:, 0] + v53[:, 3] * 0.0 + v54[:, 2] + v54[:, 1] * -6.123233995736766e-17
-    v67 = v53[:, 1] * 6.123233995736766e-17 - v53[:, 2] + v54[:, 0] + v54[:, 3] * 0.0
-    # in the gradient of arm.py:21
-    v68 = v59 - s_6 * (v43[:, 2] * -0.0 + v43[:, 1] + v44[:, 0] + v44[:, 3] * 0.0)
-    v69 = v66 * c - s * v67
-    v70 = v64 - v65
-    v71 = (v57 + v58) * c_3 - s_3 * (v55 + v56)
-    v72 = v62 * c_4 - s_4 * v63
-    v73 = v60 * c_5 - s_5 * v61
+    v52 = (v44 + v36[:, 0, 1] * -6.123233995736766e-17) * c
+    v53 = v52 - s * (v41 + v36[:, 0, 3] * 0.0)
+    v54 = v49 - s_3 * (v39 + v32[0, :, 3] * 0.0203)
+    v55 = v48 - s_4 * (v38 + v29[0, :, 3] * 0.0)
+    v56 = v47 - s_5 * (v37 + v26[0, :, 3] * 0.0)
+    v57 = v50 * c_2 - s_2 * v51
     # in the gradient of arm.py:34
-    J = np.stack([v69, v70, v71, v72, v73, v68], axis=1)
+    J = np.stack([v53, v57, v54, v55, v56, v46 - s_6 * v45], axis=1)
     # arm.py:36  position = pose[:3, 3]
     position = pose[:3, 3]
     return position, J

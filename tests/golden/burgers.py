@@ -110,15 +110,13 @@ def burgers(t, x, t0, x0, u0, w1, b1, w2, b2, w3, b3):
     # in the gradient of burgers.py:12
     v34 = (v28 @ w2.T) * (1.0 - h1_2 * h1_2)
     v35 = v30 * v10 * -2.0
-    # in the gradient of burgers.py:14
+    # in the gradient of burgers.py:14 and burgers.py:13
     v36 = v31 * h2 + v24 @ w3.T
-    # in the gradient of burgers.py:13
     v37 = v26 * v16 + v36 * v8
     v38 = v35 * h1 + v37 @ w2.T
     v39 = v31 * v15 + (v26 * v17 + v36 * v14 + v27 * v7) * -2.0 * h2
-    # in the gradient of burgers.py:12
+    # in the gradient of burgers.py:12 and burgers.py:13
     v40 = k1 @ np.sum(v30 * v12 + v38 * v5, axis=0, keepdims=True)
-    # in the gradient of burgers.py:13
     v41 = (v39 + v25 @ w3.T) * v8
     b2_bar = np.sum(v28, axis=0) + np.sum(v41, axis=0)
     w2_bar = h1_2.T @ v28 + v13.T @ v29 + v11.T @ v37 + v6.T @ v32 + h1.T @ v41

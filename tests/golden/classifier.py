@@ -59,9 +59,8 @@ def step(x, labels, params, rate):
     # in the gradient of classifier.py:10
     v8 = np.zeros((32, 10))
     np.add.at(v8, (k0, v5), np.full((32, 1), -0.03125))
-    # in the gradient of classifier.py:11
+    # in the gradient of classifier.py:11 and classifier.py:9
     logits_bar = v8 - np.sum(v8, axis=1, keepdims=True) / v4 * v3
-    # in the gradient of classifier.py:9
     params_b2_bar = np.sum(logits_bar, axis=0)
     params_w2_bar = hidden.T @ logits_bar
     hidden_bar = logits_bar @ params_w2.T

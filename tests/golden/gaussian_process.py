@@ -101,19 +101,16 @@ def gaussian_process(X, y, log_scale, log_amplitude, log_noise):
     # in the gradient of gaussian_process.py:16
     L_bar = np.diag(1.0 / v4)
     alpha_bar = v3[:, None]
-    # in the gradient of gaussian_process.py:15
+    # in the gradient of gaussian_process.py:15 and gaussian_process.py:14
     v5 = np.linalg.solve(K_2.T, alpha_bar)
-    # in the gradient of gaussian_process.py:14
     v6 = cholesky_slope(L, L_bar)
     K_bar = -v5 @ alpha.reshape(1, 20) + v6
-    # in the gradient of gaussian_process.py:13
+    # in the gradient of gaussian_process.py:13 and gaussian_process.py:12
     log_noise_bar = np.sum(K_bar * k0) * v2 * 2.0
-    # in the gradient of gaussian_process.py:12
     r2_bar = K_bar * v0 * v1 * -0.5
     log_amplitude_bar = np.sum(K_bar * v1) * v0 * 2.0
-    # in the gradient of gaussian_process.py:11
+    # in the gradient of gaussian_process.py:11 and gaussian_process.py:10
     diff_bar = r2_bar[:, :, None] * (diff * 2.0)
-    # in the gradient of gaussian_process.py:10
     scale_bar = -np.sum(diff / scale * diff_bar, axis=(0, 1))
     # in the gradient of gaussian_process.py:9
     log_scale_bar = scale_bar * scale

@@ -20,11 +20,11 @@ def greeks(S, K, T, r, sigma):
         if array.ndim != 1:
             raise ValueError(f"{name} must have shape (n,), not {array.shape}")
     n = S.shape[0]
-    for name_2, array_2 in [("K", K), ("T", T), ("r", r), ("sigma", sigma)]:
-        if array_2.shape[0] != n:
+    for name, array in [("K", K), ("T", T), ("r", r), ("sigma", sigma)]:
+        if array.shape[0] != n:
             raise ValueError(
-                f"size n is not the same in all inputs: axis 0 of input {name_2!r} "
-                f"f64[n] has extent {array_2.shape[0]}, axis 0 of input 'S' has {n}"
+                f"size n is not the same in all inputs: axis 0 of input {name!r} f64[n] "
+                f"has extent {array.shape[0]}, axis 0 of input 'S' has {n}"
             )
     # greeks.py:11  d1 = (pg.log(S / K) + (r + 0.5 * sigma**2) * T) / (sigma * pg.sqrt(T))
     v0 = S / K
@@ -43,9 +43,8 @@ def greeks(S, K, T, r, sigma):
     v7 = np.exp(-(T * r))
     v8 = K * v7
     call = S * v4 - v8 * v6
-    # in the gradient of greeks.py:13
+    # in the gradient of greeks.py:13 and greeks.py:11
     v9 = v7 * (K * v6)
-    # in the gradient of greeks.py:11
     v10 = 0.5 / sqrt_T
     v11 = 1.0 / K
     d1_dot = v11 / v0 / v2
@@ -57,25 +56,24 @@ def greeks(S, K, T, r, sigma):
     v16 = v15 * (v14 * 1.1283791670955126) / 1.4142135623730951
     v17 = S * 0.5
     v18 = d1_dot / 1.4142135623730951
-    v19 = np.abs(v5) > 40.0
-    v20 = v15 * (v18 * v5 * -2.0 * v14 * 1.1283791670955126)
-    v21 = np.where(np.abs(v3) > 40.0, 0.0, v18 * v3 * -2.0 * v12) * 1.1283791670955126
-    # in the gradient of greeks.py:12
-    v22 = v17 * v13 / 1.4142135623730951 + v16
-    # in the gradient of greeks.py:7
-    v23 = (0.5 * v13 + v17 * v21) / 1.4142135623730951
-    v24 = np.where(v19, 0.0, v20) / 1.4142135623730951
+    v19 = v15 * (v18 * v5 * -2.0 * v14 * 1.1283791670955126)
+    v20 = np.where(np.abs(v3) > 40.0, 0.0, v18 * v3 * -2.0 * v12) * 1.1283791670955126
+    # in the gradient of greeks.py:12 and greeks.py:7
+    v21 = v17 * v13 / 1.4142135623730951 + v16
+    v22 = np.where(np.abs(v5) > 40.0, 0.0, v19) / 1.4142135623730951
     # in the gradient of greeks.py:11
-    v25 = d1 / v2 * v22
-    v26 = v22 / v2
-    v27 = v26 * T
-    rho = T * v9 + v27
-    vega = -(sqrt_T * v16) - sqrt_T * v25 + v27 * 0.5 * (sigma * 2.0)
-    v28 = v26 / v0
-    delta = v4 + v28 / K
-    v29 = ((v23 + v24) / v2 / v0 - v11 * (v28 / v0)) / K
-    gamma = 0.5 * (v18 * v13) + v29
-    v30 = v9 * r - v10 * (sigma * v16) - v10 * (sigma * v25) + v26 * v1
+    v23 = d1 / v2 * v21
+    v24 = v21 / v2
+    v25 = v24 * T
+    rho = T * v9 + v25
+    vega = -(sqrt_T * v16) - sqrt_T * v23 + v25 * 0.5 * (sigma * 2.0)
+    v26 = v24 / v0
+    delta = v4 + v26 / K
+    # in the gradient of greeks.py:12 and greeks.py:11
+    v27 = (0.5 * v13 + v17 * v20) / 1.4142135623730951 + v22
+    v28 = (v27 / v2 / v0 - v11 * (v26 / v0)) / K
+    gamma = 0.5 * (v18 * v13) + v28
+    v29 = v9 * r - v10 * (sigma * v16) - v10 * (sigma * v23) + v24 * v1
     # greeks.py:20  theta = -decay
-    theta = -v30
+    theta = -v29
     return call, delta, gamma, vega, theta, rho

@@ -41,9 +41,8 @@ def logistic(X, y, w, b):
     # logistic.py:8  loss = pg.mean(pg.softplus(z) - y * z) + 0.005 * pg.sum(w * w)
     v0 = np.sum(np.logaddexp(z, 0.0) - y * z) / 100.0
     loss = v0 + 0.005 * np.sum(w * w)
-    # in the gradient of logistic.py:8
+    # in the gradient of logistic.py:8 and logistic.py:7
     z_bar = (sigmoid(z) - y) * 0.01
-    # in the gradient of logistic.py:7
     db = np.sum(z_bar)
     dw = 0.01 * w + X.T @ z_bar
     return np.asarray(loss), dw, np.asarray(db)

@@ -44,8 +44,7 @@ def lstm(xs, targets, Wx, Wh, b, Wo):
     Wo = as_array(Wo, np.float64, (16, 1), "Wo")
     # lstm.py:11  gates = x @ Wx + h @ Wh + b
     v0 = xs.reshape(240, 4)
-    v1 = v0 @ Wx
-    v2 = v1.reshape(30, 8, 64)
+    v1 = (v0 @ Wx).reshape(30, 8, 64)
     # lstm.py:18  _, outputs = pg.scan(cell, start, xs)
     h = np.zeros((8, 16))
     c = np.zeros((8, 16))
@@ -62,7 +61,7 @@ def lstm(xs, targets, Wx, Wh, b, Wo):
     f_stack = np.empty((30, 8, 16))
     for k in range(30):
         # lstm.py:11  gates = x @ Wx + h @ Wh + b
-        gates = v2[k] + h @ Wh + b
+        gates = v1[k] + h @ Wh + b
         # lstm.py:12  i, f, g, o = pg.split(gates, 4, axis=1)
         i = gates[:, :16]
         f = gates[:, 16:32]
@@ -90,49 +89,40 @@ def lstm(xs, targets, Wx, Wh, b, Wo):
         f_stack[k] = f
         h, c = h_new, c_new
     # lstm.py:15  return (h, c), h @ Wo
-    v3 = h_stack.reshape(240, 16)
-    v4 = v3 @ Wo
+    v2 = h_stack.reshape(240, 16)
     # lstm.py:19  loss = pg.mean((outputs - targets) ** 2)
-    v5 = v4.reshape(30, 8, 1) - targets
-    loss = np.sum(v5 * v5) / 240.0
-    # in the gradient of lstm.py:19
-    v6 = v5 * 0.008333333333333333
-    # in the gradient of lstm.py:15
-    v7 = v6.reshape(240, 1)
-    v8 = v7 @ Wo.T
-    # in the gradient of lstm.py:13
-    v9 = sigmoid_f_stack * sigmoid(-f_stack)
-    v10 = sigmoid_i_stack * sigmoid(-i_stack)
-    v11 = 1.0 - tanh_g_stack * tanh_g_stack
+    v3 = (v2 @ Wo).reshape(30, 8, 1) - targets
+    loss = np.sum(v3 * v3) / 240.0
+    # in the gradient of lstm.py:15 and lstm.py:13
+    v4 = (v3 * 0.008333333333333333).reshape(240, 1)
+    v5 = sigmoid_f_stack * sigmoid(-f_stack)
+    v6 = sigmoid_i_stack * sigmoid(-i_stack)
+    v7 = 1.0 - tanh_g_stack * tanh_g_stack
     # in the gradient of lstm.py:14
-    v12 = sigmoid_o_stack * sigmoid(-o_stack)
-    v13 = 1.0 - tanh_c_stack * tanh_c_stack
-    # in the gradient of lstm.py:15
-    v14 = v8.reshape(30, 8, 16)
-    # in the gradient of lstm.py:18
-    v15 = np.zeros((8, 16))
-    v16 = np.zeros((8, 16))
+    v8 = sigmoid_o_stack * sigmoid(-o_stack)
+    v9 = 1.0 - tanh_c_stack * tanh_c_stack
+    # in the gradient of lstm.py:15 and lstm.py:18
+    v10 = (v4 @ Wo.T).reshape(30, 8, 16)
+    v11 = np.zeros((8, 16))
+    v12 = np.zeros((8, 16))
     stack0 = np.empty((30, 8, 64))
     for k in range(29, -1, -1):
-        # in the gradient of lstm.py:15
-        v17 = v15 + v14[k]
-        # in the gradient of lstm.py:14
-        v18 = v16 + v17 * sigmoid_o_stack[k] * v13[k]
+        # in the gradient of lstm.py:15 and lstm.py:14
+        v13 = v11 + v10[k]
+        v14 = v12 + v13 * sigmoid_o_stack[k] * v9[k]
         # in the gradient of lstm.py:13
-        v19 = v18 * tanh_g_stack[k] * v10[k]
-        v20 = v18 * c_before_stack[k] * v9[k]
-        v21 = v18 * sigmoid_i_stack[k] * v11[k]
-        # in the gradient of lstm.py:14
-        v22 = v17 * tanh_c_stack[k] * v12[k]
+        v15 = v14 * sigmoid_i_stack[k] * v7[k]
+        v16 = v14 * c_before_stack[k] * v5[k]
+        v17 = v14 * tanh_g_stack[k] * v6[k]
         # in the gradient of lstm.py:12
-        v23 = np.concatenate([v19, v20, v21, v22], axis=1)
-        stack0[k] = v23
+        v18 = np.concatenate([v17, v16, v15, v13 * tanh_c_stack[k] * v8[k]], axis=1)
+        stack0[k] = v18
         # in the gradient of lstm.py:11 and lstm.py:13
-        v15, v16 = v23 @ Wh.T, v18 * sigmoid_f_stack[k]
+        v11, v12 = v18 @ Wh.T, v14 * sigmoid_f_stack[k]
     # in the gradient of lstm.py:18
-    v24 = stack0.reshape(240, 64)
-    Wx_bar = v0.T @ v24
-    Wh_bar = h_before_stack.reshape(240, 16).T @ v24
+    v19 = stack0.reshape(240, 64)
+    Wx_bar = v0.T @ v19
+    Wh_bar = h_before_stack.reshape(240, 16).T @ v19
     b_bar = np.sum(stack0, axis=(0, 1))
-    Wo_bar = v3.T @ v7
+    Wo_bar = v2.T @ v4
     return np.asarray(loss), Wx_bar, Wh_bar, b_bar, Wo_bar

@@ -65,7 +65,7 @@ def _sized_checks(
             lines.append(f"if {sizes.shape_mismatch(name, type)}:")
             lines += raise_lines(f'f"{spoken} must have shape {shape}, not {{{name}.shape}}"')
         return lines
-    name, array = page.names.name_from_hint("name", "x"), page.names.name_from_hint("array", "x")
+    name, array = page.own_name("name"), page.own_name("array")
     message = f'f"{{{name}}} must have shape {shape}, not {{{array}.shape}}"'
     return [
         *loop_over_arrays(name, array, arrays),

@@ -240,7 +240,7 @@ class _Writer:
         for k, row in enumerate(rows[start:], start):
             own = row.within or ((graph, steps.steps[row.step].eqn) if row.step >= 0 else None)
             rows[k] = row._replace(step=self.i, within=own)
-        page.said = None
+        page.said, page.commented = None, None
         return list(steps.outputs), inner
 
     def assign(

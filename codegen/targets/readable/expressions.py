@@ -60,11 +60,12 @@ def _compute_several(page: Page, i: int, step: Step, card: Card) -> None:
 def _compute(page: Page, i: int, step: Step, card: Card) -> None:
     args, text = _right_hand_side(page, step, card)
     name = page.called.get(step.outputs[0], "")
-    pending = [a.value for a in args if a.is_pending]
-    if pending and len(text.code) > LONGEST - max(len(name) - 4, 0):
-        for value in pending:
-            page.write(value)
+    pending = [a for a in args if a.is_pending]
+    while pending and len(text.code) > LONGEST - max(len(name) - 4, 0):
+        longest = max(pending, key=lambda a: len(a.text.code))
+        page.write(longest.value)
         args, text = _right_hand_side(page, step, card)
+        pending = [a for a in args if a.is_pending]
     shape = page.shown.get(step.outputs[0], step.results[0].shape)
     if step.op.literal:
         shape = stored_shape(step)

@@ -109,7 +109,7 @@ class Interface:
         page, sizes = self.page, self.page.sizes
         lines = argument_checks(page, names, given)
         if sizes is not None:
-            lines += sizes.checked_definitions(names, used, page.names.name_from_hint)
+            lines += sizes.checked_definitions(names, used, page.own_name)
         return lines
 
     def result(self, value: int, *, inline: bool) -> str:

@@ -30,7 +30,7 @@ from primgraph.codegen.targets.readable.shapes import shown_shapes
 from primgraph.codegen.targets.readable.sizes import Sizes
 from primgraph.codegen.targets.text.identifiers import function_name, name_values
 from primgraph.codegen.targets.text.layout import WIDTH, statement
-from primgraph.codegen.targets.text.module import Parts
+from primgraph.codegen.targets.text.module import Line, Parts
 from primgraph.codegen.targets.text.names import Names, comment, is_safe
 from primgraph.ir.frontend.result_names import Title
 from primgraph.ir.params import Array
@@ -40,6 +40,8 @@ from primgraph.ir.types import Shape, TensorType
 LONGEST = WIDTH - len("    return ")
 
 _DEEPEST = 4
+# A comment is of up to so many lines of derivatives, if up to so many rows stand under it.
+_TOLD_TOGETHER, _FEW_ROWS = 3, 2
 # Maximum width of a line with a comment.
 _LINE = 100
 
@@ -57,7 +59,8 @@ class Piece:
 
     `shape` is that of the expression, before NumPy's broadcasting. `names` are the variables in it,
     and `scalar` is the number of a literal. `value` is the value to name if the expression becomes
-    a statement; -1 if it is not pending.
+    a statement; -1 if it is not pending. An element or a row of an array has `base`, the array, and
+    the `index` in it.
     """
 
     text: Text
@@ -67,6 +70,8 @@ class Piece:
     depth: int = 0
     value: int = -1
     step: int = -1
+    base: str = ""
+    index: tuple[str, ...] = ()
 
     @property
     def is_pending(self) -> bool:
@@ -93,6 +98,28 @@ class Shared:
 def entry_name(graph: str) -> str:
     """Return the name of the function for a graph of that name."""
     return graph if is_safe(graph) else "kernel"
+
+
+@final
+@dataclass(slots=True)
+class _Group:
+    """A comment on parts of derivatives: the lines of these, its row, and its width."""
+
+    sources: list[Source]
+    row: int
+    width: int
+
+    def fits(self, rows: Sequence[Line]) -> bool:
+        """Return whether few rows stand under the comment, so that another line may be in it."""
+        return len(self.sources) < _TOLD_TOGETHER and 0 < len(rows) - self.row <= _FEW_ROWS
+
+    @property
+    def text(self) -> str:
+        """Return the comment: `in the gradient of model.py:3, model.py:5 and model.py:7`."""
+        first, *others = self.sources
+        spots = [other.spot for other in others]
+        listed = [str(first), *spots[:-1]]
+        return ", ".join(listed) + (f" and {spots[-1]}" if spots else "")
 
 
 @final
@@ -123,10 +150,11 @@ class Page:
         self.outputs = frozenset(schedule.outputs)
         self.parts = Parts("carried", self.file.parts)
         self.said: Source | None = None
-        # The number of lines of the current function after its last comment.
-        self.commented = -1
+        # The last comment, if it is of derivatives.
+        self.commented: _Group | None = None
         # Counters of loops, and how many loops or branches enclose the statements.
         self.counters: list[str] = []
+        self._own: dict[str, str] = {}
         self.level = 0
         # Indentation depth: 1 in a function, deeper in its loops.
         self.depth = 1
@@ -266,16 +294,25 @@ class Page:
         source = step.source
         if source is None or source == self.said or not _is_told(source):
             return
-        rows, derived = self.parts.current.body, source.is_derived
-        before, self.said = self.said, source
-        text = f"{source}  {'' if derived else source.text}".rstrip()
-        if derived and before is not None and before.is_derived and self.commented == len(rows):
-            # Nothing stands under the comment before: one names both lines.
-            text = f"{before} and {source.spot}"
-            rows.pop()
+        rows, self.said = self.parts.current.body, source
+        group = self.commented
+        if source.is_derived and group is not None and group.fits(rows):
+            if source.spot not in [told.spot for told in group.sources]:
+                group.sources.append(source)
+            rows[group.row] = Line(
+                f"# {comment(group.text, group.width)}", depth=rows[group.row].depth
+            )
+            return
+        text = f"{source}  {'' if source.is_derived else source.text}".rstrip()
         width = _LINE - 4 * self.depth - len("# ")
+        self.commented = _Group([source], len(rows), width) if source.is_derived else None
         self.parts.current.line(f"# {comment(text, width)}")
-        self.commented = len(rows)
+
+    def own_name(self, hint: str) -> str:
+        """Return the name of a variable of checks, which all of them share."""
+        if hint not in self._own:
+            self._own[hint] = self.names.name_from_hint(hint, "x")
+        return self._own[hint]
 
     def include(self, name: str) -> None:
         """Include a helper that an expression calls, after those that it calls itself."""

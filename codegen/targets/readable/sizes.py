@@ -114,7 +114,7 @@ class Sizes:
         return " or ".join([*wrong, *(f"{name}.shape[{axis}] != {n}" for axis, n in known)])
 
     def checked_definitions(
-        self, arrays: Sequence[str], used: Collection[str], free: Callable[[str, str], str]
+        self, arrays: Sequence[str], used: Collection[str], free: Callable[[str], str]
     ) -> Lines:
         """Return statements that compute variables, and reject sizes that do not fit.
 
@@ -140,7 +140,7 @@ class Sizes:
         axis: int,
         extent: Dim,
         name: str,
-        free: Callable[[str, str], str],
+        free: Callable[[str], str],
     ) -> Lines:
         """Return statements that solve for a size that occurs in an axis."""
         variable, given = str(self.variables[name]), f"{arrays[i]}.shape[{axis}]"
@@ -149,7 +149,7 @@ class Sizes:
         if factor == 1:
             lines = [f"{variable} = {extent_text(left)}"]
         else:
-            rest = free("rest", "k")
+            rest = free("rest")
             lines = [f"{variable}, {rest} = divmod({extent_text(left)}, {factor})"]
             wrong = f"{rest} or {wrong}"
         title, type = self.fitting.inputs[i]
@@ -158,7 +158,7 @@ class Sizes:
         return [*lines, f"if {wrong}:", *message.raise_lines()]
 
     def _contradictions(
-        self, arrays: Sequence[str], free: Callable[[str, str], str]
+        self, arrays: Sequence[str], free: Callable[[str], str]
     ) -> Iterator[tuple[frozenset[str], Lines]]:
         """Yield checks that other axes agree with the sizes, with the sizes that they read."""
         telling = {
@@ -170,7 +170,7 @@ class Sizes:
             extent: Any = type.shape[axis]
             members = [(arrays[i], self.fitting.inputs[i][0]) for i, _ in group]
             if len(members) >= SEVERAL and all(array == title for array, title in members):
-                name, array = free("name", "x"), free("array", "x")
+                name, array = free("name"), free("array")
                 check = self._contradiction(array, f"{name}!r", axis, type)
                 lines = [
                     *loop_over_arrays(name, array, members),

@@ -100,16 +100,6 @@ class Operation(NamedTuple):
     alone: bool = False
 
 
-class Unpacking(NamedTuple):
-    """A line that unpacks one value to `names`; "" stands for other targets.
-
-    `loops` is the name of the array whose rows a loop assigns, one after the other, to names[0].
-    """
-
-    names: tuple[str, ...]
-    loops: str = ""
-
-
 @lru_cache(maxsize=4096)
 def parse_assignments(line: str) -> tuple[tuple[str, Operation], ...]:
     """Return the names that a Python line assigns one value each, and the last operations."""
@@ -120,36 +110,19 @@ def parse_assignments(line: str) -> tuple[tuple[str, Operation], ...]:
 
 
 @lru_cache(maxsize=4096)
-def parse_unpacking(line: str) -> Unpacking | None:
-    """Return the names to which a Python line unpacks one value, or the rows of one in a loop."""
+def parse_unpacking(line: str) -> tuple[str, ...]:
+    """Return the names to which a Python line unpacks one value; "" stands for other targets."""
     match _parse(line):
         case ast.Assign([ast.Tuple(targets) | ast.List(targets)], value):
             single = not isinstance(value, ast.Tuple | ast.List)
-            return Unpacking(_names(targets)) if single else None
-        case ast.For(target, array):
-            return _looped(target, array)
-        case ast.Assign(value=ast.ListComp(generators=[ast.comprehension(target, array)])):
-            return _looped(target, array)
-    return None
-
-
-def _looped(target: ast.expr, array: ast.expr) -> Unpacking | None:
-    """Return the variable of a loop over the rows of a named array, also among others."""
-    match target, array:
-        case ast.Name(name), ast.Name(rows):
-            return Unpacking((name,), rows)
-        case ast.Tuple(targets), ast.Call(ast.Name("zip" | "enumerate" as function), given):
-            targets = targets[1:] if function == "enumerate" else targets
-            for part, rows in zip(targets, given, strict=False):
-                if isinstance(part, ast.Name) and isinstance(rows, ast.Name):
-                    return Unpacking((part.id,), rows.id)
-    return None
+            return _names(targets) if single else ()
+    return ()
 
 
 def _parse(line: str) -> ast.stmt | None:
-    """Return the statement on a line; the head of a loop is one."""
+    """Return the only statement on a line."""
     try:
-        (statement,) = ast.parse(f"{line} pass" if line.rstrip().endswith(":") else line).body
+        (statement,) = ast.parse(line).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return statement

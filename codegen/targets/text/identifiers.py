@@ -15,7 +15,6 @@ from primgraph.codegen.ir.schedule import Schedule, Step
 from primgraph.codegen.targets.text.assignments import (
     PARTS,
     Operation,
-    Unpacking,
     parse_assignments,
     parse_unpacking,
 )
@@ -130,8 +129,8 @@ class _Titles:
         for place, steps in self.lines.items():
             source = steps[0].eqn.source
             line = "" if source is None else source.text
-            unpacked = parse_unpacking(line) if line else None
-            if unpacked is not None:
+            unpacked = parse_unpacking(line) if line else ()
+            if unpacked:
                 self._name_parts(unpacked, steps)
                 continue
             found = parse_assignments(line) if line else ()
@@ -187,19 +186,13 @@ class _Titles:
                 return True
         return False
 
-    def _name_parts(self, unpacked: Unpacking, steps: Sequence[Step]) -> None:
+    def _name_parts(self, names: Sequence[str], steps: Sequence[Step]) -> None:
         """Name the parts of a value that a line unpacks."""
         for step in steps:
-            looped = unpacked.loops and self.schedule.hints[step.inputs[0]] == unpacked.loops
             for k, value in enumerate(step.outputs if step.op.is_view else ()):
                 part = _part(step, k)
-                if part is None or (unpacked.loops and not looped):
-                    continue
-                number, count = part
-                if unpacked.loops:
-                    self.name(value, unpacked.names[0])
-                elif count == len(unpacked.names):
-                    self.name(value, unpacked.names[number])
+                if part is not None and part[1] == len(names):
+                    self.name(value, names[part[0]])
 
     def _is_read_outside(self, value: int, place: Place) -> bool:
         """Return whether a value is used beyond its own line and derivatives of it."""
