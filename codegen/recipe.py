@@ -116,8 +116,8 @@ class Recipe:
         limits = self.limits or default_limits()
         plan = plan_with_bodies(graph, options, limits)
         if self.style == "native":
-            home = importlib.import_module("primgraph.codegen.lower.nests.listing")
-            plan = replace(plan, native=home.listing(graph, limits, is_native=is_native))
+            home = importlib.import_module("primgraph.codegen.explanation")
+            plan = replace(plan, native=home.native_listing(graph, limits, is_native=is_native))
         return plan
 
     @property

@@ -59,7 +59,7 @@ def style_of(graph: Graph) -> str:
 def _estimate_saving(steps: Schedule) -> float:
     """Estimate the nanoseconds that native code saves in one call."""
     native = importlib.import_module("primgraph.codegen.lower.nests.nests")
-    items = importlib.import_module("primgraph.codegen.ir.nests")
+    items = importlib.import_module("primgraph.codegen.ir.statements")
     outside = {id(i.step.eqn) for i in native.nests(steps).items if isinstance(i, items.HostCall)}
     total, scalar = -float(_STEP * len(outside)), 0.0
     for step in steps.steps:

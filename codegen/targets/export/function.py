@@ -9,7 +9,8 @@ from typing import final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.c_extents import is_zero
-from primgraph.codegen.ir.nests import (
+from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ir.statements import (
     Blocks,
     Control,
     HostCall,
@@ -18,10 +19,9 @@ from primgraph.codegen.ir.nests import (
     Nests,
     Product,
     Routine,
+    values_written,
 )
-from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.c.spellings import codes_of
-from primgraph.codegen.targets.c.source import values_written
 from primgraph.codegen.targets.export.control import control
 from primgraph.codegen.targets.export.extents import code, offset_address
 from primgraph.codegen.targets.export.identifiers import Names, remark, wrap_statement

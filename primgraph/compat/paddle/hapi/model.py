@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,16 @@ import numpy as np
 from primgraph.compat.paddle.dynamic import Tensor, to_tensor
 from primgraph.compat.paddle.files import load, save
 from primgraph.compat.paddle.framework import reject_options
+from primgraph.compat.paddle.hapi.callbacks import (
+    Callback,
+    EarlyStopping,
+    LRScheduler,
+    ModelCheckpoint,
+    call_all,
+)
+from primgraph.compat.paddle.hapi.progress import ProgBarLogger
 from primgraph.compat.paddle.hapi.summary import summary
-from primgraph.compat.paddle.io import DataLoader
+from primgraph.compat.paddle.io import DataLoader, DistributedBatchSampler, IterableDataset
 from primgraph.compat.paddle.metric import Metric
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.errors import ArgumentError, BuildError
@@ -37,6 +45,8 @@ class Model:
         self._metrics: list[Metric] = []
         self._inputs = len(_listed(inputs)) if inputs is not None else _parameters_of(network)
         self.stop_training = False
+        self._left: int | None = None
+        self._accumulated = 1
 
     def prepare(
         self,
@@ -83,7 +93,7 @@ class Model:
         self,
         train_data: Any = None,
         eval_data: Any = None,
-        batch_size: int = 1,
+        batch_size: Any = 1,
         epochs: int = 1,
         eval_freq: int = 1,
         log_freq: int = 10,
@@ -97,36 +107,39 @@ class Model:
         accumulate_grad_batches: int = 1,
         num_iters: int | None = None,
     ) -> None:
-        """Train for some epochs, and print losses and metrics unless `verbose` is 0.
+        """Train for some epochs, and call the methods of `callbacks`.
 
-        With `save_dir`, parameters are saved there after each `save_freq` epochs.
+        Unless they are given, a `ProgBarLogger` prints losses and metrics, an `LRScheduler` steps
+        the schedule after each batch, and a `ModelCheckpoint` saves to `save_dir`.
         """
-        reject_options("fit", callbacks=callbacks)
         if self._optimizer is None or self._loss is None:
             raise BuildError("fit takes a model with an optimizer and a loss", hint="call prepare")
-        loader = _loader(train_data, batch_size, shuffle, drop_last)
-        left = num_iters
-        self.stop_training = False
+        sizes = batch_size if isinstance(batch_size, list | tuple) else (batch_size, batch_size)
+        loader = _loader(train_data, sizes[0], shuffle, drop_last)
+        testing = None if eval_data is None else _loader(eval_data, sizes[1], False, False)
+        steps = _steps(loader)
+        if num_iters is not None and steps is not None:
+            epochs, steps = num_iters // steps + 1, min(num_iters, steps)
+        known = {"epochs": epochs, "steps": steps, "verbose": verbose}
+        called = self._callbacks(callbacks, known, log_freq, save_freq, save_dir)
+        if testing is None and any(isinstance(c, EarlyStopping) for c in called):
+            warnings.warn("EarlyStopping needs validation data.", stacklevel=2)
+        self.stop_training, self._left, self._accumulated = (
+            False,
+            num_iters,
+            accumulate_grad_batches,
+        )
+        call_all(called, "on_train_begin", None)
+        logs: dict[str, Any] = {}
         for epoch in range(epochs):
-            self._reset()
-            found: Any = None
-            for number, (inputs, labels) in enumerate(self._batches(loader)):
-                update = (number + 1) % accumulate_grad_batches == 0
-                found = self.train_batch(inputs, labels, update)
-                left = None if left is None else left - 1
-                if left == 0:
-                    self.stop_training = True
-                    break
-            if verbose:
-                print(f"Epoch {epoch + 1}/{epochs}{_text(self._logs(found))}")
-            if eval_data is not None and (epoch + 1) % eval_freq == 0:
-                self.evaluate(eval_data, batch_size, verbose=verbose)
-            if save_dir is not None and (epoch + 1) % save_freq == 0:
-                self.save(f"{save_dir}/{epoch}")
+            call_all(called, "on_epoch_begin", epoch, None)
+            logs, _ = self._run(loader, called, "train")
+            call_all(called, "on_epoch_end", epoch, logs)
+            if testing is not None and epoch % eval_freq == 0:
+                self._evaluate(testing, called)
             if self.stop_training:
                 break
-        if save_dir is not None:
-            self.save(f"{save_dir}/final")
+        call_all(called, "on_train_end", logs)
 
     def evaluate(
         self,
@@ -139,18 +152,10 @@ class Model:
         num_iters: int | None = None,
     ) -> dict[str, Any]:
         """Return the loss of the last batch, and the metrics of all batches."""
-        reject_options("evaluate", callbacks=callbacks)
-        self._reset()
-        found: Any = None
-        loader = _loader(eval_data, batch_size, False, False)
-        for number, (inputs, labels) in enumerate(self._batches(loader)):
-            if number == num_iters:
-                break
-            found = self.eval_batch(inputs, labels)
-        logs = self._logs(found)
-        if verbose:
-            print(f"Eval{_text(logs)}")
-        return logs
+        called = self._callbacks(callbacks, {"verbose": verbose}, log_freq)
+        self._left = num_iters
+        logs = self._evaluate(_loader(eval_data, batch_size, False, False), called)
+        return {name: logs[name] for name in self._names()}
 
     def predict(
         self,
@@ -162,11 +167,81 @@ class Model:
         callbacks: Any = None,
     ) -> list[Any]:
         """Return for each result of the network the arrays of all batches, or one of these."""
-        reject_options("predict", callbacks=callbacks)
+        called = self._callbacks(callbacks, {"verbose": verbose}, 1)
         loader = _loader(test_data, batch_size, False, False)
-        batches = [self.predict_batch(inputs) for inputs, _ in self._batches(loader)]
+        self._left = None
+        call_all(called, "on_predict_begin", {"steps": _steps(loader), "metrics": []})
+        logs, batches = self._run(loader, called, "predict")
+        call_all(called, "on_predict_end", logs)
         found = list(zip(*batches, strict=True))
         return [np.concatenate(parts) for parts in found] if stack_outputs else found
+
+    def _callbacks(
+        self,
+        given: Any,
+        known: dict[str, Any],
+        log_freq: int,
+        save_freq: int = 1,
+        save_dir: str | None = None,
+    ) -> list[Callback]:
+        """Return the callbacks of a run, with those that are there by default."""
+        found: list[Callback] = _listed(given)
+        verbose = known["verbose"]
+        if verbose and not any(isinstance(c, ProgBarLogger) for c in found):
+            found = [ProgBarLogger(log_freq, verbose), *found]
+        if not any(isinstance(c, ModelCheckpoint) for c in found):
+            found = [*found, ModelCheckpoint(save_freq, save_dir)]
+        if not any(isinstance(c, LRScheduler) for c in found):
+            found = [*found, LRScheduler()]
+        params = {"batch_size": None, "epochs": None, "steps": None, **known}
+        params["metrics"] = self._names()
+        for callback in found:
+            if isinstance(callback, EarlyStopping):
+                callback.save_dir = save_dir
+            callback.set_model(self)
+            callback.set_params(params)
+        return found
+
+    def _evaluate(self, loader: Any, called: list[Callback]) -> dict[str, Any]:
+        """Test with all batches of a loader; return the losses and metrics."""
+        names = self._names()
+        call_all(called, "on_eval_begin", {"steps": _steps(loader), "metrics": names})
+        logs, _ = self._run(loader, called, "eval")
+        call_all(called, "on_eval_end", logs)
+        return logs
+
+    def _run(
+        self, loader: Any, called: list[Callback], mode: str
+    ) -> tuple[dict[str, Any], list[Any]]:
+        """Run all batches of a loader; return the last losses and metrics, and predictions."""
+        logs: dict[str, Any] = {}
+        predicted = []
+        steps = _steps(loader)
+        self._reset()
+        for step, batch in enumerate(loader):
+            given = _flat(batch)
+            call_all(called, f"on_{mode}_batch_begin", step, logs)
+            inputs, labels = given[: self._inputs], given[self._inputs :]
+            if mode == "predict":
+                predicted.append(self.predict_batch(inputs))
+            elif mode == "eval":
+                logs |= self._logs(self.eval_batch(inputs, labels))
+            else:
+                update = (step + 1) % self._accumulated == 0 or step + 1 == steps
+                logs |= self._logs(self.train_batch(inputs, labels, update))
+            logs |= {"step": step, "batch_size": len(given[0])}
+            call_all(called, f"on_{mode}_batch_end", step, logs)
+            self._left = None if self._left is None else self._left - 1
+            if self._left == 0:
+                self.stop_training, self._left = True, None
+                break
+        self._reset()
+        return logs, predicted
+
+    def _names(self) -> list[str]:
+        """Return the names of the loss and of the metrics."""
+        names = [n for metric in self._metrics for n in _listed(metric.name())]
+        return ["loss", *names] if self._loss is not None else names
 
     def parameters(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Return the parameters of the network."""
@@ -204,7 +279,8 @@ class Model:
         found = []
         for metric in self._metrics:
             computed = metric.compute(*results, *map(_tensor, _listed(labels)))
-            found.append(metric.update(*_listed(computed)))
+            arrays = [a.numpy() if isinstance(a, Tensor) else a for a in _listed(computed)]
+            found.append(metric.update(*arrays))
         return found
 
     def _found(self, losses: list[Any], measured: list[Any]) -> Any:
@@ -224,17 +300,6 @@ class Model:
         for metric in self._metrics:
             metric.reset()
 
-    def _batches(self, loader: Any) -> Iterator[tuple[list[Any], list[Any]]]:
-        for batch in loader:
-            given = _listed(batch)
-            yield given[: self._inputs], given[self._inputs :]
-
-
-def _text(logs: dict[str, Any]) -> str:
-    """Return losses and metrics for a line of output."""
-    first = {name: v[0] if isinstance(v, list) else v for name, v in logs.items()}
-    return "".join(f" - {name}: {value:.4f}" for name, value in first.items())
-
 
 def _listed(given: Any) -> list[Any]:
     if given is None:
@@ -252,8 +317,29 @@ def _parameters_of(network: Any) -> int:
     return max(1, sum(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in taken))
 
 
+def _flat(batch: Any) -> list[Any]:
+    """Return the arrays of a batch, of lists in it too."""
+    return [
+        a
+        for item in _listed(batch)
+        for a in (_flat(item) if isinstance(item, list | tuple) else [item])
+    ]
+
+
 def _loader(data: Any, batch_size: int, shuffle: bool, drop_last: bool) -> Any:
-    """Return a loader of batches of a dataset; a loader itself."""
-    if isinstance(data, DataLoader):
+    """Return a loader of batches of a dataset; another iterable itself."""
+    is_dataset = hasattr(data, "__getitem__") or isinstance(data, IterableDataset)
+    if isinstance(data, DataLoader) or not is_dataset:
         return data
-    return DataLoader(data, batch_size=batch_size, shuffle=shuffle, drop_last=drop_last)
+    if isinstance(data, IterableDataset):
+        return DataLoader(data, batch_size=batch_size, drop_last=drop_last)
+    sampler = DistributedBatchSampler(data, batch_size, shuffle=shuffle, drop_last=drop_last)
+    return DataLoader(data, batch_sampler=sampler)
+
+
+def _steps(loader: Any) -> int | None:
+    """Return the number of batches of a loader, or None if it does not tell."""
+    try:
+        return len(loader)
+    except TypeError:
+        return None

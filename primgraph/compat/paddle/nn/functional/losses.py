@@ -44,6 +44,9 @@ def class_losses(
         logs = log_probabilities(input, axis, use_softmax)
         return pg.negative(pg.sum(pg.multiply(label, logs), axis, True))
     logs = log_probabilities(input, axis, use_softmax)
+    count = input.type.shape[axis]
+    if not 0 <= ignore_index < count and torch_losses.are_positions(label, count):
+        return pg.negative(pg.take_along_axis(logs, label, axis))
     is_taken = pg.not_equal(label, ignore_index)
     chosen = pg.take_along_axis(logs, pg.where(is_taken, label, 0), axis)
     return pg.where(is_taken, pg.negative(chosen), 0)
