@@ -20,6 +20,7 @@ from primgraph.codegen.ir.nests import (
 from primgraph.codegen.ir.schedule import Step, schedule
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.regions import LIMITS
+from primgraph.codegen.lower.nests.short_axes import unroll_short_axes
 from primgraph.codegen.runtime.toolchain.compile_c import compiler
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import Shape
@@ -33,7 +34,7 @@ def listing(graph: Graph, limits: Limits, *, is_native: bool = True) -> tuple[st
     """Return the lines that describe the native code of `graph`, if it `is_native`."""
     if compiler() is None:
         return ("NumPy does all: there is no C compiler",)
-    steps = schedule(graph)
+    steps = schedule(unroll_short_axes(graph))
     plan = nests(steps, LIMITS if limits == default_limits() else limits)
     if not stays_inside(plan):
         return ("NumPy does all: there are stacks that grow, and steps that C cannot do",)
