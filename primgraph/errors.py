@@ -93,6 +93,10 @@ class MissingMethodError(BuildError, NotImplementedError):
     """Error for calling a method that the user's class does not define."""
 
 
+class UnsupportedError(ArgumentError, NotImplementedError):
+    """Error for a mode that a function does not have; torch raises a NotImplementedError for it."""
+
+
 class OptionError(BuildError, ValueError):
     """Error for invalid or contradictory options."""
 
@@ -120,6 +124,11 @@ class MixedSamplesError(ShapeError):
 
 class DTypeError(PrimgraphError, TypeError):
     """Error for a dtype that does not match, or is not supported."""
+
+
+class UnsupportedDTypeError(DTypeError, NotImplementedError):
+    """Error for a dtype for which an operation is not defined, such as the order of complex
+    numbers."""
 
 
 class NotDifferentiable(PrimgraphError, TypeError):

@@ -29,14 +29,15 @@ class Traced:
     """Trace of a function for arrays of given types.
 
     `graph` takes these arrays, followed by those of `tensors`, which the function captured, and
-    returns the arrays in the containers of `structure`. `modes` are the training modes of the
-    layers that it called.
+    returns the arrays in the containers of `structure`, followed by the new values of `changed`,
+    which it changes in place. `modes` are the training modes of the layers that it called.
     """
 
     graph: Graph
     tensors: tuple[Tensor, ...]
     structure: tree.Structure
     modes: tuple[tuple[Trainable, bool], ...]
+    changed: tuple[Tensor, ...] = ()
 
     @property
     def is_current(self) -> bool:
@@ -51,8 +52,12 @@ def trace_function(
     hints: Sequence[str] = (),
     title: str = "f",
     kind: type[Variable] = Variable,
+    *,
+    keeps_changes: bool = False,
 ) -> Traced:
     """Call `function` once, with a variable of the class `kind` for each type.
+
+    With `keeps_changes` the function may change tensors in place.
 
     Raises `ArgumentError` if it returns anything but containers of arrays, and `BuildError` if it
     uses variables of another program.
@@ -66,7 +71,7 @@ def trace_function(
         builder.input(t, free_name(builder, n) if n else "")
         for t, n in zip(types, names, strict=True)
     ]
-    adoption: Adoption[Tensor] = Adoption(builder)
+    adoption: Adoption[Tensor] = Adoption(builder, keeps_changes)
     before = adopting.get()
     try:
         adopting.set(adoption)
@@ -77,7 +82,8 @@ def trace_function(
             pairs = zip(leaves, paths, strict=True)
             found = [result_variable(name, builder, v, p) for v, p in pairs]
             # Views of arrays that were written to are computed on access.
-            values = [v.value for v in found]
+            changes = adoption.changed()
+            values = [*(v.value for v in found), *(value for _, value in changes)]
     finally:
         builder.ended = True
         adopting.set(before)
@@ -87,7 +93,9 @@ def trace_function(
     graph = builder.part(builder.inputs, values)
     if builder.stopped:
         graph = with_flags(graph, builder)
-    return Traced(graph, tuple(adoption.tensors), structure, tuple(adoption.modes.values()))
+    modes = tuple(adoption.modes.values())
+    changed = tuple([tensor for tensor, _ in changes])
+    return Traced(graph, tuple(adoption.tensors), structure, modes, changed)
 
 
 def result_variable(name: str, builder: Builder, leaf: Any, path: str) -> Variable:
@@ -115,7 +123,12 @@ def leaf_names(structure: tree.Structure, root: str) -> list[str]:
 
 
 def form_of(arguments: Sequence[tuple[str, tree.Structure]], found: Traced) -> Form | None:
-    """Return how a kernel takes arguments and returns results; None for keys of other kinds."""
+    """Return how a kernel takes arguments and returns results; None for keys of other kinds.
+
+    None, too, for a function that changes tensors: their new values follow the results.
+    """
+    if found.changed:
+        return None
     try:
         listed = [(name, tree.form(s)) for name, s in arguments]
         results = tree.form(found.structure)

@@ -20,11 +20,10 @@ _DENSE = "tensors are dense; pg.sparse_jacobian gives sparse matrices of derivat
 _INSTEAD = {
     **dict.fromkeys(("set_device", "get_device", "current_device"), _CPU),
     **dict.fromkeys(("placement", "cpu"), _CPU),
-    **dict.fromkeys(("jit", "trace"), "pg.jit compiles a function"),
+    **dict.fromkeys(("jit", "trace"), "there is no TorchScript: pg.jit compiles a function"),
     "signal": "pg.fft has transforms: frames are taken by x.unfold(axis, size, step)",
     "fx": "pg.trace gives the graph of a function, which print shows",
     "export": "pg.save writes a program, and pg.load reads it",
-    "prune": "pg.where(mask, weight, 0.0) keeps some elements of a weight",
     **dict.fromkeys(("sparse", "sparse_coo_tensor"), _DENSE),
     "onnx": "kernel.save writes a file of NumPy or C code",
     "profiler": "pg.profile measures the lines of a program",
@@ -58,7 +57,7 @@ _INSTEAD = {
     **dict.fromkeys(("HSigmoidLoss", "RNNTLoss", "AdaptiveLogSoftmaxWithLoss"), _NO_OPERATOR),
     **dict.fromkeys(("sequence_conv", "sequence_pool", "sequence_softmax"), _PADDED),
     **dict.fromkeys(("sequence_expand", "sequence_first_step", "sequence_last_step"), _PADDED),
-    "bfloat16": "the float dtypes are float16, float32 and float64",
+    "bfloat16": "NumPy has no such dtype: the float dtypes are float16, float32 and float64",
 }
 
 

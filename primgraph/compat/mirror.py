@@ -24,6 +24,8 @@ from typing import Any, final
 _PARENT = "primgraph.compat"
 # The package whose code a package has.
 ORIGINALS = {f"{_PARENT}.oneflow": f"{_PARENT}.torch"}
+# Modules of the original that the library of the copy does not have.
+LACKING = (f"{_PARENT}.oneflow.optim.swa_utils",)
 
 
 def mirror(own: dict[str, Any], without: Sequence[str] = ()) -> None:
@@ -121,6 +123,10 @@ class _Finder(MetaPathFinder):
         own = PathFinder.find_spec(name, path)
         if own is not None and own.loader is not None:
             return own
+        if name in LACKING:
+            short = name.removeprefix(f"{_PARENT}.")
+            package = _copy_of(name)
+            raise ModuleNotFoundError(f"{short} is not part of {package}", name=name)
         source = find_source(original_name(name))
         if source is None:
             return None

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from primgraph.defaults import get_default_dtype
-from primgraph.errors import ArgumentError, DTypeError, PrimgraphError, ShapeError
+from primgraph.errors import (
+    ArgumentError,
+    DTypeError,
+    PrimgraphError,
+    ShapeError,
+    UnsupportedDTypeError,
+)
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
@@ -317,7 +323,7 @@ def ufunc_dtypes(ufunc: np.ufunc, *operands: ArrayLike) -> tuple[DType, ...]:
     try:
         found = _loop_of(ufunc, kinds)
     except TypeError:
-        raise DTypeError(
+        raise UnsupportedDTypeError(
             f"{ufunc.__name__} does not take {list_operands(known)}",
             hint="convert the operands first, with pg.astype",
         ) from None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.errors import DTypeError, ShapeError
+from primgraph.errors import DTypeError, ShapeError, UnsupportedDTypeError
 from primgraph.ir.facts.choices import (
     ADDS,
     CHOICE,
@@ -73,7 +73,7 @@ def _comparison(
 def require_order(name: str, type: TensorType) -> None:
     """Refuse complex numbers, which have no order."""
     if type.is_complex:
-        raise DTypeError(
+        raise UnsupportedDTypeError(
             f"{name} does not take {type}: complex numbers have no order",
             hint="compare pg.abs(z), or pg.real(z)",
         )

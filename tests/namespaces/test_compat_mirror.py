@@ -16,12 +16,9 @@ from primgraph.compat.oneflow.nn import Linear
 
 TORCH = "primgraph.compat.torch"
 ONEFLOW = "primgraph.compat.oneflow"
-# OneFlow's optimizers are files of their own, on top of torch's.
-MODULES = [
-    m.name
-    for m in pkgutil.walk_packages(torch.__path__, f"{TORCH}.")
-    if not m.name.startswith(f"{TORCH}.optim")
-]
+# OneFlow has no averages of weights.
+LACKING = f"{TORCH}.optim.swa_utils"
+MODULES = [m.name for m in pkgutil.walk_packages(torch.__path__, f"{TORCH}.") if m.name != LACKING]
 
 
 def copy_of(name: str) -> ModuleType:
@@ -34,6 +31,27 @@ def test_each_module_of_torch_exists_in_oneflow_with_classes_of_its_own(name):
         is_torchs = getattr(value, "__module__", "").startswith(TORCH)
         assert not (is_torchs and (inspect.isclass(value) or inspect.isfunction(value))), short
         assert not (inspect.ismodule(value) and value.__name__.startswith(TORCH)), short
+
+
+@pytest.mark.parametrize("line", ["import {}.optim.swa_utils", "from {}.optim import swa_utils"])
+def test_modules_that_oneflow_lacks_are_named(line: str) -> None:
+    with pytest.raises(ImportError, match="swa_utils"):
+        exec(line.format(ONEFLOW))
+
+
+def test_schedules_and_optimizers_are_of_one_library() -> None:
+    rates = flow.optim.lr_scheduler
+    weight = flow.ones(1, requires_grad=True)
+    optimizer = flow.optim.SGD([weight], lr=1.0)
+    assert isinstance(optimizer, flow.optim.Optimizer)
+    assert not isinstance(optimizer, torch.optim.Optimizer)
+    assert rates.LRScheduler is not torch.optim.lr_scheduler.LRScheduler
+    plateau = rates.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
+    for loss in (1.0, 2.0):
+        plateau.step(loss)
+    assert optimizer.param_groups[0]["lr"] == 0.5
+    with pytest.raises(TypeError, match="not an Optimizer"):
+        rates.StepLR(torch.optim.SGD([torch.ones(1, requires_grad=True)]), 1)
 
 
 def test_names_of_torch_are_those_of_oneflow():

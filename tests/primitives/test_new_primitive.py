@@ -104,7 +104,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the checkout, with nothing but these added."""
     root = copied(tmp_path_factory.mktemp("house") / "copy")
     add(root / "primgraph" / "primitives" / "elementwise" / "functions.py", BLOCK)
-    add(root / "codegen" / "cards" / "elementwise" / "functions.py", CARD)
+    add(root / "codegen" / "ops" / "elementwise" / "functions.py", CARD)
     add(root / "tests" / "primitives" / "samples" / "elementwise.py", ROW)
     operators = root / "primgraph" / "operators" / "elementwise" / "elementary.py"
     add(operators, OPERATOR)

@@ -27,6 +27,7 @@ import ast
 import builtins
 import importlib
 import json
+import linecache
 import os
 import re
 import sys
@@ -82,6 +83,8 @@ def change_imports(text: str, library: str, package: str) -> str:
 def run(text: str) -> tuple[Any, BaseException | None]:
     """Execute `text` in an empty folder; return the value of its last expression, or its error."""
     tree = ast.parse(text, "<snippet>")
+    # `paddle.jit.to_static` reads the text of functions.
+    linecache.cache["<snippet>"] = (len(text), None, text.splitlines(keepends=True), "<snippet>")
     namespace: dict[str, Any] = {"__name__": "snippet"}
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     here = os.getcwd()

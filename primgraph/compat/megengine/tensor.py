@@ -37,7 +37,7 @@ def check_device(device: Any) -> None:
         raise OptionError(f"there is no device {device!r:.60}: tensors are on 'xpux' or 'cpux'")
 
 
-class Manners(Handle):
+class TensorMethods(Handle):
     """MegEngine's methods and their arguments, for whatever has elements, here or in a program."""
 
     __slots__ = ()
@@ -109,13 +109,13 @@ class Manners(Handle):
         return super().__invert__()
 
 
-class Variable(Manners, _Variable):
+class Variable(TensorMethods, _Variable):
     """`pg.Variable` with MegEngine's methods: what stands for tensors in traced functions."""
 
     __slots__ = ()
 
 
-class Tensor(Manners, _Tensor):
+class Tensor(TensorMethods, _Tensor):
     """`pg.Tensor` with MegEngine's methods, made from an array or numbers.
 
     Floats are of float32 and integers of int32, NumPy's too, unless a dtype is given. All other

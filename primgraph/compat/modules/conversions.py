@@ -112,7 +112,8 @@ class Conversions:
 
     def cuda(self, device: Any = None) -> Self:
         """Raise `OptionError`: there are no other devices than the CPU."""
-        raise OptionError("there is no device 'cuda': tensors are on the 'cpu'")
+        self._check_device("cuda")
+        return self
 
     def share_memory(self) -> Self:
         """Return the module: tensors are not shared between processes."""

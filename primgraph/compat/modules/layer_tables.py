@@ -29,8 +29,9 @@ def define_layers(
 
     A row is `Name(parameters): function(arguments of forward) | attributes shown`, with the
     docstring in the lines that follow. Parameters become attributes. Those that the function has
-    are passed to it, and so is `training` if it is among them. `base` has an attribute `_shown` and
-    a method `_complete` that changes attributes after they are set.
+    are passed to it, and so is `training` if it is among them. A `name` is not, as it has no
+    effect. `base` has an attribute `_shown` and a method `_complete` that changes attributes after
+    they are set.
     """
     names = []
     for block in text.strip().split("\n\n"):
@@ -59,9 +60,8 @@ def _layer(
     """Return the class of a row."""
     attributes, given = _names(parameters), _names(arguments)
     taken = signature(function).parameters
-    passed = [
-        n for n in (*attributes, "training") if n in taken and n not in (*given, *OLD_REDUCTION)
-    ]
+    kept = {*given, *OLD_REDUCTION, "name"}
+    passed = [n for n in (*attributes, "training") if n in taken and n not in kept]
     body = "".join(f"    self.{n} = {n}\n" for n in attributes)
     named = [*(f"{n}={n}" for n in given[1:]), *(f"{n}=self.{n}" for n in passed)]
     call = ", ".join([*given[:1], *named])

@@ -24,6 +24,7 @@ from primgraph.compat.absent import absent
 from primgraph.compat.paddle import (
     amp,
     autograd,
+    callbacks,
     device,
     distributed,
     distribution,
@@ -137,6 +138,7 @@ __all__ = [
     "as_tensor",
     "assign",
     "autograd",
+    "callbacks",
     "create_parameter",
     "device",
     "disable_static",

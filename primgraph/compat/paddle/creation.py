@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 import numpy as np
 
 from primgraph import operators as pg
+from primgraph.compat.paddle.core.assignments import assign_to
 from primgraph.compat.paddle.core.defaults import dtype_or_default
 from primgraph.compat.paddle.core.methods import is_array
 from primgraph.compat.paddle.dynamic import as_paddles, to_tensor
@@ -83,6 +84,9 @@ def full(shape: Any, fill_value: ArrayLike, dtype: Any = None, name: Name = None
 def assign(x: Any, output: Any = None) -> Any:
     """Return a copy of a tensor or array; `output` is a tensor that takes the elements.
 
+    An `output` in a program stands for the new value from then on, and a state of the program is
+    stored after each run.
+
     >>> paddle.assign(np.array([1.0, 2.0])).tolist()
     [1.0, 2.0]
     """
@@ -92,6 +96,8 @@ def assign(x: Any, output: Any = None) -> Any:
         found = pg.asarray(np.asarray(x) if np.ndim(x) else np.asarray([x]))
     if output is None:
         return as_paddles(found)
+    if isinstance(output, Variable):
+        return assign_to(output, pg.astype(found, output.type.dtype))
     with no_grad():
         return output.copy_(found)
 

@@ -7,17 +7,18 @@ from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
 from primgraph.api.jit import jit
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle.core.program import Program
-from primgraph.compat.paddle.dynamic import Tensor, as_tensor
 from primgraph.compat.paddle.framework import static_mode
 from primgraph.compat.paddle.nn.layer import Layer
-from primgraph.compat.paddle.static.executor import Executor
-from primgraph.compat.paddle.static.files import load_inference_model, save_inference_model
+from primgraph.compat.paddle.static.files import (
+    load_inference_model,
+    save_inference_model,
+    save_training_model,
+)
 from primgraph.compat.paddle.static.programs import InputSpec, data, program_guard
+from primgraph.compat.paddle.translated import TranslatedLayer
 from primgraph.errors import ArgumentError, BuildError
 from primgraph.operators.variable import Variable
 
@@ -162,7 +163,8 @@ def save(layer: Any, path: str | os.PathLike[str], input_spec: Any = None, **con
     """Write a layer or a function of `to_static` as a program for inference.
 
     `input_spec` has an `InputSpec`, or a tensor as an example, for each argument, unless
-    `to_static` was given it.
+    `to_static` was given it. Of a layer that computes something else in training, such as dropout,
+    there is a second file, `PATH.train.pdmodel`.
 
     >>> model = paddle.nn.Linear(2, 1)
     >>> paddle.jit.save(model, "linear", [paddle.static.InputSpec([None, 2], "float32")])
@@ -175,59 +177,35 @@ def save(layer: Any, path: str | os.PathLike[str], input_spec: Any = None, **con
         raise ArgumentError(
             "jit.save takes input_spec=[paddle.static.InputSpec(shape, dtype)] for each argument"
         )
-    was_training = isinstance(layer, Layer) and layer.training
-    if was_training:
-        layer.eval()
+    call = layer if isinstance(layer, Layer) else function
+    program, inputs, outputs = _build(call, given, is_training=False)
+    save_inference_model(path, inputs, outputs, None)
+    if isinstance(layer, Layer):
+        training, inputs, outputs = _build(call, given, is_training=True)
+        if str(training) != str(program):
+            save_training_model(f"{os.fspath(path)}.train", training, inputs, outputs)
+
+
+def _build(call: Any, given: Any, is_training: bool) -> tuple[Program, list[Any], list[Any]]:
+    """Build a program of a layer in a mode, or of a function, with its inputs and results."""
+    modes = [(s, s.training) for s in call.sublayers(True)] if isinstance(call, Layer) else []
+    for layer, _ in modes:
+        layer.training = is_training
     try:
-        with static_mode(True), program_guard(Program(), Program()):
+        with static_mode(True), program_guard(Program(), Program()) as program:
             inputs = [_declare(number, spec) for number, spec in enumerate(given)]
-            call = layer if isinstance(layer, Layer) else function
             found = call(*inputs)
             outputs = list(found) if isinstance(found, list | tuple) else [found]
-            save_inference_model(path, inputs, outputs, None)
+            return program, inputs, outputs
     finally:
-        if was_training:
-            layer.train()
+        for layer, mode in modes:
+            layer.training = mode
 
 
 def _declare(number: int, spec: Any) -> Any:
     described = spec if isinstance(spec, InputSpec) else InputSpec.from_tensor(spec)
     name = described.name if isinstance(spec, InputSpec) else None
     return data(name or f"x{number}", list(described.shape), described.dtype)
-
-
-class TranslatedLayer(Layer):
-    """A layer that `paddle.jit.load` returns: a program for inference.
-
-    >>> paddle.jit.save(paddle.nn.Linear(2, 1), "linear", [paddle.ones([3, 2])])
-    >>> layer = paddle.jit.load("linear")
-    >>> layer(paddle.ones([3, 2])).shape
-    paddle.Size([3, 1])
-    """
-
-    def __init__(self, program: Any, feeds: Sequence[str], fetches: Sequence[Any]) -> None:
-        super().__init__()
-        self._program, self._feeds, self._fetches = program, list(feeds), list(fetches)
-        self.eval()
-
-    def forward(self, *inputs: Any) -> Any:
-        """Return the results of the program: tensors without derivatives."""
-        if len(inputs) != len(self._feeds):
-            raise ArgumentError(f"the layer takes {len(self._feeds)} inputs, not {len(inputs)}")
-        feed = {
-            name: x.numpy() if isinstance(x, Tensor) else np.asarray(x)
-            for name, x in zip(self._feeds, inputs, strict=True)
-        }
-        found = [as_tensor(a) for a in Executor().run(self._program, feed, self._fetches)]
-        return found[0] if len(found) == 1 else found
-
-    def program(self, method_name: str = "forward") -> Any:
-        """Return the program."""
-        return self._program
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the parameters of the program, by name."""
-        return {name: as_tensor(a) for name, a in self._program.state_dict().items()}
 
 
 def load(path: str | os.PathLike[str], **configs: Any) -> TranslatedLayer:
@@ -237,7 +215,12 @@ def load(path: str | os.PathLike[str], **configs: Any) -> TranslatedLayer:
     >>> paddle.jit.load("relu")(paddle.to_tensor([-1.0, 1.0])).tolist()
     [0.0, 1.0]
     """
-    return TranslatedLayer(*load_inference_model(path, None))
+    program, feeds, fetches = load_inference_model(path, None)
+    training = f"{os.fspath(path)}.train"
+    if not os.path.exists(f"{training}.pdmodel"):
+        return TranslatedLayer(program, feeds, fetches)
+    whole, _, results = load_inference_model(training, None)
+    return TranslatedLayer(program, feeds, fetches, (whole, results))
 
 
 if not TYPE_CHECKING:

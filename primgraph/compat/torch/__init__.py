@@ -10,7 +10,6 @@ are results. Differences from torch:
 - An in-place operation changes a tensor and its views. Earlier results keep the old elements, so
   gradients are right where torch raises.
 - `numpy()` returns a read-only array; `from_numpy` copies.
-- `inplace=True` changes tensors. A variable of a traced function stays as it is.
 - Gradients of embeddings are dense: `sparse=True` is an error.
 - Derivatives follow primgraph's conventions: ties are split evenly, and `where` guards gradients.
   Gradients by complex tensors are torch's, `df/dx + i df/dy`, in `.grad`, hooks, custom functions,

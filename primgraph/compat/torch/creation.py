@@ -216,7 +216,9 @@ class Creators(RangeCreators[T]):
 
 
 def _shape(sizes: Sequence[Any], size: Any = None) -> tuple[int, ...]:
-    """Extents that are given one by one, as one sequence, or by name."""
+    """Return extents that are given one by one, as one sequence, or by name."""
+    if size is None and not sizes:
+        raise ArgumentError("missing 1 required positional argument: 'size'", hint="size=() is one")
     if size is not None:
         sizes = [size]
     if len(sizes) == 1 and isinstance(sizes[0], list | tuple):

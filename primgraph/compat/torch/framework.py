@@ -30,9 +30,19 @@ uint64 = _DTYPES["uint64"]
 _default_dtype: list[DType] = [FLOAT32]
 
 
+# Types of devices that torch has in a build for the processor, and their errors.
+_DEVICES = ("cpu", "cuda", "ipu", "xpu", "mps", "meta", "hpu", "mtia", "xla", "vulkan")
+
+
+class MissingDeviceError(OptionError, AssertionError):
+    """Error for tensors on CUDA; torch raises an AssertionError for it."""
+
+
 @dataclass(frozen=True, init=False, repr=False)
 class device:
-    """Place of tensors: the processor's memory. Others are an `OptionError`.
+    """Place of tensors: `torch.device("cpu")` is the processor's memory.
+
+    Others have names, but no tensors: these raise an `OptionError`.
 
     >>> torch.zeros(2, device=torch.device("cpu")).device
     device(type='cpu')
@@ -45,19 +55,21 @@ class device:
         if isinstance(type, device):
             type, index = type.type, type.index
         found = re.fullmatch(r"(\w+)(?::(\d+))?", str(type))
-        if found is None or found[1] != "cpu":
+        if found is None or found[1] not in _DEVICES:
             raise OptionError(
-                f"there is no device {type!r:.60}: tensors are on the 'cpu'",
-                hint="torch.cuda.is_available() is False",
+                f"Expected one of {', '.join(_DEVICES)} device type at start of device string: "
+                f"{type!r:.60}",
+                hint="tensors are on the 'cpu'",
             )
+        object.__setattr__(self, "type", found[1])
         object.__setattr__(self, "index", index if found[2] is None else builtins.int(found[2]))
 
     def __str__(self) -> str:
-        return "cpu" if self.index is None else f"cpu:{self.index}"
+        return self.type if self.index is None else f"{self.type}:{self.index}"
 
     def __repr__(self) -> str:
         index = "" if self.index is None else f", index={self.index}"
-        return f"device(type='cpu'{index})"
+        return f"device(type={self.type!r}{index})"
 
     def __enter__(self) -> device:
         return self
@@ -68,8 +80,16 @@ class device:
 
 def checked_device(given: Any) -> None:
     """Raise `OptionError` for another device than the processor."""
-    if given is not None and not isinstance(given, device):
-        device(given)
+    if given is None:
+        return
+    wanted = given if isinstance(given, device) else device(given)
+    if wanted.type == "cpu":
+        return
+    message = f"there is no device {str(wanted)!r}: tensors are on the 'cpu'"
+    hint = "torch.cuda.is_available() is False"
+    if wanted.type == "cuda":
+        raise MissingDeviceError(f"Torch not compiled with CUDA enabled: {message}", hint=hint)
+    raise OptionError(message, hint=hint)
 
 
 def get_default_dtype() -> LibraryDType:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from primgraph import tree
 from primgraph.api import public
 from primgraph.api.derivatives import of_functions, products
 from primgraph.api.vmap import vmap as vectorized
@@ -40,6 +41,7 @@ def grad(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Funct
     >>> torch.func.grad(lambda x: torch.sum(x * x))(torch.tensor([1.0, 2.0]))
     tensor([2., 4.])
     """
+    func = require_tensors(func, "grad: expected func to return a Tensor, got", has_aux)
     given = public.grad(func, argnums, has_aux)
 
     def call_conjugated(*args: Any, **kwargs: Any) -> Any:
@@ -57,6 +59,7 @@ def grad_and_value(func: Function, argnums: Positions = 0, has_aux: bool = False
     >>> torch.func.grad_and_value(lambda x: torch.sum(x * x))(torch.tensor([1.0, 2.0]))
     (tensor([2., 4.]), tensor(5.))
     """
+    func = require_tensors(func, "grad: expected func to return a Tensor, got", has_aux)
     both = of_functions.value_and_grad(func, argnums, has_aux)
 
     def call_conjugated(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -64,6 +67,29 @@ def grad_and_value(func: Function, argnums: Positions = 0, has_aux: bool = False
         return conjugate_values(gradient), value
 
     return call_conjugated
+
+
+_PLAIN = (int, float, bool, complex, str, type(None))
+
+
+def require_tensors(func: Function, message: str, has_aux: bool = False) -> Function:
+    """Return `func`, with an `ArgumentError` if it returns numbers; `message` begins the text.
+
+    What it returns beside its result with `has_aux` may be anything.
+    """
+
+    @wraps(func)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = func(*args, **kwargs)
+        result = found[0] if has_aux and isinstance(found, tuple) and found else found
+        for leaf in [None] if result is None else tree.leaves(result):
+            if isinstance(leaf, _PLAIN):
+                raise ArgumentError(
+                    f"{message} {type(leaf)}", hint="torch.tensor(x) makes a tensor"
+                )
+        return found
+
+    return call
 
 
 def _require_chunk(chunk_size: int | None) -> None:
@@ -88,6 +114,7 @@ def jacrev(
             [0., 4.]])
     """
     _require_chunk(chunk_size)
+    func = require_tensors(func, "vjp: expected func to return only tensors, got", has_aux)
     return of_functions.jacrev(func, argnums, has_aux)
 
 
@@ -101,6 +128,7 @@ def jacfwd(
             [0., 4.]])
     """
     _require_randomness(randomness)
+    func = require_tensors(func, "jvp: expected func to return only tensors, got", has_aux)
     return of_functions.jacfwd(func, argnums, has_aux)
 
 
@@ -129,6 +157,7 @@ def jvp(
         raise ArgumentError(
             "jvp(f, primals, tangents): expected primals and tangents to be tuples of one length"
         )
+    func = require_tensors(func, "jvp: expected func to return only tensors, got", has_aux)
     value, product = products.jvp(_first_of(func, has_aux), tuple(primals), tuple(tangents))
     return (value, product, func(*primals)[1]) if has_aux else (value, product)
 
@@ -147,6 +176,7 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]
     >>> pullback(torch.ones(2))
     (tensor([2., 4.]),)
     """
+    func = require_tensors(func, "vjp: expected func to return only tensors, got", has_aux)
     plain = _first_of(func, has_aux)
 
     def back(cotangent: Any, *others: Any) -> tuple[Any, ...]:
@@ -209,6 +239,8 @@ def vmap(
     """
     _require_randomness(randomness)
     _require_chunk(chunk_size)
+    if isinstance(out_dims, int):
+        func = require_tensors(func, "vmap: the function must only return Tensors, got type")
 
     @wraps(func)
     def sample(*args: Any, **kwargs: Any) -> Any:

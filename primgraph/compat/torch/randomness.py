@@ -18,7 +18,7 @@ from primgraph.eager.inplace.in_place import change
 from primgraph.eager.node import array_node
 from primgraph.eager.seeds import SeedStreams, seeded
 from primgraph.eager.tensor import Tensor as _Tensor
-from primgraph.errors import ArgumentError, OptionError
+from primgraph.errors import ArgumentError, OptionError, ShapeError
 from primgraph.ir.types import INT64, DType, as_dtype, as_shape
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import in_manner
@@ -187,6 +187,8 @@ class RandomCreators(Generic[T]):
         """
 
         def draw(streams: SeedStreams, shape: Sequence[int], dtype: DType) -> Any:
+            if n < 0:
+                raise ShapeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
             return core.draw_permutation(streams, int(n), dtype)
 
         return self._create(draw, (), as_dtype(dtype or INT64), options)

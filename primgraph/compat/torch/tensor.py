@@ -18,13 +18,14 @@ from primgraph.compat.torch.core.anomaly import leaves_of, require_no_nan
 from primgraph.compat.torch.core.conjugates import conjugate_values, turned_node
 from primgraph.compat.torch.core.gradient_nodes import Node as GradientNode
 from primgraph.compat.torch.core.gradient_nodes import gradient_node
-from primgraph.compat.torch.core.in_place import in_place_methods, refused_methods
+from primgraph.compat.torch.core.in_place import in_place_methods
 from primgraph.compat.torch.core.indices import as_masks, checked_index, in_two_steps
 from primgraph.compat.torch.core.leaves import NewTensors, make_sized_leaf
 from primgraph.compat.torch.core.leaves import make_leaf as make_leaf
-from primgraph.compat.torch.core.methods import Manners, Sizes, Variable
+from primgraph.compat.torch.core.methods import Sizes, TensorMethods
 from primgraph.compat.torch.core.printing import format_tensor
 from primgraph.compat.torch.core.tensor_types import CallableType
+from primgraph.compat.torch.core.variables import Variable
 from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.inplace.in_place import change
 from primgraph.eager.inplace.views import Storage, View, part_from_storage, show_elements, show_view
@@ -34,7 +35,7 @@ from primgraph.errors import ArgumentError, NotDifferentiable, UnknownNameError
 from primgraph.ir.types import TensorType, complex_dtype
 
 
-class Tensor(Manners, NewTensors, RandomMethods, _Tensor):
+class Tensor(TensorMethods, NewTensors, RandomMethods, _Tensor):
     """`pg.Tensor` with torch's methods and their arguments, and shown as torch shows it.
 
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -51,7 +52,9 @@ class Tensor(Manners, NewTensors, RandomMethods, _Tensor):
 
     def __init__(self, data: Any = (), *sizes: builtins.int) -> None:
         """As in torch: extents give zeros, and other data is in the default dtype."""
-        super().__init__(make_sized_leaf((data, *sizes), framework.get_default_dtype()))
+        if not isinstance(data, Node):
+            data = make_sized_leaf((data, *sizes), framework.get_default_dtype())
+        super().__init__(data)
 
     @property
     def type(self) -> TensorType:
@@ -101,6 +104,23 @@ class Tensor(Manners, NewTensors, RandomMethods, _Tensor):
         array = self._array().view()
         array.flags.writeable = False
         return array
+
+    def __array__(self, dtype: Any = None, copy: builtins.bool | None = None) -> npt.NDArray[Any]:
+        """Return the elements for NumPy, read-only unless `copy`.
+
+        Raises `NotDifferentiable` for a tensor that requires a gradient, as `numpy` does.
+        """
+        if self.requires_grad and not is_own(sys._getframe(1)):
+            self.numpy()
+        return super().__array__(dtype, copy)
+
+    def __contains__(self, item: Any) -> builtins.bool:
+        if not isinstance(item, _Tensor | builtins.int | builtins.float | complex | np.number):
+            raise ArgumentError(
+                f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+                f"{type(item)}."
+            )
+        return super().__contains__(item)
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if self.ndim == 0 else super().__format__(spec)
@@ -264,8 +284,11 @@ class Tensor(Manners, NewTensors, RandomMethods, _Tensor):
 
 for _name, _method in in_place_methods().items():
     setattr(Tensor, _name, _method)
-for _name, _method in refused_methods().items():
     setattr(Variable, _name, _method)
+for _name in vars(NewTensors):
+    if _name.startswith(("new", "_new")):
+        setattr(Variable, _name, getattr(NewTensors, _name))
+Variable.family = Tensor
 
 stand_ins[Tensor] = Variable
 

@@ -16,6 +16,7 @@ from primgraph.base.user_lines import caller, instruction
 from primgraph.eager.array_elements import made_at
 from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.differentiable import Differentiable, TensorWarning, leaf
+from primgraph.eager.inplace.adoption import Adoption, adopting
 from primgraph.eager.inplace.indexing import (
     constant,
     has_arrays,
@@ -53,6 +54,9 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
     if augmented and are_numbers_fixed.get() and _is_number(tensor):
         found: T = value
         return found
+    adoption = adopting.get()
+    if isinstance(value, Variable) and adoption is not None:
+        return _change_traced(adoption, tensor, value)
     value = _convert_value(tensor, value)
     is_trained = tensor.requires_grad and tensor.is_leaf
     if is_trained and recording.is_on.get():
@@ -71,6 +75,15 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
         calls += tensor.leaving_hooks(before)
     add_to_evaluation(tensor)
     call_all(calls)
+    return tensor
+
+
+def _change_traced(adoption: Adoption[Any], tensor: T, value: Variable) -> T:
+    """Let the function that is traced change `tensor` to `value`."""
+    _require_fit(tensor, value)
+    if value.type.dtype != tensor.type.dtype:
+        value = functions["astype"](value, tensor.type.dtype)
+    adoption.change(tensor, value)
     return tensor
 
 
@@ -116,13 +129,18 @@ def _convert_value(tensor: Differentiable[Any], value: Any) -> Any:
             origin=[*made_at(value), *origin_of(tensor.node)],
             hint="run the program, and give what it returns",
         )
-    if value.shape != tensor.shape:
-        raise ShapeError(f"{tensor.type} cannot be changed in place into {value.type}")
-    if value.dtype == tensor.dtype:
+    if isinstance(value, Differentiable) and value.node.type is tensor.node.type:
         return value
-    if not np.can_cast(value.dtype, tensor.dtype, "same_kind"):
+    _require_fit(tensor, value)
+    return value if value.dtype == tensor.dtype else value.astype(tensor.dtype)
+
+
+def _require_fit(tensor: Differentiable[Any], value: Any) -> None:
+    """Raise `ShapeError` or `DTypeError` for a value that does not fit."""
+    if value.type.shape != tensor.type.shape:
+        raise ShapeError(f"{tensor.type} cannot be changed in place into {value.type}")
+    if not np.can_cast(value.type.dtype, tensor.type.dtype, "same_kind"):
         raise DTypeError(f"{tensor.type} cannot hold {value.type}")
-    return value.astype(tensor.dtype)
 
 
 def _tell_of_base(tensor: Differentiable[Any], augmented: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.errors import DTypeError
+from primgraph.errors import DTypeError, UnsupportedDTypeError
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, DType, TensorType
@@ -226,7 +226,7 @@ def _dtype_of_bits(name: str, ufunc: np.ufunc, *operands: ArrayLike) -> DType:
     try:
         return ufunc_dtypes(ufunc, *operands)[-1]
     except DTypeError:
-        raise DTypeError(
+        raise UnsupportedDTypeError(
             f"{name} takes integers and booleans, not {list_operands(operands)}",
             hint="for truth values use pg.logical_and and its like; integers come by pg.astype",
         ) from None

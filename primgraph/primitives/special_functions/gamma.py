@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from primgraph.approximations import gamma as gammas
-from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.errors import ArgumentError, ShapeError, UnsupportedDTypeError
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, Rule
 from primgraph.ir.types import TensorType, common_type
@@ -46,7 +46,7 @@ def declare_with_orders(
             raise ArgumentError(f"{name} takes {' and '.join(params)}")
         first = common_type(name, *types)
         if first.dtype.kind != "f":
-            raise DTypeError(f"{name} does not take {first}")
+            raise UnsupportedDTypeError(f"{name} does not take {first}")
         for order in orders:
             if given[order] < 0:
                 raise ArgumentError(f"{name} has no order {given[order]}")

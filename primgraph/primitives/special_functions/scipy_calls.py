@@ -14,7 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 from primgraph.approximations import borrowed
-from primgraph.errors import ArgumentError, DTypeError, NotDifferentiable, ShapeError
+from primgraph.errors import (
+    ArgumentError,
+    NotDifferentiable,
+    ShapeError,
+    UnsupportedDTypeError,
+)
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import TensorType, common_type
@@ -33,7 +38,7 @@ def _type(*types: TensorType, name: str, part: int) -> TensorType:
         raise ShapeError(f"{name} takes {len(SLOPES[name])} operands, not {len(types)}")
     first = common_type(name, *types)
     if first.dtype.kind != "f":
-        raise DTypeError(f"{name} does not take {first}")
+        raise UnsupportedDTypeError(f"{name} does not take {first}")
     return first
 
 

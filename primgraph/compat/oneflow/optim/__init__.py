@@ -16,7 +16,11 @@ from primgraph.compat.oneflow.optim.rules import (
     AdamW,
     RMSprop,
 )
-from primgraph.compat.torch.optim.optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from primgraph.compat.torch.optim.optimizer import Optimizer
+else:
+    from primgraph.compat.oneflow.optim.optimizer import Optimizer
 
 __all__ = [
     "LAMB",

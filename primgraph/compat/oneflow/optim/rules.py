@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from primgraph.compat.torch.nn.utils.clip_grad import clip_grad_norm_
-from primgraph.compat.torch.optim.lbfgs import LBFGS as TorchLBFGS
-from primgraph.compat.torch.optim.optimizer import UpdateOptimizer
 from primgraph.compat.training import formulas
 from primgraph.compat.training.groups import Group
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import OptionError
+
+if TYPE_CHECKING:
+    from primgraph.compat.torch.nn.utils.clip_grad import clip_grad_norm_
+    from primgraph.compat.torch.optim.lbfgs import LBFGS as LineSearchLBFGS
+    from primgraph.compat.torch.optim.optimizer import UpdateOptimizer
+else:
+    from primgraph.compat.oneflow.nn.utils.clip_grad import clip_grad_norm_
+    from primgraph.compat.oneflow.optim.lbfgs import LBFGS as LineSearchLBFGS
+    from primgraph.compat.oneflow.optim.optimizer import UpdateOptimizer
 
 
 class _Optimizer(UpdateOptimizer):
@@ -148,7 +154,7 @@ class LAMB(
 
 
 class LBFGS(
-    TorchLBFGS,
+    LineSearchLBFGS,
     arguments=lambda params, lr=0.001, max_iter=20, max_eval=None, tolerance_grad=1e-7,
     tolerance_change=1e-9, history_size=100, line_search_fn=None, contiguous_params=False: None,
 ):  # fmt: skip

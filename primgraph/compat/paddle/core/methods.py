@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, overload
 
 from primgraph.compat.dtypes import LibraryDType, dtypes_of
+from primgraph.compat.paddle.core.assignments import current_operands
 from primgraph.compat.paddle.core.defaults import dtype_or_default
 from primgraph.compat.paddle.core.parameter_attributes import ParameterAttributes
 from primgraph.compat.promotion import promote_arguments
@@ -138,6 +139,12 @@ class Variable(Methods, ParameterAttributes):
     """`pg.Variable` with Paddle's methods: what is computed with it has them, too."""
 
     __slots__ = ()
+
+    @classmethod
+    def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
+        """Return arguments as `Methods.operands` does, with the values assigned to variables."""
+        found = current_operands(args)
+        return super().operands(function, found) or found
 
     @property
     def is_leaf(self) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph import special as special
+from primgraph.compat.paddle.core.assignments import assign_to as assign_to
 from primgraph.compat.paddle.core.defaults import dtype_or_default
 from primgraph.compat.paddle.functions.rows import define_functions
 from primgraph.errors import ArgumentError
@@ -265,8 +266,8 @@ def limited(x: Any, low: Any, high: Any) -> Any:
 
 
 def replaced(x: Any, value: Any) -> Any:
-    """Show `value` in place of a tensor; return it for a variable."""
-    return x.replace_by(value) if hasattr(x, "replace_by") else value
+    """Show `value` in place of a tensor or variable."""
+    return x.replace_by(value) if hasattr(x, "replace_by") else assign_to(x, value)
 
 
 def divided(x: Any, y: Any, mode: str | None) -> Any:

@@ -10,6 +10,8 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.paddle import functions
+from primgraph.compat.paddle.core import methods
+from primgraph.compat.paddle.core.assignments import assign_to
 from primgraph.compat.paddle.creation import whole_shape
 from primgraph.compat.paddle.dynamic import Tensor, as_tensor
 from primgraph.compat.paddle.framework import GradientError, as_paddle_raises
@@ -17,6 +19,7 @@ from primgraph.eager.derivatives.recording import is_grad_enabled
 from primgraph.eager.inplace.views import show_view
 from primgraph.ir.types import as_dtype
 from primgraph.operators.handle import Handle
+from primgraph.operators.variable import Variable
 
 # Functions with a variant in place: it has "_" at the end of its name.
 _CHANGING = """
@@ -40,6 +43,8 @@ def _in_place(name: str) -> Callable[..., Any]:
     @as_paddle_raises
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
         value = function(x, *args, **kwargs)
+        if isinstance(x, Variable):
+            return assign_to(x, value) if x.type == value.type else value
         if not isinstance(x, Tensor):
             return value
         if name == "where":
@@ -60,6 +65,7 @@ def _in_place(name: str) -> Callable[..., Any]:
 for _name in (*_CHANGING.split(), *_SHAPING.split()):
     globals()[f"{_name}_"] = _in_place(_name)
     setattr(Tensor, f"{_name}_", globals()[f"{_name}_"])
+    setattr(methods.Variable, f"{_name}_", globals()[f"{_name}_"])
 
 __all__ = [f"{_name}_" for _name in (*_CHANGING.split(), *_SHAPING.split())]
 

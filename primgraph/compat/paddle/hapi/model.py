@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import warnings
 from typing import Any
 
 import numpy as np
 
-from primgraph.compat.paddle.dynamic import Tensor, to_tensor
 from primgraph.compat.paddle.files import load, save
 from primgraph.compat.paddle.framework import reject_options
+from primgraph.compat.paddle.hapi.batch_runs import BatchRuns, count_steps, listed
+from primgraph.compat.paddle.hapi.callbacks import Callback, EarlyStopping, call_all
 from primgraph.compat.paddle.hapi.summary import summary
-from primgraph.compat.paddle.io import DataLoader
+from primgraph.compat.paddle.io import DataLoader, DistributedBatchSampler, IterableDataset
 from primgraph.compat.paddle.metric import Metric
-from primgraph.eager.derivatives.recording import no_grad
 from primgraph.errors import ArgumentError, BuildError
 
 
-class Model:
+class Model(BatchRuns):
     """A network that is trained by `fit`, and tested by `evaluate` and `predict`.
 
     >>> net = paddle.nn.Linear(1, 1)
@@ -31,12 +31,9 @@ class Model:
     """
 
     def __init__(self, network: Any, inputs: Any = None, labels: Any = None) -> None:
-        self.network = network
-        self._optimizer: Any = None
-        self._loss: Any = None
-        self._metrics: list[Metric] = []
-        self._inputs = len(_listed(inputs)) if inputs is not None else _parameters_of(network)
-        self.stop_training = False
+        super().__init__(network)
+        known = inputs is not None
+        self._inputs = len(listed(inputs)) if known else _parameters_of(network)
 
     def prepare(
         self,
@@ -50,40 +47,15 @@ class Model:
         if loss is not None and not callable(loss):
             raise ArgumentError("'loss' must be sub classes of `paddle.nn.Layer` or any callable.")
         self._optimizer, self._loss = optimizer, loss
-        self._metrics = _listed(metrics)
+        self._metrics = listed(metrics)
         if not all(isinstance(m, Metric) for m in self._metrics):
             raise ArgumentError("metrics are instances of paddle.metric.Metric")
-
-    def train_batch(self, inputs: Any, labels: Any = None, update: bool = True) -> Any:
-        """Train with one batch; return losses, and the values of metrics if there are any."""
-        self.network.train()
-        results, losses = self._forward(inputs, labels)
-        total = losses[0] if len(losses) == 1 else sum(losses[1:], losses[0])
-        total.backward()
-        if update:
-            self._optimizer.step()
-            self._optimizer.clear_grad()
-        return self._found(losses, self._measured(results, labels))
-
-    def eval_batch(self, inputs: Any, labels: Any = None) -> Any:
-        """Test with one batch; return what `train_batch` returns."""
-        self.network.eval()
-        with no_grad():
-            results, losses = self._forward(inputs, labels)
-            return self._found(losses, self._measured(results, labels))
-
-    def predict_batch(self, inputs: Any) -> list[Any]:
-        """Return the results of one batch, as arrays."""
-        self.network.eval()
-        with no_grad():
-            results = self.network(*map(_tensor, _listed(inputs)))
-        return [r.numpy() for r in _listed(results)]
 
     def fit(
         self,
         train_data: Any = None,
         eval_data: Any = None,
-        batch_size: int = 1,
+        batch_size: Any = 1,
         epochs: int = 1,
         eval_freq: int = 1,
         log_freq: int = 10,
@@ -97,36 +69,42 @@ class Model:
         accumulate_grad_batches: int = 1,
         num_iters: int | None = None,
     ) -> None:
-        """Train for some epochs, and print losses and metrics unless `verbose` is 0.
+        """Train for some epochs, and call the methods of `callbacks`.
 
-        With `save_dir`, parameters are saved there after each `save_freq` epochs.
+        Unless they are given, a `ProgBarLogger` prints losses and metrics, an `LRScheduler` steps
+        the schedule after each batch, and a `ModelCheckpoint` saves to `save_dir`.
         """
-        reject_options("fit", callbacks=callbacks)
         if self._optimizer is None or self._loss is None:
             raise BuildError("fit takes a model with an optimizer and a loss", hint="call prepare")
-        loader = _loader(train_data, batch_size, shuffle, drop_last)
-        left = num_iters
-        self.stop_training = False
+        sizes = batch_size if isinstance(batch_size, list | tuple) else (batch_size, batch_size)
+        loader = _loader(train_data, sizes[0], shuffle, drop_last)
+        testing = None if eval_data is None else _loader(eval_data, sizes[1])
+        steps = count_steps(loader)
+        if num_iters is not None and steps is not None:
+            epochs, steps = num_iters // steps + 1, min(num_iters, steps)
+        known = {"epochs": epochs, "steps": steps, "verbose": verbose}
+        called = self._callbacks(callbacks, known, log_freq, save_freq, save_dir)
+        if testing is None and any(isinstance(c, EarlyStopping) for c in called):
+            warnings.warn("EarlyStopping needs validation data.", stacklevel=2)
+        self.stop_training, self._left = False, num_iters
+        self._accumulated = accumulate_grad_batches
+        self._train(loader, testing, called, epochs, eval_freq)
+
+    def _train(
+        self, loader: Any, testing: Any, called: list[Callback], epochs: int, eval_freq: int
+    ) -> None:
+        """Run the epochs of `fit`, until `stop_training` is set."""
+        call_all(called, "on_train_begin", None)
+        logs: dict[str, Any] = {}
         for epoch in range(epochs):
-            self._reset()
-            found: Any = None
-            for number, (inputs, labels) in enumerate(self._batches(loader)):
-                update = (number + 1) % accumulate_grad_batches == 0
-                found = self.train_batch(inputs, labels, update)
-                left = None if left is None else left - 1
-                if left == 0:
-                    self.stop_training = True
-                    break
-            if verbose:
-                print(f"Epoch {epoch + 1}/{epochs}{_text(self._logs(found))}")
-            if eval_data is not None and (epoch + 1) % eval_freq == 0:
-                self.evaluate(eval_data, batch_size, verbose=verbose)
-            if save_dir is not None and (epoch + 1) % save_freq == 0:
-                self.save(f"{save_dir}/{epoch}")
+            call_all(called, "on_epoch_begin", epoch, None)
+            logs, _ = self._run(loader, called, "train")
+            call_all(called, "on_epoch_end", epoch, logs)
+            if testing is not None and epoch % eval_freq == 0:
+                self._evaluate(testing, called)
             if self.stop_training:
                 break
-        if save_dir is not None:
-            self.save(f"{save_dir}/final")
+        call_all(called, "on_train_end", logs)
 
     def evaluate(
         self,
@@ -139,18 +117,10 @@ class Model:
         num_iters: int | None = None,
     ) -> dict[str, Any]:
         """Return the loss of the last batch, and the metrics of all batches."""
-        reject_options("evaluate", callbacks=callbacks)
-        self._reset()
-        found: Any = None
-        loader = _loader(eval_data, batch_size, False, False)
-        for number, (inputs, labels) in enumerate(self._batches(loader)):
-            if number == num_iters:
-                break
-            found = self.eval_batch(inputs, labels)
-        logs = self._logs(found)
-        if verbose:
-            print(f"Eval{_text(logs)}")
-        return logs
+        called = self._callbacks(callbacks, {"verbose": verbose}, log_freq)
+        self._left = num_iters
+        logs = self._evaluate(_loader(eval_data, batch_size), called)
+        return {name: logs[name] for name in self._names()}
 
     def predict(
         self,
@@ -162,9 +132,12 @@ class Model:
         callbacks: Any = None,
     ) -> list[Any]:
         """Return for each result of the network the arrays of all batches, or one of these."""
-        reject_options("predict", callbacks=callbacks)
-        loader = _loader(test_data, batch_size, False, False)
-        batches = [self.predict_batch(inputs) for inputs, _ in self._batches(loader)]
+        called = self._callbacks(callbacks, {"verbose": verbose}, 1)
+        loader = _loader(test_data, batch_size)
+        self._left = None
+        call_all(called, "on_predict_begin", {"steps": count_steps(loader), "metrics": []})
+        logs, batches = self._run(loader, called, "predict")
+        call_all(called, "on_predict_end", logs)
         found = list(zip(*batches, strict=True))
         return [np.concatenate(parts) for parts in found] if stack_outputs else found
 
@@ -191,60 +164,6 @@ class Model:
         """Print the layers of the network: see `paddle.summary`."""
         return summary(self.network, input_size, dtype)
 
-    def _forward(self, inputs: Any, labels: Any) -> tuple[list[Any], list[Any]]:
-        """Return the results and losses of a batch."""
-        results = _listed(self.network(*map(_tensor, _listed(inputs))))
-        if self._loss is None:
-            return results, []
-        losses = self._loss(*results, *map(_tensor, _listed(labels)))
-        return results, _listed(losses)
-
-    def _measured(self, results: list[Any], labels: Any) -> list[Any]:
-        """Return the values of the metrics for a batch."""
-        found = []
-        for metric in self._metrics:
-            computed = metric.compute(*results, *map(_tensor, _listed(labels)))
-            found.append(metric.update(*_listed(computed)))
-        return found
-
-    def _found(self, losses: list[Any], measured: list[Any]) -> Any:
-        values = [loss.numpy() for loss in losses]
-        return (values, measured) if self._metrics else values
-
-    def _logs(self, found: Any) -> dict[str, Any]:
-        """Return the last losses and all metrics by name."""
-        losses = found[0] if isinstance(found, tuple) else found
-        logs: dict[str, Any] = {"loss": [float(v) for v in losses]} if losses else {}
-        for metric in self._metrics:
-            names, values = _listed(metric.name()), _listed(metric.accumulate())
-            logs |= zip(names, values, strict=True)
-        return logs
-
-    def _reset(self) -> None:
-        for metric in self._metrics:
-            metric.reset()
-
-    def _batches(self, loader: Any) -> Iterator[tuple[list[Any], list[Any]]]:
-        for batch in loader:
-            given = _listed(batch)
-            yield given[: self._inputs], given[self._inputs :]
-
-
-def _text(logs: dict[str, Any]) -> str:
-    """Return losses and metrics for a line of output."""
-    first = {name: v[0] if isinstance(v, list) else v for name, v in logs.items()}
-    return "".join(f" - {name}: {value:.4f}" for name, value in first.items())
-
-
-def _listed(given: Any) -> list[Any]:
-    if given is None:
-        return []
-    return list(given) if isinstance(given, list | tuple) else [given]
-
-
-def _tensor(given: Any) -> Any:
-    return given if isinstance(given, Tensor) else to_tensor(given)
-
 
 def _parameters_of(network: Any) -> int:
     """Return how many arguments the network takes."""
@@ -252,8 +171,12 @@ def _parameters_of(network: Any) -> int:
     return max(1, sum(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in taken))
 
 
-def _loader(data: Any, batch_size: int, shuffle: bool, drop_last: bool) -> Any:
-    """Return a loader of batches of a dataset; a loader itself."""
-    if isinstance(data, DataLoader):
+def _loader(data: Any, batch_size: int, shuffle: bool = False, drop_last: bool = False) -> Any:
+    """Return a loader of batches of a dataset; another iterable itself."""
+    is_dataset = hasattr(data, "__getitem__") or isinstance(data, IterableDataset)
+    if isinstance(data, DataLoader) or not is_dataset:
         return data
-    return DataLoader(data, batch_size=batch_size, shuffle=shuffle, drop_last=drop_last)
+    if isinstance(data, IterableDataset):
+        return DataLoader(data, batch_size=batch_size, drop_last=drop_last)
+    sampler = DistributedBatchSampler(data, batch_size, shuffle=shuffle, drop_last=drop_last)
+    return DataLoader(data, batch_sampler=sampler)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from primgraph import operators as pg
+from primgraph.compat.paddle.core.assignments import current
 from primgraph.compat.paddle.framework import paddles
 from primgraph.control.branches import cond as _cond
 from primgraph.control.loops import while_loop as _while_loop
@@ -48,7 +49,7 @@ def _nothing() -> None:
 
 def _listed(function: Callable[[], Any]) -> Any:
     """Return the result of a branch, with lists, which both branches may write as tuples."""
-    found = function()
+    found = current(function())
     return list(found) if isinstance(found, tuple) else found
 
 
@@ -86,7 +87,7 @@ def while_loop(
         def step(values: list[Any]) -> list[Any]:
             return _as_list(body(*values), values)
 
-        return _while_loop(holds, step, list(loop_vars))
+        return _while_loop(holds, step, list(current(loop_vars)))
     values = list(loop_vars)
     while bool(cond(*values)):
         values = _as_list(body(*values), values)
@@ -95,7 +96,7 @@ def while_loop(
 
 def _as_list(found: Any, before: Sequence[Any]) -> list[Any]:
     """Return what a body returned as a list of as many variables as before."""
-    listed = list(found) if isinstance(found, list | tuple) else [found]
+    listed = list(current(found)) if isinstance(found, list | tuple) else [current(found)]
     if len(listed) != len(before):
         raise ArgumentError(f"body returned {len(listed)} variables, not {len(before)}")
     return listed

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any, final
 from weakref import WeakKeyDictionary
 
+from primgraph.compat.paddle.core.assignments import current
 from primgraph.compat.paddle.core.program import building_program
 from primgraph.compat.paddle.dynamic import as_tensor
 from primgraph.compat.paddle.framework import CPUPlace
@@ -15,7 +16,7 @@ from primgraph.compat.paddle.static.scopes import GlobalScope, current_scope
 from primgraph.errors import ArgumentError, FeedError
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.operators.variable import Variable
-from primgraph.program.program import Program
+from primgraph.program.program import Program, belongs_to_program, program_of
 from primgraph.program.run import Executor as _Executor
 from primgraph.program.scope import Scope as _Scope
 
@@ -160,12 +161,21 @@ def _fetches(fetch_list: Any) -> list[Any] | None:
     return found
 
 
+def _assigned(item: Any) -> Any:
+    """Return what a fetch stands for; a state is read after the run, which stores its value."""
+    return item if isinstance(item, Variable) and _is_state(item) else current(item)
+
+
+def _is_state(variable: Variable) -> bool:
+    return belongs_to_program(variable) and variable.value in program_of(variable).states
+
+
 def _in_program(program: Any, fetches: list[Any] | None) -> list[Any] | None:
     """The fetches with variables of other programs replaced by those of the same name."""
     if fetches is None or not isinstance(program, Program):
         return fetches
     found: list[Any] = []
-    for item in fetches:
+    for item in map(_assigned, fetches):
         if isinstance(item, list):
             found.append(_in_program(program, item))
         elif isinstance(item, str) and program.variable(item) is None:

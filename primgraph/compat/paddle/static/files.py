@@ -50,6 +50,26 @@ def save_inference_model(
     source = program_of(fetches[0]) if fetches else building_program()
     made = normalize_program(source, feeds, fetches)
     made.scope = current_scope().storage or source.scope
+    _write(made, path_prefix, feeds, fetches)
+
+
+def save_training_model(
+    path_prefix: str | os.PathLike[str],
+    program: Program,
+    feeds: Sequence[Variable],
+    fetches: Sequence[Variable],
+) -> None:
+    """Write a whole program with its updates, as `save_inference_model` writes a part."""
+    _write(program, path_prefix, feeds, fetches)
+
+
+def _write(
+    made: Any,
+    path_prefix: str | os.PathLike[str],
+    feeds: Sequence[Variable],
+    fetches: Sequence[Variable],
+) -> None:
+    """Write a program, and the names of its inputs and results."""
     names = {"feeds": [v.name for v in feeds], "fetches": [v.name for v in fetches]}
     prefix = os.fspath(path_prefix)
     Path(prefix).parent.mkdir(parents=True, exist_ok=True)

@@ -36,9 +36,11 @@ class autocast:
         enabled: bool = True,
         cache_enabled: bool | None = None,
     ) -> None:
+        framework.device(device_type)
         if enabled and device_type == "cpu" and dtype != framework.float32:
             raise OptionError(
-                "autocast on the CPU computes in bfloat16, which primgraph does not have",
+                "autocast on the CPU computes in bfloat16 or float16: operations compute in the "
+                "dtypes of their operands, and there is no bfloat16",
                 hint="torch.autocast('cpu', enabled=False) computes in the dtypes of the tensors",
             )
 

@@ -9,6 +9,7 @@ from primgraph.api import public as pg
 from primgraph.api.derivatives import products
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.core.conjugates import conjugate_values
+from primgraph.compat.torch.func import require_tensors
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
 from primgraph.operators.handle import Handle
@@ -16,6 +17,21 @@ from primgraph.operators.handle import Handle
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 Function: TypeAlias = Callable[..., Any]
+
+
+def _checked(name: str, func: Function, inputs: Any) -> Function:
+    """Return `func`, which is to return tensors. Raises `ArgumentError` for other inputs."""
+    message = (
+        f"user-provided function given to {name} must be either a Tensor or a tuple of Tensors"
+    )
+    for given in inputs if isinstance(inputs, tuple) else (inputs,):
+        if not isinstance(given, Handle):
+            raise ArgumentError(
+                f"The inputs given to {name} must be either a Tensor or a tuple of Tensors but the "
+                f"given inputs has type {type(given)}.",
+                hint="torch.tensor(x) makes a tensor",
+            )
+    return require_tensors(func, f"The outputs of the {message}, not")
 
 
 def jacobian(
@@ -35,6 +51,7 @@ def jacobian(
     tensor([[2., 0.],
             [0., 4.]])
     """
+    func = _checked("jacobian", func, inputs)
     if strict:
         products.vjp(func, inputs, strict=True)
     found = pg.jacobian(func, inputs, mode=strategy.removesuffix("-mode"))
@@ -57,6 +74,7 @@ def hessian(
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
+    func = _checked("hessian", func, inputs)
     if strict:
         products.vjp(func, inputs, strict=True)
     return _detach_results(pg.hessian(func, inputs), create_graph)
@@ -71,6 +89,7 @@ def vjp(
     >>> torch.autograd.functional.vjp(lambda x: x * x, x, torch.ones(2))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
+    func = _checked("vjp", func, inputs)
     value, product = products.vjp(func, inputs, conjugate_values(v), strict=strict)
     if v is None and not _is_single(value):
         raise ArgumentError(
@@ -90,6 +109,7 @@ def jvp(
     >>> torch.autograd.functional.jvp(lambda x: x * x, x, torch.ones(2))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
+    func = _checked("jvp", func, inputs)
     _require_vector(inputs, v)
     return _pair(products.jvp(func, inputs, v, strict=strict), create_graph)
 
@@ -103,6 +123,7 @@ def vhp(
     >>> torch.autograd.functional.vhp(lambda x: torch.sum(x**3), x, torch.ones(2))
     (tensor(9.), tensor([ 6., 12.]))
     """
+    func = _checked("vhp", func, inputs)
     _require_vector(inputs, v)
     value, product = products.vhp(func, inputs, v, strict=strict)
     return _pair((value, conjugate_values(product)), create_graph)
@@ -117,6 +138,7 @@ def hvp(
     >>> torch.autograd.functional.hvp(lambda x: torch.sum(x**3), x, torch.ones(2))
     (tensor(9.), tensor([ 6., 12.]))
     """
+    func = _checked("hvp", func, inputs)
     _require_vector(inputs, v)
     value, product = products.hvp(func, inputs, v, strict=strict)
     return _pair((value, conjugate_values(product)), create_graph)

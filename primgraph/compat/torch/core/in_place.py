@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from primgraph.compat.torch import functions
 from primgraph.compat.torch.functions.properties import can_cast
-from primgraph.errors import BuildError, DTypeError
+from primgraph.errors import DTypeError
 from primgraph.ir.types import as_dtype
 from primgraph.operators import astype
 
@@ -33,23 +33,6 @@ def in_place_methods() -> dict[str, Callable[..., Any]]:
     """Return the methods by name: `add_`, `transpose_` and others."""
     found = {f"{n}_": _change(n, getattr(functions, n)) for n in VALUES.split()}
     return found | {f"{n}_": _reshape(n, getattr(functions, n)) for n in SHAPES.split()}
-
-
-def refused_methods() -> dict[str, Callable[..., Any]]:
-    """Return methods of these names that raise `BuildError`, for variables of programs."""
-    names = [*VALUES.split(), *SHAPES.split(), "zero", "fill", "copy", "set", "resize"]
-    return {f"{n}_": _refusal(n) for n in names}
-
-
-def _refusal(name: str) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        raise BuildError(
-            f"x.{name}_ changes a tensor, and this is a variable of a function that is traced, "
-            "which does not change",
-            hint=f"x = x.{name}(...) computes the same" if name in VALUES.split() else "",
-        )
-
-    return _named(method, name)
 
 
 def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -11,7 +11,12 @@ from primgraph.operators.handle import Handle
 
 
 def as_masks(index: Any) -> Any:
-    """Return `index` with booleans for arrays of bytes."""
+    """Return `index` with booleans for arrays of bytes, and as a tuple if it is a list of indices.
+
+    A list counts as a tuple if it has lists, slices, tensors, None or an ellipsis.
+    """
+    if isinstance(index, list) and any(map(_is_an_index, index)):
+        index = tuple(index)
     if isinstance(index, tuple):
         return tuple(map(as_masks, index))
     if isinstance(index, Handle | np.ndarray) and index.dtype == np.uint8 and index.ndim:
@@ -50,6 +55,11 @@ def in_two_steps(index: Any) -> tuple[Any, Any] | None:
             if not _is_integer(entry):
                 second.append(Ellipsis if entry is Ellipsis else slice(None))
     return tuple(first), tuple(second)
+
+
+def _is_an_index(entry: Any) -> bool:
+    """Return whether a list that has `entry` holds one index for each axis."""
+    return entry is None or entry is ... or isinstance(entry, list | tuple | slice | Handle)
 
 
 def _is_integer(entry: Any) -> bool:

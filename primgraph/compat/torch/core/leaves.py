@@ -12,7 +12,7 @@ from primgraph.compat.torch.core.methods import Sizes
 from primgraph.compat.torch.functions.shapes import collect_varargs
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.tensor import Tensor as _Tensor
-from primgraph.errors import DTypeError
+from primgraph.errors import ArgumentError, DTypeError
 from primgraph.ir.types import as_dtype, as_shape, complex_dtype
 from primgraph.operators.promotion import array_of
 
@@ -89,6 +89,11 @@ def make_leaf(data: Any, dtype: Any, requires_grad: builtins.bool) -> Node:
     first = data
     while isinstance(first, list | tuple) and first:
         first = first[0]
+    if isinstance(first, _Tensor) and first.type.size != 1:
+        raise ArgumentError(
+            "only one element tensors can be converted to Python scalars",
+            hint="torch.stack([x, y]) joins tensors along a new axis",
+        )
     if dtype is None and isinstance(first, _Tensor):
         array = array.astype(first.type.dtype)
     elif dtype is None and not isinstance(first, np.ndarray | np.generic):

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
+from primgraph.compat.absent import reason_for
 from primgraph.compat.dtypes import LibraryDType
-from primgraph.compat.promotion import promote_arguments
 from primgraph.compat.torch import framework, functions
-from primgraph.compat.torch.core.indices import as_masks, checked_index, in_two_steps
+from primgraph.compat.torch.core.operators import Operators
 from primgraph.eager.inplace.views import View
 from primgraph.eager.tensor import Tensor as _Tensor
 from primgraph.errors import (
-    BuildError,
-    DTypeError,
     ShapeError,
-    UnknownValueError,
     unknown_name,
 )
 from primgraph.ir.types import DType, Shape, as_axis, as_dtype
 from primgraph.operators import astype
 from primgraph.operators.handle import Handle
-from primgraph.operators.variable import Variable as _Variable
 
 # Functions whose first argument is no tensor that they are about; all others are methods, too.
 _NO_METHODS = """
@@ -34,8 +30,6 @@ cartesian_prod cat chain_matmul column_stack complex concat concatenate dstack e
 is_tensor meshgrid pdist polar polygamma promote_types real result_type row_stack searchsorted stack
 tensordot trapezoid trapz vander view_as_complex view_as_real vstack where combinations
 """
-# Products of one dtype: torch does not promote their operands.
-_OF_ONE_DTYPE = ("matmul", "dot", "inner", "tensordot", "einsum", "linear")
 
 
 class Sizes(tuple[int, ...]):
@@ -74,14 +68,14 @@ class _Count(int):
 
 
 def _cast_to(dtype: LibraryDType) -> Callable[..., Any]:
-    def method(self: Manners, memory_format: Any = None) -> Any:
+    def method(self: TensorMethods, memory_format: Any = None) -> Any:
         return self._astype(dtype.dtype)
 
     method.__doc__ = f"Convert to {dtype.dtype}."
     return method
 
 
-class Manners(Handle):
+class TensorMethods(Operators):
     """Torch's methods and their arguments, for whatever has elements, here or in a program."""
 
     __slots__ = ()
@@ -96,7 +90,7 @@ class Manners(Handle):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise unknown_name(self._called, name, dir(type(self)))
+            raise unknown_name(self._called, name, dir(type(self)), reason_for(name))
 
     @property
     def shape(self) -> Sizes:
@@ -173,40 +167,6 @@ class Manners(Handle):
         """Number of elements."""
         return self.type.size
 
-    @classmethod
-    def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
-        """Return arguments in the dtypes to which torch promotes them; None for the same.
-
-        Raises `DTypeError` for products of different dtypes.
-        """
-        if function.__name__ in _OF_ONE_DTYPE:
-            dtypes = {x.type.dtype for x in args if isinstance(x, Handle)}
-            if len(dtypes) > 1:
-                first, second = sorted(map(str, dtypes))
-                raise DTypeError(
-                    f"expected both operands of {function.__name__} to have the same dtype, but "
-                    f"got: {first} and {second}",
-                    hint="convert one of them: x.double(), or x.to(y.dtype)",
-                )
-            return None
-        return promote_arguments(function, args, framework.dtype_or_default(None), is_ranked=True)
-
-    def __getitem__(self, index: Any) -> Self:
-        known = checked_index(as_masks(index))
-        steps = in_two_steps(known)
-        if steps is None:
-            return super().__getitem__(known)
-        first, second = steps
-        return super().__getitem__(first)[second]
-
-    def __rsub__(self, other: Any) -> Self:
-        found: Self = functions.sub(other, self)
-        return found
-
-    def __sub__(self, other: Any) -> Self:
-        found: Self = functions.sub(self, other)
-        return found
-
     # Conversions.
 
     def _astype(self, dtype: DType) -> Self:
@@ -262,7 +222,7 @@ class Manners(Handle):
 
     def cuda(self, *device: Any, **options: Any) -> NoReturn:
         """Raise `OptionError`: tensors are in the processor's memory."""
-        framework.device("cuda")
+        framework.checked_device("cuda")
         raise AssertionError
 
     def pin_memory(self, device: Any = None) -> Self:
@@ -329,27 +289,4 @@ class Manners(Handle):
 
 for _name in functions.__all__:
     if _name not in _NO_METHODS.split():
-        setattr(Manners, _name, getattr(functions, _name))
-
-
-class Variable(Manners, _Variable):
-    """`pg.Variable` with torch's methods: what stands for tensors in functions that are traced."""
-
-    __slots__ = ()
-
-    def item(self) -> NoReturn:
-        """Raise `UnknownValueError`: there is no number while a function is traced."""
-        raise UnknownValueError(
-            "vmap: It looks like you're calling .item() on a Tensor. There is no number while a "
-            "function is traced",
-            hint="compute with the tensor itself",
-        )
-
-    tolist = item
-
-    def backward(self, *args: Any, **options: Any) -> NoReturn:
-        """Raise `BuildError`: variables have no `.grad`."""
-        raise BuildError(
-            "backward is for tensors, and this is a variable of a function that is traced",
-            hint="torch.autograd.grad(y, x) returns gradients here",
-        )
+        setattr(TensorMethods, _name, getattr(functions, _name))

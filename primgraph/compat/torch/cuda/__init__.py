@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from primgraph.compat.torch.cuda import amp
-from primgraph.errors import OptionError
+from primgraph.compat.torch.framework import MissingDeviceError
 
 __all__ = [
     "amp",
@@ -88,7 +88,7 @@ def synchronize(device: Any = None) -> None:
 
 
 def current_device() -> NoReturn:
-    """Raise `OptionError`: there is no CUDA.
+    """Raise `MissingDeviceError`: there is no CUDA.
 
     >>> torch.cuda.is_available() and torch.cuda.current_device()
     False
@@ -96,8 +96,8 @@ def current_device() -> NoReturn:
     raise _no_cuda("current_device")
 
 
-def _no_cuda(name: str) -> OptionError:
-    return OptionError(
+def _no_cuda(name: str) -> MissingDeviceError:
+    return MissingDeviceError(
         f"torch.cuda.{name}: there is no CUDA, tensors are in the memory of the CPU",
         hint="ask for it where torch.cuda.is_available()",
     )

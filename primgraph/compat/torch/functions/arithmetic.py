@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from primgraph.compat.torch.functions.results import define_functions
+from primgraph.eager.tensor import Tensor
+from primgraph.errors import DTypeError, RunError, UnsupportedDTypeError
+from primgraph.operators.handle import Handle
 
 _ROWS = """
 atan2|arctan2(input, other): arctan2(input, other)
@@ -15,7 +22,7 @@ Compute bitwise and.
 >>> torch.bitwise_and(torch.tensor([6, 5]), torch.tensor([3, 3]))
 tensor([2, 1])
 
-bitwise_left_shift(input, other): left_shift(input, other)
+bitwise_left_shift(input, other): left_shift(bits(input), bits(other))
 Shift bits to the left.
 >>> torch.bitwise_left_shift(torch.tensor([1, 2]), torch.tensor([3, 1]))
 tensor([8, 4])
@@ -30,7 +37,7 @@ Compute bitwise or.
 >>> torch.bitwise_or(torch.tensor([6, 5]), torch.tensor([3, 3]))
 tensor([7, 7])
 
-bitwise_right_shift(input, other): right_shift(input, other)
+bitwise_right_shift(input, other): right_shift(bits(input), bits(other))
 Shift bits to the right.
 >>> torch.bitwise_right_shift(torch.tensor([8, 2]), torch.tensor([3, 1]))
 tensor([1, 1])
@@ -50,7 +57,7 @@ Limit elements from below.
 >>> torch.clamp_min(torch.tensor([1.0, 3.0]), 2)
 tensor([2., 3.])
 
-complex(real, imag): complex(real, imag)
+complex(real, imag): complex(real_part(real), real_part(imag))
 Return complex numbers with these real and imaginary parts.
 >>> torch.complex(torch.tensor([1.0]), torch.tensor([2.0]))
 tensor([1.+2.j])
@@ -75,12 +82,12 @@ Return the smaller elements; a number rather than NaN.
 >>> torch.fmin(torch.tensor([1.0, float("nan")]), torch.tensor([0.0, 2.0]))
 tensor([0., 2.])
 
-floor_divide(input, other): floor_divide(input, other)
+floor_divide(input, other): floor_divide(input, divisor_of(input, other))
 Divide and round down.
 >>> torch.floor_divide(torch.tensor([7.0, -7.0]), 2)
 tensor([ 3., -4.])
 
-fmod(input, other): fmod(input, other)
+fmod(input, other): fmod(input, divisor_of(input, other))
 Compute remainders with the sign of `input`.
 >>> torch.fmod(torch.tensor([5.0, -5.0]), 3)
 tensor([ 2., -2.])
@@ -215,7 +222,7 @@ Compute `input` to the power of `exponent`.
 >>> torch.pow(torch.tensor([2.0, 3.0]), 2)
 tensor([4., 9.])
 
-remainder(input, other): remainder(input, other)
+remainder(input, other): remainder(input, divisor_of(input, other))
 Compute remainders with the sign of `other`.
 >>> torch.remainder(torch.tensor([5.0, -5.0]), 3)
 tensor([2., 1.])
@@ -232,3 +239,45 @@ tensor([0.0000, 1.3863])
 """
 
 __all__ = define_functions(globals(), _ROWS)
+
+
+def divisor_of(input: Any, other: Any) -> Any:
+    """Return the divisor. Raises `RunError` where integers are divided by the integer 0.
+
+    In functions that are traced the elements of variables are not known, and such quotients are 0.
+    """
+    if _is_integral(other) and _is_integral(input) and _has_zero(other):
+        raise RunError("ZeroDivisionError", hint="convert to floats: x / 0.0 is infinite")
+    return other
+
+
+def _is_integral(given: Any) -> bool:
+    """Return whether a number or a tensor is of integers or booleans."""
+    if isinstance(given, Handle):
+        return given.type.dtype.kind in "biu"
+    return isinstance(given, int | np.integer)
+
+
+def _has_zero(given: Any) -> bool:
+    if isinstance(given, Tensor):
+        return not bool(np.all(given._array()))
+    return not isinstance(given, Handle) and given == 0
+
+
+def bits(given: Any) -> Any:
+    """Return an operand of a shift. Raises `UnsupportedDTypeError` for booleans."""
+    if isinstance(given, Handle) and given.type.dtype.kind == "b":
+        raise UnsupportedDTypeError(
+            "shifts are not implemented for booleans", hint="convert it: x.to(torch.int64)"
+        )
+    return given
+
+
+def real_part(given: Any) -> Any:
+    """Return a part of complex numbers. Raises `DTypeError` for integers."""
+    if isinstance(given, Handle) and given.type.dtype.kind != "f":
+        raise DTypeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {given.dtype}",
+            hint="convert it: x.float()",
+        )
+    return given

@@ -10,6 +10,7 @@ import numpy as np
 from primgraph import operators as pg
 from primgraph import special
 from primgraph.compat.torch import framework
+from primgraph.compat.torch.functions.arithmetic import divisor_of
 from primgraph.compat.torch.functions.results import in_family, takes_out
 from primgraph.compat.torch.return_types import named_result
 from primgraph.eager.derivatives.differentiable import Differentiable
@@ -93,6 +94,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """
     if rounding_mode is None:
         return pg.divide(input, other)
+    other = divisor_of(input, other)
     if rounding_mode == "floor":
         return pg.floor_divide(input, other)
     if rounding_mode != "trunc":
@@ -191,6 +193,8 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     >>> torch.lerp(torch.zeros(2), torch.ones(2), 0.5)
     tensor([0.5000, 0.5000])
     """
+    if isinstance(end, Handle) and end.dtype != input.dtype:
+        raise DTypeError(f"expected dtype {input.dtype} for `end` but got dtype {end.dtype}")
     return pg.add(input, pg.multiply(weight, pg.subtract(end, input)))
 
 
@@ -298,4 +302,9 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """
     if isinstance(mask, Handle) and mask.type.dtype.kind != "b":
         raise DTypeError(f"masked_fill only supports boolean masks, but got mask of {mask.type}")
+    if isinstance(value, Handle) and value.ndim:
+        raise ShapeError(
+            f"masked_fill only supports a 0-dimensional value tensor, not {value.type}",
+            hint="torch.where(mask, value, x) chooses between tensors",
+        )
     return pg.where(mask, pg.astype(value, input.type.dtype), input)

@@ -10,24 +10,24 @@ import numpy as np
 
 from primgraph import linalg
 from primgraph import operators as pg
-from primgraph.compat.torch.functions.results import define_functions
+from primgraph.compat.torch.functions.results import define_functions, require_tensors  # noqa: F401, of rows
 from primgraph.compat.torch.functions.shapes import collect_varargs
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis
 
 _ROWS = """
-cat|concat|concatenate(tensors, dim=0): concatenate(tensors, dim)
+cat|concat|concatenate(tensors, dim=0): concatenate(require_tensors("cat", tensors), dim)
 Join tensors along `dim`.
 >>> torch.cat([torch.zeros(1), torch.ones(2)])
 tensor([0., 1., 1.])
 
-column_stack(tensors): column_stack(tensors)
+column_stack(tensors): column_stack(require_tensors("column_stack", tensors))
 Stack vectors as columns of a matrix.
 >>> torch.column_stack([torch.zeros(2), torch.ones(2)])
 tensor([[0., 1.],
         [0., 1.]])
 
-dstack(tensors): dstack(tensors)
+dstack(tensors): dstack(require_tensors("dstack", tensors))
 Stack tensors along the third axis.
 >>> torch.dstack([torch.zeros(2), torch.ones(2)]).shape
 torch.Size([1, 2, 2])
@@ -37,13 +37,13 @@ Join tensors along the second axis, vectors along their own.
 >>> torch.hstack([torch.zeros(1), torch.ones(2)])
 tensor([0., 1., 1.])
 
-stack(tensors, dim=0): stack(tensors, dim)
+stack(tensors, dim=0): stack(require_tensors("stack", tensors), dim)
 Stack tensors of one shape along a new axis.
 >>> torch.stack([torch.zeros(2), torch.ones(2)])
 tensor([[0., 0.],
         [1., 1.]])
 
-vstack|row_stack(tensors): vstack(tensors)
+vstack|row_stack(tensors): vstack(require_tensors("vstack", tensors))
 Join tensors along the first axis, vectors as rows.
 >>> torch.vstack([torch.zeros(2), torch.ones(2)])
 tensor([[0., 0.],
@@ -79,6 +79,10 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
     """
     extent = tensor.shape[as_axis(dim, tensor.ndim)]
     if isinstance(split_size_or_sections, int):
+        if split_size_or_sections < 0:
+            raise ArgumentError(
+                f"split expects split_size be non-negative, but got {split_size_or_sections}"
+            )
         ends = list(range(split_size_or_sections, extent, split_size_or_sections))
     else:
         ends = list(accumulate(split_size_or_sections))

@@ -9,7 +9,7 @@ import numpy as np
 from primgraph import operators as pg
 from primgraph.compat.torch.functions.results import array_like, in_family, takes_out
 from primgraph.compat.torch.return_types import named_result
-from primgraph.errors import ArgumentError, BoundsError, DTypeError
+from primgraph.errors import ArgumentError, BoundsError, DTypeError, UnsupportedDTypeError
 from primgraph.ir.types import as_axis
 from primgraph.operators.handle import Handle
 
@@ -326,6 +326,10 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     >>> torch.bincount(torch.tensor([0, 2, 2]))
     tensor([1, 0, 2])
     """
+    if input.dtype.kind not in "iu":
+        raise UnsupportedDTypeError(
+            f"bincount is not implemented for {input.dtype}", hint="convert it: x.long()"
+        )
     found = in_family(input, pg.bincount(input, weights, minlength))
     if weights is None:
         return found

@@ -30,7 +30,7 @@ Compute products of matrices, or of a matrix and a vector.
 >>> torch.matmul(torch.ones(2, 3), torch.ones(3))
 tensor([3., 3.])
 
-outer|ger(input, vec2): outer(input, vec2)
+outer|ger(input, vec2): outer(vector("self", input), vector("vec2", vec2))
 Compute all products of elements of two vectors.
 >>> torch.outer(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
 tensor([[3., 4.],
@@ -41,6 +41,14 @@ Compute products over the last axes of `a` and the first of `b`, or over those i
 >>> torch.tensordot(torch.ones(2, 3), torch.ones(3, 4), dims=1).shape
 torch.Size([2, 4])
 """
+
+
+def vector(name: str, given: Any) -> Any:
+    """Return an argument of `outer`. Raises `ShapeError` for other numbers of axes than one."""
+    if given.ndim != 1:
+        raise ShapeError(f"outer: Expected 1-D argument {name}, but got {given.ndim}-D")
+    return given
+
 
 __all__ = [
     *define_functions(globals(), _ROWS),

@@ -6,19 +6,24 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from primgraph import operators as pg
-from primgraph.compat.torch.functions.results import define_functions, takes_out
+from primgraph.compat.torch.functions.results import (
+    define_functions,
+    over_axes,
+    require_floats,
+    takes_out,
+)
 from primgraph.compat.torch.return_types import named_result
-from primgraph.errors import DTypeError
+from primgraph.errors import AxisError
 from primgraph.operators.handle import Handle
 from primgraph.operators.reduce.norms import vector_norm
 
 _ROWS = """
-amax(input, dim=None, keepdim=False): max(input, dim, keepdim)
+amax(input, dim=None, keepdim=False): max(input, over_axes(dim), keepdim)
 Return the largest element over `dim`.
 >>> torch.amax(torch.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
 tensor([5., 4.])
 
-amin(input, dim=None, keepdim=False): min(input, dim, keepdim)
+amin(input, dim=None, keepdim=False): min(input, over_axes(dim), keepdim)
 Return the smallest element over `dim`.
 >>> torch.amin(torch.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
 tensor([1., 3.])
@@ -33,17 +38,17 @@ Return whether an element over `dim` differs from zero.
 >>> torch.any(torch.tensor([True, False]))
 tensor(True)
 
-argmax(input, dim=None, keepdim=False): argmax(input, dim, keepdim)
+argmax(input, dim=None, keepdim=False): argmax(some_elements("argmax", input, dim), dim, keepdim)
 Return the index of the first largest element.
 >>> torch.argmax(torch.tensor([1.0, 3.0, 3.0]))
 tensor(1)
 
-argmin(input, dim=None, keepdim=False): argmin(input, dim, keepdim)
+argmin(input, dim=None, keepdim=False): argmin(some_elements("argmin", input, dim), dim, keepdim)
 Return the index of the first smallest element.
 >>> torch.argmin(torch.tensor([2.0, 1.0, 1.0]))
 tensor(1)
 
-count_nonzero(input, dim=None): count_nonzero(input, dim)
+count_nonzero(input, dim=None): count_nonzero(input, over_axes(dim))
 Count the elements that differ from zero.
 >>> torch.count_nonzero(torch.tensor([0, 1, 2]))
 tensor(2)
@@ -53,12 +58,12 @@ Compute `log(sum(exp(input)))` over `dim`.
 >>> torch.logsumexp(torch.zeros(2), dim=0)
 tensor(0.6931)
 
-nansum(input, dim=None, keepdim=False, *, dtype=None): nansum(input, dim, keepdim, dtype=dtype)
+nansum(input, dim=None, keepdim=False, *, dtype=None): nansum(axis=over_axes(dim), keepdims=keepdim)
 Compute sums over `dim` without NaNs.
 >>> torch.nansum(torch.tensor([1.0, float("nan")]))
 tensor(1.)
 
-sum(input, dim=None, keepdim=False, *, dtype=None): sum(input, dim, keepdim, dtype=dtype)
+sum(input, dim=None, keepdim=False, *, dtype=None): sum(input, over_axes(dim), keepdim, dtype=dtype)
 Compute sums over `dim`, or of all elements.
 >>> torch.sum(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
 tensor([4., 6.])
@@ -87,16 +92,14 @@ __all__ = [
 Dims: TypeAlias = int | Sequence[int] | None
 
 
-def _require_floats(name: str, input: Any, dtype: Any) -> Any:
-    """Return `input` in the dtype. Raises `DTypeError` for integers."""
-    found = input if dtype is None else pg.astype(input, dtype)
-    if found.type.dtype.kind not in "fc":
-        raise DTypeError(
-            f"{name}(): could not infer output dtype. Input dtype must be either a floating point "
-            f"or complex dtype. Got: {found.dtype}",
-            hint=f"{name}(x.float()) computes in float32",
+def some_elements(name: str, input: Any, dim: int | None) -> Any:
+    """Return a tensor. Raises `AxisError` for one without elements, unless `dim` is given."""
+    if dim is None and input.type.size == 0:
+        raise AxisError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+            "reduction dim with the 'dim' argument."
         )
-    return found
+    return input
 
 
 @takes_out
@@ -114,8 +117,8 @@ def mean(
     >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
     tensor([2., 3.])
     """
-    over = dim if axis is None else axis
-    return pg.mean(_require_floats("mean", input, dtype), over, keepdim or keepdims)
+    over = over_axes(dim if axis is None else axis)
+    return pg.mean(require_floats("mean", input, dtype), over, keepdim or keepdims)
 
 
 def nanmean(input: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
@@ -124,7 +127,7 @@ def nanmean(input: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any =
     >>> torch.nanmean(torch.tensor([1.0, float("nan"), 3.0]))
     tensor(2.)
     """
-    return pg.nanmean(_require_floats("nanmean", input, dtype), dim, keepdim)
+    return pg.nanmean(require_floats("nanmean", input, dtype), over_axes(dim), keepdim)
 
 
 @takes_out
@@ -143,7 +146,7 @@ def _spread_options(
     """Return the axes and options of `var` and `std`, which take `unbiased` first, too."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
-    return dim, {"ddof": int(unbiased) if correction is None else correction}
+    return over_axes(dim), {"ddof": int(unbiased) if correction is None else correction}
 
 
 @takes_out
@@ -161,7 +164,7 @@ def var(
     tensor(2.)
     """
     over, options = _spread_options(dim, unbiased, correction)
-    return pg.var(_require_floats("var", input, None), over, keepdim, **options)
+    return pg.var(require_floats("var", input, None), over, keepdim, **options)
 
 
 @takes_out
@@ -179,7 +182,7 @@ def std(
     tensor(1.)
     """
     over, options = _spread_options(dim, unbiased, correction)
-    return pg.std(_require_floats("std", input, None), over, keepdim, **options)
+    return pg.std(require_floats("std", input, None), over, keepdim, **options)
 
 
 def var_mean(input: Any, dim: Any = None, *args: Any, **options: Any) -> tuple[Any, Any]:
@@ -202,7 +205,7 @@ def std_mean(input: Any, dim: Any = None, *args: Any, **options: Any) -> tuple[A
 
 def _mean_beside(input: Any, dim: Any, args: Sequence[Any], options: Any) -> Any:
     keepdim = args[1] if len(args) > 1 else options.get("keepdim", False)
-    return pg.mean(input, None if isinstance(dim, bool) else dim, keepdim)
+    return pg.mean(input, None if isinstance(dim, bool) else over_axes(dim), keepdim)
 
 
 def _extremes(name: str, input: Any, dim: Any, keepdim: bool, axis: Any, keepdims: bool) -> Any:
@@ -274,7 +277,8 @@ def norm(
     >>> torch.norm(torch.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    input = _require_floats("norm", input, dtype)
+    input = require_floats("norm", input, dtype)
+    dim = over_axes(dim)
     order = None if p in ("fro", None, 2) else p
     several = isinstance(dim, list | tuple) and len(dim) > 1
     if several and order is not None and not isinstance(order, str):
@@ -302,7 +306,7 @@ def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     >>> torch.softmax(torch.zeros(2), dim=0)
     tensor([0.5000, 0.5000])
     """
-    return pg.softmax(_require_floats("softmax", input, dtype), dim)
+    return pg.softmax(require_floats("softmax", input, dtype), dim)
 
 
 @takes_out
@@ -312,7 +316,7 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     >>> torch.log_softmax(torch.zeros(2), dim=0)
     tensor([-0.6931, -0.6931])
     """
-    return pg.log_softmax(_require_floats("log_softmax", input, dtype), dim)
+    return pg.log_softmax(require_floats("log_softmax", input, dtype), dim)
 
 
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:

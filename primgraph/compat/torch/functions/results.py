@@ -10,7 +10,9 @@ from primgraph.eager.derivatives.reverse import unshared_node
 from primgraph.eager.node import array_node
 from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor
-from primgraph.errors import ArgumentError, DTypeError, NotDifferentiable
+from primgraph.errors import ArgumentError, DTypeError, NotDifferentiable, UnsupportedDTypeError
+from primgraph.operators import astype
+from primgraph.operators.handle import Handle
 from primgraph.operators.names import define
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -79,6 +81,39 @@ def define_functions(own: dict[str, Any], text: str, world: str = "torch") -> li
     """
     also = {"axis": "dim", "keepdims": "keepdim"}
     return define(world, own, text, also=also, store=store_result, refuse=refuse_plain)
+
+
+def over_axes(dim: Any) -> Any:
+    """Return the axes of a reduction: no axes mean all of them in torch."""
+    return None if isinstance(dim, list | tuple) and not dim else dim
+
+
+def require_floats(name: str, input: Any, dtype: Any = None) -> Any:
+    """Return `input` in the dtype. Raises `UnsupportedDTypeError` for integers."""
+    found = input if dtype is None else astype(input, dtype)
+    if found.type.dtype.kind not in "fc":
+        raise UnsupportedDTypeError(
+            f"{name}(): could not infer output dtype. Input dtype must be either a floating point "
+            f"or complex dtype. Got: {found.dtype}",
+            hint=f"{name}(x.float()) computes in float32",
+        )
+    return found
+
+
+def require_tensors(name: str, given: Any) -> Any:
+    """Return a list of tensors. Raises `ArgumentError` for a tensor, or a number among them."""
+    if isinstance(given, Handle):
+        raise ArgumentError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor",
+            hint=f"torch.{name}([x, y]) joins two tensors, and x.unbind() is the list of slices",
+        )
+    for place, item in enumerate(given if isinstance(given, list | tuple) else ()):
+        if type(item) in (float, int, bool, complex):
+            raise ArgumentError(
+                f"expected Tensor as element {place} in argument 0, but got {type(item).__name__}",
+                hint="torch.tensor(x) makes a tensor",
+            )
+    return given
 
 
 def refuse_plain(name: str, given: Any) -> NoReturn:

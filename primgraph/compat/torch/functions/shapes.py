@@ -170,6 +170,8 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     if not shape:
         return pg.reshape(input, (1,))
     first, last = as_axis(start_dim, len(shape)), as_axis(end_dim, len(shape))
+    if first > last:
+        raise ShapeError("flatten() has invalid args: start_dim cannot come after end_dim")
     middle = product(shape[first : last + 1])
     return pg.reshape(input, (*shape[:first], middle, *shape[last + 1 :]))
 
@@ -214,6 +216,11 @@ def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
     torch.Size([2, 3])
     """
     wanted = list(collect_varargs(sizes, size))
+    if len(wanted) < input.ndim:
+        raise ShapeError(
+            f"expand: the number of sizes provided ({len(wanted)}) must be greater or equal to the "
+            f"number of dimensions in the tensor ({input.ndim})"
+        )
     kept = (1,) * (len(wanted) - input.ndim) + tuple(input.shape)
     return pg.broadcast_to(input, [k if n == -1 else n for n, k in zip(wanted, kept, strict=True)])
 

@@ -6,7 +6,12 @@ from primgraph.compat.absent import absent
 from primgraph.compat.torch.nn import functional, init, modules, parallel, parameter, utils
 from primgraph.compat.torch.nn.modules import *  # noqa: F403
 from primgraph.compat.torch.nn.parallel import DataParallel
-from primgraph.compat.torch.nn.parameter import Buffer, Parameter
+from primgraph.compat.torch.nn.parameter import (
+    Buffer,
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+)
 
 if TYPE_CHECKING:
     __all__: list[str]
@@ -20,6 +25,8 @@ else:
         "Buffer",
         "DataParallel",
         "Parameter",
+        "UninitializedBuffer",
+        "UninitializedParameter",
         "functional",
         "init",
         "modules",

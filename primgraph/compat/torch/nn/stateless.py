@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from primgraph import operators as pg
 from primgraph.compat.absent import absent
-from primgraph.errors import ArgumentError, UnknownKeyError
+from primgraph.errors import ArgumentError
 
 __all__ = ["functional_call", "stack_module_state"]
 
@@ -24,9 +24,9 @@ def functional_call(
 ) -> Any:
     """Call `module` with parameters and buffers, by dotted names, in place of its own.
 
-    Those that are not named stay. What the call changes in them is lost afterwards. With
-    `tie_weights` all names of a shared parameter stand for the one that is given; with `strict` all
-    have to be named.
+    Those that are not named stay, and names that no module has are ignored. What the call changes
+    in them is lost afterwards. With `tie_weights` all names of a shared parameter stand for the one
+    that is given; with `strict` all have to be named.
 
     >>> layer = torch.nn.Linear(2, 1)
     >>> weights = {"weight": torch.ones(1, 2), "bias": torch.zeros(1)}
@@ -82,9 +82,9 @@ def _exchanged(
         if unknown or missing:
             kind, names = ("Unexpected", unknown) if unknown else ("Missing", missing)
             raise ArgumentError(f"{kind} key(s): {', '.join(names)}.")
-    if unknown:
-        raise UnknownKeyError(f"{type(module).__name__} has no parameter or buffer {unknown[0]!r}")
-    values = dict(given)
+    for name in unknown:
+        module.get_submodule(name.rpartition(".")[0])
+    values = {name: value for name, value in given.items() if name in places}
     if tie_weights:
         owners = {id(t[key]): values[n] for n, (t, key) in places.items() if n in values}
         values |= {

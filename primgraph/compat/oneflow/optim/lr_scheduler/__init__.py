@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
-from primgraph.compat.oneflow.optim.lr_scheduler.base import LRScheduler
-from primgraph.compat.oneflow.optim.lr_scheduler.decays import (
+from primgraph.compat.oneflow.optim.lr_scheduler.schedules import (
     ConstantLR,
     CosineAnnealingLR,
     CosineAnnealingWarmRestarts,
@@ -19,11 +18,14 @@ from primgraph.compat.oneflow.optim.lr_scheduler.decays import (
     StepLR,
     WarmUpLR,
 )
-from primgraph.compat.torch.optim.lr_scheduler import (
-    ChainedScheduler,
-    ReduceLROnPlateau,
-    SequentialLR,
-)
+from primgraph.compat.oneflow.optim.lr_scheduler.stepped import LRScheduler
+
+if TYPE_CHECKING:
+    from primgraph.compat.torch.optim.lr_scheduler.chains import ChainedScheduler, SequentialLR
+    from primgraph.compat.torch.optim.lr_scheduler.decays import ReduceLROnPlateau
+else:
+    from primgraph.compat.oneflow.optim.lr_scheduler.chains import ChainedScheduler, SequentialLR
+    from primgraph.compat.oneflow.optim.lr_scheduler.decays import ReduceLROnPlateau
 
 # Older names.
 WarmupLR = WarmUpLR

@@ -11,6 +11,7 @@ from primgraph.compat.torch.creation import draw
 from primgraph.eager.inplace.in_place import change
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, ShapeError
+from primgraph.numpy.changing import ChangingArray
 
 __all__ = [
     "celu", "celu_", "elu", "elu_", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid",
@@ -26,9 +27,14 @@ _ALPHA, _SCALE = 1.6732632423543772848170429916717, 1.05070098735548049341933498
 def in_place_result(input: Any, found: Any, inplace: bool) -> Any:
     """Return `found`, or with `inplace` the input, which shows it from now on.
 
-    A variable of a traced function or a program does not change: the result is another one.
+    A variable of a program does not change: the result is another one.
     """
-    return change(input, found) if inplace and isinstance(input, Tensor) else found
+    if inplace and isinstance(input, Tensor):
+        return change(input, found)
+    if inplace and isinstance(input, ChangingArray):
+        input.change_to(found)
+        return input
+    return found
 
 
 def relu(input: Any, inplace: bool = False) -> Any:

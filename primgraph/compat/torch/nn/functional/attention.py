@@ -19,6 +19,7 @@ from primgraph.errors import (
     OptionError,
     ShapeError,
 )
+from primgraph.operators.handle import Handle
 
 __all__ = [
     "bilinear", "embedding", "embedding_bag", "linear", "multi_head_attention_forward", "one_hot",
@@ -32,6 +33,12 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     >>> torch.nn.functional.linear(torch.ones(1, 2), torch.ones(3, 2), torch.ones(3))
     tensor([[3., 3., 3.]])
     """
+    if not isinstance(input, Handle):
+        kind = type(input).__name__
+        raise ArgumentError(
+            f"linear(): argument 'input' (position 1) must be Tensor, not {kind}",
+            hint="torch.as_tensor(x) makes a tensor",
+        )
     if input.dtype != weight.dtype:
         raise DTypeError(
             f"mat1 and mat2 must have the same dtype, but got {input.dtype} and {weight.dtype}"
@@ -90,7 +97,7 @@ def embedding(
     if scale_grad_by_freq:
         raise OptionError("embedding does not have scale_grad_by_freq=True")
     if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
-        raise ArgumentError("Padding_idx must be within num_embeddings")
+        raise CheckError("Padding_idx must be within num_embeddings")
     if max_norm is not None:
         _shorten(input, weight, max_norm, norm_type)
     return pg.embedding(input, weight, padding_idx)

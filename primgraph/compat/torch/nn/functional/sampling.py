@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from primgraph import operators as pg
-from primgraph.errors import ArgumentError, MissingMethodError, OptionError, ShapeError
+from primgraph.errors import (
+    ArgumentError,
+    MissingMethodError,
+    OptionError,
+    ShapeError,
+    UnsupportedError,
+)
 
 __all__ = [
     "affine_grid", "channel_shuffle", "fold", "grid_sample", "interpolate", "pad",
@@ -36,7 +42,9 @@ def interpolate(
     tensor([[[1., 1., 2., 2.]]])
     """
     if mode not in _MODES:
-        raise ArgumentError(f"interpolate has no mode {mode!r:.60}: use one of {', '.join(_MODES)}")
+        raise UnsupportedError(
+            f"interpolate has no mode {mode!r:.60}: use one of {', '.join(_MODES)}"
+        )
     if antialias:
         raise OptionError("interpolate does not have antialias=True")
     if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
@@ -415,7 +423,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
         )
     names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     if mode not in names:
-        raise ArgumentError(f"Unrecognised padding mode {mode}")
+        raise UnsupportedError(f"Unrecognised padding mode {mode}")
     pairs = [(0, 0)] * (input.ndim - len(pad) // 2) + [*zip(pad[::2], pad[1::2], strict=True)][::-1]
     if mode != "constant":
         _check_pads(input, pairs, mode)

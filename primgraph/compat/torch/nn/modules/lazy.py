@@ -6,6 +6,10 @@ from typing import Any, ClassVar
 
 from primgraph.compat.torch.nn.modules import conv, linear, normalization
 from primgraph.compat.torch.nn.modules.module import Module
+from primgraph.compat.torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+
+# Attributes that layers make when they are called first.
+_WEIGHTS, _BUFFERS = ("weight", "bias"), ("running_mean", "running_var")
 
 
 class _Lazy(Module):
@@ -21,6 +25,11 @@ class _Lazy(Module):
     def has_uninitialized_params(self) -> bool:
         """Return whether the layer was not called yet: it is of another class then."""
         return True
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _WEIGHTS:
+            return UninitializedParameter(requires_grad=True)
+        return UninitializedBuffer() if name in _BUFFERS else super().__getattr__(name)
 
     def forward(self, *args: Any) -> Any:
         """Return the result of the layer that this becomes."""

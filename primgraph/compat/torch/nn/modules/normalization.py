@@ -122,7 +122,7 @@ class _BatchNorm(_WithStatistics):
             with no_grad():
                 self.num_batches_tracked.add_(1)
             if self.momentum is None:
-                share = 1.0 / float(self.num_batches_tracked)
+                share = 1.0 / self.num_batches_tracked
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
         tracks = not self.training or self.track_running_stats
         return functional.batch_norm(

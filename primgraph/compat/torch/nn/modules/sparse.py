@@ -11,7 +11,7 @@ from primgraph.compat.torch.nn.layer_tables import show
 from primgraph.compat.torch.nn.modules.module import Module
 from primgraph.compat.torch.tensor import Parameter
 from primgraph.eager.derivatives.recording import no_grad
-from primgraph.errors import ArgumentError, BoundsError, OptionError, ShapeError
+from primgraph.errors import ArgumentError, BoundsError, CheckError, OptionError, ShapeError
 
 __all__ = ["Embedding", "EmbeddingBag"]
 
@@ -32,7 +32,7 @@ class _Table(Module):
             raise OptionError(f"{type(self).__name__} does not have sparse=True")
         if padding_idx is not None:
             if not -count <= padding_idx < count:
-                raise ArgumentError("Padding_idx must be within num_embeddings")
+                raise CheckError("Padding_idx must be within num_embeddings")
             padding_idx %= count
         self.padding_idx = padding_idx
         if given is not None:

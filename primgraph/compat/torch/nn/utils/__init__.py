@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.nn import stateless
-from primgraph.compat.torch.nn.utils import parametrizations, parametrize, rnn
+from primgraph.compat.torch.nn.utils import parametrizations, parametrize, prune, rnn
 from primgraph.compat.torch.nn.utils.clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,
@@ -52,6 +52,7 @@ __all__ = [
     "parameters_to_vector",
     "parametrizations",
     "parametrize",
+    "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",

@@ -11,7 +11,7 @@ from primgraph.compat.torch.nn.utils.parametrizations import norm_except
 from primgraph.compat.torch.tensor import Parameter
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.eager.seeds import reserve_generator
-from primgraph.errors import ArgumentError
+from primgraph.errors import ArgumentError, UnknownKeyError
 
 __all__ = ["remove_spectral_norm", "remove_weight_norm", "spectral_norm", "weight_norm"]
 
@@ -72,7 +72,7 @@ class _SpectralNorm(_Normalized):
 def _require(module: Any, name: str) -> Any:
     weight = module._parameters.get(name)
     if weight is None:
-        raise ArgumentError(f"{type(module).__name__} has no parameter {name!r}")
+        raise UnknownKeyError(f"{type(module).__name__} has no parameter {name!r}")
     return weight
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from primgraph.compat.torch.optim.lr_scheduler.base import LRScheduler as TorchScheduler
-from primgraph.compat.torch.optim.optimizer import Optimizer
 from primgraph.errors import MissingMethodError
 
+if TYPE_CHECKING:
+    from primgraph.compat.torch.optim.lr_scheduler.base import LRScheduler as EpochScheduler
+    from primgraph.compat.torch.optim.optimizer import Optimizer
+else:
+    from primgraph.compat.oneflow.optim.lr_scheduler.base import LRScheduler as EpochScheduler
+    from primgraph.compat.oneflow.optim.optimizer import Optimizer
 
-class LRScheduler(TorchScheduler):
+
+class LRScheduler(EpochScheduler):
     """Base class of schedules: a subclass computes in `get_lr(base_lr, step)` the rate of a group.
 
     The first rate is set at once, and the next ones by `step`.

@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from primgraph.compat.oneflow.optim.lr_scheduler.base import LRScheduler
-from primgraph.compat.torch.optim.lr_scheduler.base import per_group, set_option
-from primgraph.compat.torch.optim.optimizer import Optimizer
+from primgraph.compat.oneflow.optim.lr_scheduler.stepped import LRScheduler
 from primgraph.compat.training import rates
 from primgraph.errors import ArgumentError, OptionError
+
+if TYPE_CHECKING:
+    from primgraph.compat.torch.optim.lr_scheduler.base import per_group, set_option
+    from primgraph.compat.torch.optim.optimizer import Optimizer
+else:
+    from primgraph.compat.oneflow.optim.lr_scheduler.base import per_group, set_option
+    from primgraph.compat.oneflow.optim.optimizer import Optimizer
 
 
 class StepLR(LRScheduler):
