@@ -62,7 +62,7 @@ from primgraph.primitives.linear_algebra.assumptions import assumed
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
 from primgraph.primitives.shapes import concat, pad, slice_assign
-from primgraph.primitives.sorting import reorder
+from primgraph.primitives.sorting import reorder, sort_by
 from primgraph.primitives.windows import overlap_add, windows
 
 REDUCTIONS: dict[Op, str] = {
@@ -122,7 +122,7 @@ def _add(draft: LoweringState, step: Step) -> None:
         window(draft, step)
     elif op is placed:
         place(draft, step)
-    elif op is reorder:
+    elif op is reorder or (op is sort_by and pays(step)):
         take_along(draft, step)
     elif op in (gather, scatter_add) and can_index(draft, step):
         (take if op is gather else add_at)(draft, step)
