@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ir.schedule import Form, Step
+from primgraph.ir.graph import Equation, Value
+from primgraph.ir.types import TensorType
 
 
 class Role(NamedTuple):
@@ -56,3 +58,24 @@ def aligned_role(step: Step, axes: Axes) -> Role | None:
 
 
 ALIGNED = Blocking(aligned_role, 0, "")
+
+
+def restrict_rows(step: Step, blocking: Blocking | None, role: Role, rows: int) -> Step:
+    """Return `step` restricted to a block of `rows` rows."""
+    eqn = step.eqn
+    inputs = tuple(
+        Value(_block_type(v.type, a, rows)) for v, a in zip(eqn.inputs, role.operands, strict=True)
+    )
+    outputs = tuple(Value(_block_type(v.type, role.axis, rows)) for v in eqn.outputs)
+    params = eqn.params
+    resized = blocking.resized if blocking is not None else ""
+    if resized and role.axis is not None:
+        params = tuple((k, outputs[0].shape if k == resized else p) for k, p in params)
+    local = Equation(eqn.op, inputs, params, outputs, eqn.source)
+    return step._replace(eqn=local, form=Form(local))
+
+
+def _block_type(type: TensorType, axis: int | None, rows: int) -> TensorType:
+    if axis is None:
+        return type
+    return type.with_shape((*type.shape[:axis], rows, *type.shape[axis + 1 :]))

@@ -45,11 +45,15 @@ class _OfCall:
 class Argument(_OfCall):
     """An array that the caller passes."""
 
+    syntax: ClassVar[str] = "x{number:int}: {type:type}"
+
 
 @final
 @dataclass(frozen=True, eq=False, slots=True)
 class Result(_OfCall):
     """An array returned to the caller; `given` if the caller passed it."""
+
+    syntax: ClassVar[str] = "r{number:int}: {type:type}{given:flag , given}"
 
     given: bool
 
@@ -58,6 +62,8 @@ class Result(_OfCall):
 @dataclass(frozen=True, eq=False, slots=True)
 class Held(_OfCall):
     """A copy that is kept until the end of a call."""
+
+    syntax: ClassVar[str] = "held{number:int}: {type:type}"
 
 
 @final
@@ -69,6 +75,8 @@ class Buffer:
     its partial result of a total. Buffers with equal `number` are the same array at different
     times.
     """
+
+    syntax: ClassVar[str] = "b{number:int}: {type:type} @{offset:int}, {loop:int} {axis:data}"
 
     number: int
     type: TensorType
@@ -90,6 +98,8 @@ class Buffer:
 class Stack:
     """A growing stack, filled by one loop and read by others; it is outside all arenas."""
 
+    syntax: ClassVar[str] = "stack{number:int}: {type:type}"
+
     number: int
     type: TensorType
     life: ClassVar[Life] = Life.KEPT
@@ -104,6 +114,8 @@ class Stack:
 class Number:
     """A number that represents an array filled with it."""
 
+    syntax: ClassVar[str] = "c{number:int} = number {value:data} {dtype:dtype}"
+
     number: int
     value: Any
     dtype: DType
@@ -115,6 +127,8 @@ class Number:
 @dataclass(frozen=True, eq=False, slots=True)
 class Ones:
     """A vector of ones; in a `loop` with one element per row of a block."""
+
+    syntax: ClassVar[str] = "c{number:int} = ones {count:int} {dtype:dtype}, loop {loop:int}"
 
     number: int
     count: int
@@ -135,6 +149,8 @@ class Ones:
 class Constant:
     """The result of a step without operands, before broadcasting."""
 
+    syntax: ClassVar[str] = "k{number:int} = {step:step} {shape:dims}"
+
     number: int
     step: Step
     shape: Shape
@@ -145,6 +161,8 @@ class Constant:
 @dataclass(frozen=True, eq=False, slots=True)
 class View:
     """A view of another array; views with equal `number` are one array object."""
+
+    syntax: ClassVar[str] = "v{number:int} = {of:place} {how:data} {shape:dims}, {life:life}"
 
     number: int
     of: Place

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, final
 
 from primgraph.base.user_lines import Source
 from primgraph.errors import CompileError
-from primgraph.ir.graph import COUNTED, NUMBER, SIZE, Equation, Graph
+from primgraph.ir.graph import COUNTED, NUMBER, SIZE, Equation, Graph, Value
 from primgraph.ir.index_maps import Dependence, IndexMap
 from primgraph.ir.primitive import Fact, Primitive
 from primgraph.ir.sizes import params_at, type_at
@@ -188,6 +188,20 @@ def schedule(graph: Graph, sizes: Mapping[str, int] = NONE) -> Schedule:
     `CompileError` for an op that is not a primitive.
     """
     number = graph.numbering()
+    types = tuple([type_at(v.type, sizes) for v in number])
+    hints = tuple([v.hint for v in number])
+    return numbered_schedule(graph, _needed_equations(graph), number, types, hints, sizes)
+
+
+def numbered_schedule(
+    graph: Graph,
+    body: Sequence[Equation],
+    number: Mapping[Value, int],
+    types: tuple[TensorType, ...],
+    hints: tuple[str, ...],
+    sizes: Mapping[str, int] = NONE,
+) -> Schedule:
+    """Return the schedule of the equations `body` of `graph`, whose values have these numbers."""
     forms: dict[Any, Form] = {}
     steps = [
         Step(
@@ -197,10 +211,9 @@ def schedule(graph: Graph, sizes: Mapping[str, int] = NONE) -> Schedule:
             form,
             form.op,
         )
-        for e in _needed_equations(graph)
+        for e in body
         for form in (_form_of(e, forms, sizes),)
     ]
-    types = tuple([type_at(v.type, sizes) for v in number])
     outputs = tuple([number[v] for v in graph.outputs])
     uses = [0] * len(types)
     for step in steps:
@@ -212,7 +225,7 @@ def schedule(graph: Graph, sizes: Mapping[str, int] = NONE) -> Schedule:
     return Schedule(
         name=graph.name,
         types=types,
-        hints=tuple([v.hint for v in number]),
+        hints=hints,
         inputs=len(graph.inputs),
         steps=tuple(steps),
         outputs=outputs,

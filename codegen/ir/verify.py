@@ -1,11 +1,13 @@
-"""Verifier of plans: each instruction reads existing values, and no live value is overwritten."""
+"""Verifier of plans: each statement reads existing values, and no live value is overwritten."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Any, NoReturn, final
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, final
 
 from primgraph.codegen.ir.arena import ALIGN, aligned_size
+from primgraph.codegen.ir.c_extents import Place as Location
 from primgraph.codegen.ir.places import (
     Argument,
     Buffer,
@@ -20,7 +22,9 @@ from primgraph.codegen.ir.places import (
     name_of,
     root_of,
 )
-from primgraph.codegen.ir.program import (
+from primgraph.codegen.ir.program import Plan
+from primgraph.codegen.ir.statements import (
+    POINTER,
     Call,
     Combine,
     Compute,
@@ -30,15 +34,18 @@ from primgraph.codegen.ir.program import (
     Instruction,
     Loop,
     Make,
-    Plan,
+    Nests,
+    Product,
     Put,
     Release,
     Return,
     See,
-    text_of,
+    values_read,
 )
+from primgraph.codegen.ir.text import text_of
 from primgraph.codegen.ir.views import Cut
 from primgraph.errors import InternalError
+from primgraph.ir.dims import is_open
 
 # States of an array that exists but was not written, and of one that was filled.
 _NOTHING, _FILLED = -1, -2
@@ -58,34 +65,40 @@ def verify(plan: Plan) -> Plan:
 
 @final
 class _Memory:
-    """The live buffers, sorted by offset."""
+    """The live ranges of bytes, sorted by their begin, each with its holder; and live slots."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int = 0) -> None:
         self.size = size
         self.starts: list[int] = []
-        self.at: dict[int, Buffer] = {}
+        self.at: dict[Any, tuple[int, Any]] = {}
 
-    def take(self, buffer: Buffer) -> str:
-        """Mark a buffer as live; return the fault if it is not possible."""
-        start, end = buffer.offset, buffer.offset + aligned_size(buffer.type.nbytes)
-        if start % ALIGN or end > self.size:
-            return "lies outside of the arena"
-        place = bisect_left(self.starts, start)
-        if place < len(self.starts) and self.starts[place] < end:
-            return f"overlaps {text_of(self.at[self.starts[place]])}"
-        if place:
-            before = self.at[self.starts[place - 1]]
-            if before.offset + aligned_size(before.type.nbytes) > start:
-                return f"overlaps {text_of(before)}"
-        self.starts.insert(place, start)
-        self.at[start] = buffer
-        return ""
+    def take(self, place: Location, size: int, holder: Any) -> Any:
+        """Mark a place as live, and return None, or the holder of one that it overlaps."""
+        if isinstance(place, tuple):
+            # Slots of symbolic size do not overlap each other, and lie behind all bytes.
+            return self.at[place][1] if place in self.at else self._add(place, 0, holder)
+        if not size:
+            return None
+        spot = bisect_left(self.starts, place)
+        if spot < len(self.starts) and self.starts[spot] < place + size:
+            return self.at[self.starts[spot]][1]
+        if spot:
+            before = self.starts[spot - 1]
+            if before + self.at[before][0] > place:
+                return self.at[before][1]
+        self.starts.insert(spot, place)
+        return self._add(place, size, holder)
 
-    def give(self, buffer: Buffer) -> bool:
-        """Mark a buffer as dead; return whether it was live."""
-        if self.at.get(buffer.offset) is not buffer:
+    def _add(self, place: Location, size: int, holder: Any) -> None:
+        self.at[place] = size, holder
+
+    def give(self, place: Location, holder: Any) -> bool:
+        """Mark a place as dead; return whether it was live, with that holder."""
+        if self.at.get(place, (0, None))[1] is not holder:
             return False
-        del self.at[buffer.offset], self.starts[bisect_left(self.starts, buffer.offset)]
+        del self.at[place]
+        if not isinstance(place, tuple):
+            del self.starts[bisect_left(self.starts, place)]
         return True
 
 
@@ -192,14 +205,17 @@ class _Run:
         if inner:
             self.inside.append(root)
 
+    def memory(self, buffer: Buffer) -> _Memory:
+        return self.arena if buffer.loop < 0 else self.space
+
     def _take(self, buffer: Buffer) -> None:
         self._demand((buffer.loop >= 0) == (self.loop is not None), "a buffer of another loop")
-        fault = (self.arena if buffer.loop < 0 else self.space).take(buffer)
+        fault = _take_buffer(self.memory(buffer), buffer)
         self._demand(not fault, f"{text_of(buffer)} {fault}")
 
     def _give(self, buffer: Buffer) -> None:
         self._demand(self.loop is None or buffer.loop >= 0, "a turn gives back what others need")
-        given = (self.arena if buffer.loop < 0 else self.space).give(buffer)
+        given = self.memory(buffer).give(buffer.offset, buffer)
         self._demand(given, f"{text_of(buffer)} is not in use")
         self.holds.pop(buffer, None)
 
@@ -285,11 +301,17 @@ class _Run:
 
     def _demand(self, right: bool, fault: str) -> None:
         if not right:
-            self._fail(fault)
+            at = "" if self.now is None else f", at: {text_of(self.now)}"
+            raise InternalError(f"plan of {self.schedule.name}: {fault}{at}\n{self.plan}")
 
-    def _fail(self, fault: str) -> NoReturn:
-        at = "" if self.now is None else f", at: {text_of(self.now)}"
-        raise InternalError(f"plan of {self.schedule.name}: {fault}{at}\n{self.plan}")
+
+def _take_buffer(memory: _Memory, buffer: Buffer) -> str:
+    """Mark a buffer as live in its memory; return the fault, if there is one."""
+    size = aligned_size(buffer.type.nbytes)
+    if buffer.offset % ALIGN or buffer.offset + size > memory.size:
+        return "lies outside of the arena"
+    other = memory.take(buffer.offset, size, buffer)
+    return "" if other is None else f"overlaps {text_of(other)}"
 
 
 def _is_given(place: Place) -> bool:
@@ -317,3 +339,49 @@ _STEPS: dict[Any, Any] = {
     Combine: _Run._combine,
     Release: _Run._release,
 }
+
+
+# Workspace of one item: its index, location and size.
+Room: TypeAlias = tuple[int, Location, int]
+
+
+def verify_memory(
+    plan: Nests,
+    written: Sequence[Sequence[int]],
+    offsets: Mapping[int, Location],
+    rooms: Sequence[Room],
+) -> None:
+    """Raise `InternalError` if an item reads what is not there, or two live values share memory.
+
+    `written` has the values that each item writes; `offsets` has their locations in the workspace.
+    """
+    begins: dict[int, list[tuple[Location, int, str]]] = {}
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for at, item in enumerate(plan.items):
+        # An accumulating product reads its own value.
+        made = () if isinstance(item, Product) else written[at]
+        for v in (read := list(values_read(item))):
+            if v in offsets and v not in first and v not in made:
+                raise InternalError(f"native code: item {at} reads value {v} before it is there")
+        for v in (*read, *written[at]):
+            if v in offsets:
+                first.setdefault(v, at)
+                last[v] = at
+    stays = [(at, at, place, size, "room") for at, place, size in rooms]
+    for v, at in first.items():
+        type = plan.types[v]
+        size = POINTER if is_open(type.shape) else type.nbytes
+        stays.append((at, last[v], offsets[v], size, f"value {v}"))
+    ends: dict[int, list[tuple[Location, str]]] = {}
+    for begin, end, place, size, name in stays:
+        begins.setdefault(begin, []).append((place, size, name))
+        ends.setdefault(end, []).append((place, name))
+    memory = _Memory()
+    for at in range(len(plan.items)):
+        for place, size, name in begins.get(at, ()):
+            other = memory.take(place, size, name)
+            if other is not None:
+                raise InternalError(f"native code: {name} overwrites {other} at item {at}")
+        for place, name in ends.get(at, ()):
+            memory.give(place, name)

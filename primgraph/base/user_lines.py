@@ -257,7 +257,7 @@ def is_own(frame: FrameType) -> bool:
     """Return whether a frame belongs to primgraph, to a kernel, or to a module that extends
     primgraph."""
     name = frame.f_globals.get("__name__", "")
-    return is_own_name(name) or _EXTENSION in frame.f_globals
+    return name in _own_names or is_own_name(name) or _EXTENSION in frame.f_globals
 
 
 def user_frame() -> FrameType:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, final
 
+import numpy as np
+
+from primgraph.eager.steps import constant_classes
 from primgraph.ir.types import NAME_OF_DTYPE, DType, as_dtype
 
 
@@ -28,9 +31,9 @@ class LibraryDType:
     library: str
 
     def __new__(cls, library: str, dtype: Any) -> Self:
-        key = library, as_dtype(dtype)
-        found: Any = cls._known.get(key)
+        found: Any = cls._known.get((library, dtype)) if isinstance(dtype, np.dtype) else None
         if found is None:
+            key = library, as_dtype(dtype)
             found = super().__new__(cls)
             object.__setattr__(found, "library", library)
             object.__setattr__(found, "dtype", key[1])
@@ -74,6 +77,9 @@ class LibraryDType:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str]]:
         return LibraryDType, (self.library, str(self.dtype))
+
+
+constant_classes.add(LibraryDType)
 
 
 def dtypes_of(library: str) -> dict[str, LibraryDType]:

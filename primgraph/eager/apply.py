@@ -18,7 +18,7 @@ from primgraph.eager.mixed import apply_tracing, in_program_of
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.run import compute, debugging, postpone, source_of
 from primgraph.eager.steps import Call, Step, assemble_result, key_of, trace_call
-from primgraph.eager.tensor import Tensor
+from primgraph.eager.tensor import Tensor, plain_families
 from primgraph.errors import WRITTEN, PrimgraphError
 from primgraph.ir.types import TensorType
 from primgraph.numpy.aliasing import view_of
@@ -52,7 +52,10 @@ _by_masks = {_wrapped["getitem"], _wrapped["set_slice"]}
 # Functions that got NumPy integers as sizes or axes, which are part of the structure.
 _by_integers: set[Callable[..., Any]] = set()
 _MOST_AXES = 64
+# Traced calls by signature: only those whose operands are of the dtypes that the family wants.
 _calls: dict[Any, Call] = {}
+# Place of the family in a signature.
+_FAMILY = 2
 
 
 def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -66,15 +69,18 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
             kwargs = {**kwargs, "index": with_numbers(kwargs["index"])}
     inputs: list[Node] = []
     # The key includes the default dtype: it decides the dtype of Python floats and of creation
-    # functions.
-    key: list[Any] = [function, get_default_dtype()]
+    # functions. The family decides which results share elements.
     family = Tensor
+    key: list[Any] = [function, get_default_dtype(), family]
     for argument in args:
         kind = type(argument)
-        if kind is Tensor:
+        known = plain_families.get(kind)
+        if known is not None:
             node = argument.last_node if argument._alias is None else argument.node
             inputs.append(node)
             key.append(node.type)
+            if known is not Tensor:
+                family = known
         elif kind is float or kind is int:
             key.append(_key_entry(function, argument, args, inputs))
         else:
@@ -84,42 +90,70 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
         for name, argument in kwargs.items():
             key += (name, _key_entry(function, argument, (), inputs))
             family = _family(argument, family)
-    if family is not Tensor:
+    key[2] = family
+    signature = tuple(key)
+    call = _calls.get(signature)
+    if call is None:
         others = family.operands(function, args)
         if others is not None:
             return apply(function, others, kwargs)
-    known = tuple(key)
-    call = _calls.get(known)
-    if call is None:
         if any(isinstance(v, Variable) for v in handles((*args, *kwargs.values()))):
             return in_program_of(function, args, kwargs)
-        try:
-            call = _calls[known] = _trace_call(function, args, kwargs, inputs)
-        except PrimgraphError:
-            again = _call_with_integers(function, args, kwargs)
-            if again is None:
-                raise
-            call, inputs = again
-        if len(_calls) > _KEPT:
-            del _calls[next(iter(_calls))]
+        call, inputs = _new_call(signature, function, args, kwargs, inputs)
     place = instruction(3)
     nodes = tuple(inputs)
     step = call.plain
-    if step is not None and not debugging.get():
-        tracked = is_tracked(step, nodes)
-        found = family(Node(step.type, step, nodes, tracked, place))
-        if not tracked:
-            postpone(found)
-        if family.writes_through and makes_views(function, family):
-            _share_views([found], function, args, kwargs, call)
-        return found
+    if step is None or debugging.get():
+        return _results_of_steps(call, nodes, place, family, function, args, kwargs)
+    tracked = is_tracked(step, nodes)
+    found = family(Node(step.type, step, nodes, tracked, place))
+    if not tracked:
+        postpone(found)
+    if call.shares:
+        _share_views([found], function, args, kwargs, call)
+    return found
+
+
+def _results_of_steps(
+    call: Call,
+    nodes: tuple[Node, ...],
+    place: tuple[CodeType, int] | None,
+    family: type[Tensor],
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Return the results of a call that has several, or a view, or that is computed at once."""
     results = [family(_build_node(s, nodes, place, family)) for s in call.steps]
     for result in results:
         if not result.node.tracked:
             postpone(result)
-    if family.writes_through and makes_views(function, family):
+    if call.shares:
         _share_views(results, function, args, kwargs, call)
     return assemble_result(call, results)
+
+
+def _new_call(
+    signature: tuple[Any, ...],
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    inputs: list[Node],
+) -> tuple[Call, list[Node]]:
+    """Trace a call that needs no other operands, and return it with its input nodes."""
+    family = signature[_FAMILY]
+    try:
+        call = _trace_call(function, args, kwargs, inputs)
+    except PrimgraphError:
+        again = _call_with_integers(function, args, kwargs, family)
+        if again is None:
+            raise
+        call, inputs, signature = again
+    call.shares = family.writes_through and makes_views(function, family)
+    _calls[signature] = call
+    if len(_calls) > _KEPT:
+        del _calls[next(iter(_calls))]
+    return call, inputs
 
 
 def _share_views(
@@ -144,23 +178,29 @@ def _share_views(
 
 
 def _call_with_integers(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[Call, list[Node]] | None:
-    """Return the call that treats NumPy integers as structure, like shapes; None if impossible."""
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    family: type[Tensor],
+) -> tuple[Call, list[Node], tuple[Any, ...]] | None:
+    """Return the call that treats NumPy integers as structure, like shapes; None if impossible.
+
+    Beside the call stand its input nodes and its signature.
+    """
     if function in _by_integers or not _holds_integers((*args, *kwargs.values())):
         return None
     inputs: list[Node] = []
     _by_integers.add(function)
     try:
-        key: list[Any] = [function, get_default_dtype()]
+        key: list[Any] = [function, get_default_dtype(), family]
         key += [_key_entry(function, a, args, inputs) for a in args]
         for name, argument in kwargs.items():
             key += (name, _key_entry(function, argument, (), inputs))
-        call = _calls[tuple(key)] = _trace_call(function, args, kwargs, inputs)
+        call = _trace_call(function, args, kwargs, inputs)
     except PrimgraphError:
         _by_integers.discard(function)
         return None
-    return call, inputs
+    return call, inputs, tuple(key)
 
 
 def _holds_integers(arguments: Sequence[Any]) -> bool:
@@ -213,10 +253,6 @@ def _key_entry(
 ) -> Any:
     """Return the cache-key entry of an argument, and append its arrays to `inputs`."""
     kind = type(argument)
-    if isinstance(argument, Tensor):
-        node = argument.node
-        inputs.append(node)
-        return node.type
     if kind is float or kind is int:
         dtype = _number_dtype(function, argument, args)
         if dtype is None:
@@ -224,6 +260,10 @@ def _key_entry(
         type_ = TensorType((), dtype)
         inputs.append(Node(type_, None, (), False, None, _array(argument, dtype)))
         return (kind, type_)
+    if isinstance(argument, Tensor):
+        node = argument.node
+        inputs.append(node)
+        return node.type
     if kind is list or kind is tuple:
         return (kind, *[_key_entry(function, a, (), inputs) for a in argument])
     if isinstance(argument, Variable):
@@ -231,7 +271,8 @@ def _key_entry(
     if _is_data(function, argument):
         node = array_node(np.array(array_of(argument)))
         inputs.append(node)
-        return node.type
+        # A tensor of this type may be promoted in another way.
+        return (kind, node.type)
     return key_of(argument)
 
 
@@ -247,10 +288,11 @@ def _number_dtype(function: Callable[..., Any], number: float, args: Sequence[An
     dtype = None
     for i in places:
         other = args[i] if i < len(args) else None
-        if isinstance(other, Tensor):
-            if dtype is not None and other.node.type.dtype != dtype:
+        if other is not number and isinstance(other, Tensor):
+            found = other.last_node.type.dtype
+            if dtype is not None and found is not dtype and found != dtype:
                 return None
-            dtype = other.node.type.dtype
+            dtype = found
     if dtype is None or (dtype.kind in "fc" and (exact or type(number) is float)):
         return dtype
     if type(number) is int and dtype.kind in "iu":

@@ -6,7 +6,7 @@ the computation.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from sys import getrefcount, implementation
 from typing import Any, TypeAlias, final
@@ -49,8 +49,7 @@ class BufferPool:
             self._time += 1
             if self._time % _TIMES == 0:
                 self._tidy()
-            counts = Counter(types)
-            return [self._one(type, counts[type]) for type in types]
+            return [self._one(type, types.count(type)) for type in types]
 
     def _one(self, type: TensorType, count: int) -> Array:
         """Return an array of the type, of which `count` are requested at once."""

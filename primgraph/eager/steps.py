@@ -208,12 +208,14 @@ def differentiable_inputs(graph: Graph) -> list[tuple[int, ...]]:
 class Call:
     """Steps of one call, one per array in its result, and the containers of the result.
 
-    `plain` is the step if there is only one, and it is not a view.
+    `plain` is the step if there is only one, and it is not a view. `shares` says that results may
+    share elements with an argument.
     """
 
-    __slots__ = ("plain", "steps", "tree")
+    __slots__ = ("plain", "shares", "steps", "tree")
 
     def __init__(self, steps: Sequence[Step], tree: Tree | None) -> None:
+        self.shares = False
         self.steps = tuple(steps)
         self.tree = tree
         self.plain = None if tree is not None or steps[0].is_view else steps[0]
@@ -267,6 +269,10 @@ def assemble_result(call: Call, results: list[Any]) -> Any:
     return results[0] if call.tree is None else unflatten_value(call.tree, iter(results))
 
 
+# Classes of hashable objects without changes, which are equal only if they mean the same.
+constant_classes: set[type] = set()
+
+
 def key_of(value: Any) -> Hashable:
     """Return the cache key of a plain argument: equal only for equal bits and types."""
     kind = type(value)
@@ -274,7 +280,7 @@ def key_of(value: Any) -> Hashable:
         return (slice, key_of(value.start), key_of(value.stop), key_of(value.step))
     if kind is list or kind is tuple:
         return (kind, *map(key_of, value))
-    if value is Ellipsis or value is None or kind is str:
+    if value is Ellipsis or value is None or kind is str or kind in constant_classes:
         return (kind, value)
     try:
         return (kind, bits(freeze(value)))

@@ -65,6 +65,7 @@ class Tensor(Differentiable["Tensor"]):
         if "plain" not in vars(cls):
             cls.plain = cls
         appliers[cls] = appliers[Tensor]
+        _add_plain_family(cls)
 
     def backward(
         self,
@@ -176,7 +177,8 @@ class Tensor(Differentiable["Tensor"]):
 
     def fill_(self, number: float) -> Self:
         """Set all elements to `number`."""
-        return change(self, Tensor(array_node(np.full(self.shape, number, self.dtype))))
+        known = self.node.type
+        return change(self, Tensor(array_node(np.full(known.shape, number, known.dtype))))
 
     def fill(self, value: Any) -> None:
         """Set all elements to `value`, like `numpy.ndarray.fill`."""
@@ -184,7 +186,8 @@ class Tensor(Differentiable["Tensor"]):
 
     def zero_(self) -> Self:
         """Set all elements to zero."""
-        return self.fill_(0)
+        known = self.node.type
+        return change(self, Tensor(array_node(np.zeros(known.shape, known.dtype))))
 
     # Reading elements.
 
@@ -367,6 +370,16 @@ def _rebuild_tensor(kind: type[Tensor], array: npt.NDArray[Any], tracked: bool) 
 
 
 Tensor.family = Tensor.plain = Tensor
+# The family by class, for classes whose tensors without an alias show their last node.
+plain_families: dict[type, type[Tensor]] = {}
+
+
+def _add_plain_family(kind: type[Tensor]) -> None:
+    if kind.node is Differentiable.node:
+        plain_families[kind] = kind.family
+
+
+_add_plain_family(Tensor)
 # One tensor, or several.
 Tensors: TypeAlias = Tensor | Sequence[Tensor]
 

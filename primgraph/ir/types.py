@@ -34,6 +34,7 @@ DTYPE_OF_NAME: dict[str, DType] = {
     **{f"c{8 * n}": np.dtype(f"c{n}") for n in (8, 16)},
 }
 NAME_OF_DTYPE: dict[DType, str] = {dtype: name for name, dtype in DTYPE_OF_NAME.items()}
+_DTYPE_CLASSES = frozenset(map(type, NAME_OF_DTYPE))
 
 
 @final
@@ -135,6 +136,8 @@ def as_dtype(dtype: Any) -> DType:
     Raises `DTypeError` for anything but booleans, integers, floats of 16, 32 or 64 bits and complex
     numbers of 64 or 128 bits.
     """
+    if type(dtype) in _DTYPE_CLASSES and dtype in NAME_OF_DTYPE:
+        return DTYPE_OF_NAME[NAME_OF_DTYPE[dtype]]
     if isinstance(dtype, bytes | int):
         hint = "a shape of several axes is one tuple, as in (3, 4)" if type(dtype) is int else ""
         raise DTypeError(f"{dtype!r} is not a dtype", hint=hint)

@@ -8,7 +8,8 @@ from plan_checks import NEVER, SMALL, poisoned_results
 
 import primgraph as pg
 from primgraph.codegen.compiled import plan_for
-from primgraph.codegen.ir.program import Compute, Copy, Make, Options, Put
+from primgraph.codegen.ir.program import Options
+from primgraph.codegen.ir.statements import Compute, Copy, Make, Put
 from primgraph.codegen.ir.verify import verify
 from primgraph.codegen.kernel import compile_graph
 from primgraph.ir.interpret import interpret

@@ -14,7 +14,9 @@ from primgraph.codegen import compile_graph
 from primgraph.codegen.compiled import plan_for
 from primgraph.codegen.ir.arena import ALIGN, Arena, Packed
 from primgraph.codegen.ir.places import Buffer, root_of
-from primgraph.codegen.ir.program import Compute, Loop, Make, Options, Release, See, text_of
+from primgraph.codegen.ir.program import Options
+from primgraph.codegen.ir.statements import Compute, Loop, Make, Release, See
+from primgraph.codegen.ir.text import text_of
 from primgraph.codegen.ir.verify import verify
 from primgraph.codegen.lower.arrays import planner
 from primgraph.errors import ArgumentError, InternalError

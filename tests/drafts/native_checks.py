@@ -10,8 +10,8 @@ from program_tolerance import differs, rounding_of
 
 from primgraph.codegen import compile_graph
 from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.nests import HostCall
 from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.ir.statements import HostCall
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.regions import LIMITS
 from primgraph.ir.graph import Graph

@@ -21,7 +21,7 @@ from program_placed import PlacedProgram
 from program_tolerance import differs, rounding_of
 
 from primgraph.codegen import compile_graph
-from primgraph.codegen.ir.program import Put
+from primgraph.codegen.ir.statements import Put
 from primgraph.codegen.kernel import Kernel
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret

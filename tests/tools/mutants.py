@@ -279,7 +279,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "found.append((part, [n for n in part if last.get(n, 1) >= end]))",
     ): "every node is asked for or an input of another one, and no piece ends before 2048",
     (
-        "codegen/ir/nests.py",
+        "codegen/ir/statements.py",
         "found = [n for node in self.nodes for n, _ in node.reach if not is_at_least(n, 1)]",
         "found = [n for node in self.nodes for n, _ in node.reach if not is_at_least(n, 2)]",
     ): "C asks in vain whether an extent that is one at least is zero",

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from primgraph.codegen.ir import places
-from primgraph.codegen.ir.program import Compute, Copy, Make, Options, Plan, Release, Return, See
+from primgraph.codegen.ir.program import Options, Plan
 from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.ir.statements import Compute, Copy, Make, Release, Return, See
 from primgraph.codegen.ir.views import How, Repeat
 from primgraph.codegen.lower.arrays.planner import plan_schedule
 from primgraph.ir.graph import Graph
@@ -61,9 +62,8 @@ def printed(plan: Plan) -> str:
     sizes = [plan.schedule.types[v].size for v in plan.schedule.outputs]
     lines += [f"    r{k} = [None] * {size}" for k, size in enumerate(sizes)]
     lines += [f"    {line}" for x in plan.body for line in PRINTERS[type(x)](x)]
-    returned = {x.number: places.name_of(x.place) for x in plan.body if isinstance(x, Return)}
-    results = ", ".join([returned[k] for k in range(len(returned))])
-    return "\n".join([*lines, f"    return [{results}]"])
+    returned = sorted((x.number, places.name_of(x.place)) for x in plan.body if type(x) is Return)
+    return "\n".join([*lines, f"    return [{', '.join([name for _, name in returned])}]"])
 
 
 def constant(place: places.Number | places.Constant) -> str:

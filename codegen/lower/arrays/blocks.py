@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from primgraph.codegen.ir.axis_semantics import Role
+from primgraph.codegen.ir.axis_semantics import Role, restrict_rows
 from primgraph.codegen.ir.card import Facts
 from primgraph.codegen.ir.places import Argument, Place
-from primgraph.codegen.ir.program import (
+from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ir.statements import (
     Combine,
     Compute,
     Copy,
@@ -23,9 +24,7 @@ from primgraph.codegen.ir.program import (
     Make,
     Region,
 )
-from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import Cut
-from primgraph.codegen.lower.arrays.fusion_groups import restrict_rows
 from primgraph.codegen.lower.arrays.lowering_state import LoopDraft, LoweringState
 from primgraph.codegen.lower.arrays.site import PlanSite, is_plain, requested_places
 from primgraph.ir.types import DType, Shape
@@ -101,7 +100,7 @@ def _plan_step(draft: LoweringState, loop: LoopDraft, i: int, step: Step) -> Non
     region = loop.region
     role = region.roles[i - region.start]
     card = draft.cards[step.op]
-    local = restrict_rows(step, card, role, region.rows)
+    local = restrict_rows(step, card.blocking, role, region.rows)
     if step.form.seen and draft.schedule.is_view(step.outputs[0]):
         draft.view(i, local, draft.places[step.inputs[0]], role.operands[0], role.axis)
         return

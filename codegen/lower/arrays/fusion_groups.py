@@ -11,39 +11,16 @@ from dataclasses import dataclass, field
 from typing import final
 
 from primgraph.codegen.ir.axis_semantics import Blocking, Role
-from primgraph.codegen.ir.card import Cards, Facts
+from primgraph.codegen.ir.card import Cards
 from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.program import Region
-from primgraph.codegen.ir.schedule import CHUNK, Form, Schedule, Step
+from primgraph.codegen.ir.schedule import CHUNK, Schedule, Step
+from primgraph.codegen.ir.statements import Region
 from primgraph.codegen.lower.arrays.sizes import Candidate, has_products, size_of
 from primgraph.ir.dims import single_row_size
-from primgraph.ir.graph import Equation, Value
-from primgraph.ir.types import TensorType
 
 # Maximum number of whole arrays that a region keeps for later steps which would otherwise be among
 # its own.
 _MOST_AWAITED = 8
-
-
-def restrict_rows(step: Step, card: Facts, role: Role, rows: int) -> Step:
-    """Return `step` restricted to a block of `rows` rows."""
-    eqn = step.eqn
-    inputs = tuple(
-        Value(_block_type(v.type, a, rows)) for v, a in zip(eqn.inputs, role.operands, strict=True)
-    )
-    outputs = tuple(Value(_block_type(v.type, role.axis, rows)) for v in eqn.outputs)
-    params = eqn.params
-    resized = card.blocking.resized if card.blocking is not None else ""
-    if resized and role.axis is not None:
-        params = tuple((k, outputs[0].shape if k == resized else p) for k, p in params)
-    local = Equation(eqn.op, inputs, params, outputs, eqn.source)
-    return step._replace(eqn=local, form=Form(local))
-
-
-def _block_type(type: TensorType, axis: int | None, rows: int) -> TensorType:
-    if axis is None:
-        return type
-    return type.with_shape((*type.shape[:axis], rows, *type.shape[axis + 1 :]))
 
 
 def arrange_regions(

@@ -7,8 +7,9 @@ from typing import Any
 
 from primgraph.codegen.ir.arena import AnyArena, Arena, worthwhile_packing
 from primgraph.codegen.ir.card import Cards
-from primgraph.codegen.ir.program import Loop, Options, Plan, Region
+from primgraph.codegen.ir.program import Options, Plan
 from primgraph.codegen.ir.schedule import Schedule, assigns
+from primgraph.codegen.ir.statements import Loop, Region
 from primgraph.codegen.lower.arrays.blocks import plan_region
 from primgraph.codegen.lower.arrays.lowering_state import LoweringState
 from primgraph.codegen.lower.arrays.steps import plan_results, plan_step

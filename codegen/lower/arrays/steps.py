@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from primgraph.codegen.ir.card import Facts
 from primgraph.codegen.ir.places import Argument, Held, Place
-from primgraph.codegen.ir.program import Call, Compute, Copy, Create, Make, Put, Return
 from primgraph.codegen.ir.schedule import Step, stored_shape
+from primgraph.codegen.ir.statements import Call, Compute, Copy, Create, Make, Put, Return
 from primgraph.codegen.lower.arrays.lowering_state import LoweringState
 from primgraph.codegen.lower.arrays.site import PlanSite, is_plain
 from primgraph.ir.dims import is_open

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from primgraph.codegen.ir.access import row_major, whole
-from primgraph.codegen.ir.nests import Nest, Node, Operand
 from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ir.statements import Nest, Node, Operand
 from primgraph.codegen.lower.arrays.copy_elision import chains, leaves_nothing
 from primgraph.codegen.lower.nests.lowering_state import AssembledArray, LoweringState
 from primgraph.codegen.ops.c.spellings import c_type

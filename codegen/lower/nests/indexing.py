@@ -10,8 +10,8 @@ import numpy as np
 
 from primgraph.codegen.ir.access import Access, row_major, whole
 from primgraph.codegen.ir.c_extents import is_zero
-from primgraph.codegen.ir.nests import Node
 from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ir.statements import Node
 from primgraph.codegen.lower.nests.copy_elision import store_last_part, store_part
 from primgraph.codegen.lower.nests.lowering_state import LoweringState
 from primgraph.codegen.ops.c.spellings import c_type

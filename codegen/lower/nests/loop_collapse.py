@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from primgraph.codegen.ir.nests import Nest, Node, Operand
+from primgraph.codegen.ir.statements import Nest, Node, Operand
 
 # Axes of more elements are not short; nor are multiples of the vector length.
 _NARROW, _SHORT, _LANES = 64, 16, 8

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias, final
 
-from primgraph.codegen.ir.nests import PLAIN, Nest, Node
+from primgraph.codegen.ir.statements import PLAIN, Nest, Node
 
 # Maximum number of memory streams of a loop, unless its steps depend on each other.
 _MOST = 12

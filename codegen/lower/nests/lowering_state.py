@@ -11,8 +11,8 @@ import numpy as np
 
 from primgraph.codegen.ir.access import Access, whole
 from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.nests import Item, Nest, Nests, Node, Operand
 from primgraph.codegen.ir.schedule import Schedule, Step
+from primgraph.codegen.ir.statements import Item, Nest, Nests, Node, Operand
 from primgraph.codegen.ops.c.spellings import zero as zero_text
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import Shape

@@ -16,7 +16,8 @@ import numpy as np
 from primgraph.codegen.ir.access import row_major, view_access, whole
 from primgraph.codegen.ir.c_extents import extent
 from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.nests import (
+from primgraph.codegen.ir.schedule import Schedule, Step, schedule
+from primgraph.codegen.ir.statements import (
     Control,
     HostCall,
     Nests,
@@ -25,7 +26,7 @@ from primgraph.codegen.ir.nests import (
     Product,
     Routine,
 )
-from primgraph.codegen.ir.schedule import Schedule, Step, schedule
+from primgraph.codegen.ir.text import origin_text
 from primgraph.codegen.lower.nests.copy_elision import expect, join, place
 from primgraph.codegen.lower.nests.indexing import (
     add_at,
@@ -128,7 +129,7 @@ def _add(draft: LoweringState, step: Step) -> None:
     elif any(t.is_complex for t in (*form.operands, *form.results)) and expression_writer(step):
         _compute(draft, step)
     elif not all(c_type(t.dtype) for t in (*form.operands, *form.results)):
-        _outside(draft, step)
+        _outside(draft, step, _dtype_reason(step))
     elif op is add and add_up(draft, step):
         pass
     elif op in SPELLINGS or op in FUNCTIONS:
@@ -141,6 +142,8 @@ def _add(draft: LoweringState, step: Step) -> None:
         _control(draft, step, _bodies(step, draft))
     elif op is matmul and form.operands[0].dtype.kind == "f":
         _multiply(draft, step)
+    elif routine(step, draft.alone) is not None:
+        _outside(draft, step, "NumPy is faster at this size")
     else:
         _outside(draft, step)
 
@@ -234,10 +237,27 @@ def _multiply(draft: LoweringState, step: Step) -> None:
     draft.sums[step.outputs[0]] = step.outputs[0], at
 
 
-def _outside(draft: LoweringState, step: Step, lacking: tuple[Step, ...] = ()) -> None:
+def _outside(draft: LoweringState, step: Step, reason: str = "") -> None:
+    """Leave a step to NumPy; without another `reason` C has no such function."""
     operands = draft.whole_operands(step)
     draft.after_numpy = draft.next_item(step, operands) + 1
-    draft.items.append(HostCall(step, step.outputs, operands, lacking))
+    reason = reason or f"C has no {step.op.name}"
+    draft.items.append(HostCall(step, step.outputs, operands, reason))
+
+
+def _dtype_reason(step: Step) -> str:
+    types = (*step.operands, *step.results)
+    dtype = next(t.dtype for t in types if not c_type(t.dtype))
+    return f"C has no {step.op.name} of {dtype}"
+
+
+def _reason_of_bodies(outside: Sequence[HostCall]) -> str:
+    """Return why NumPy runs a branch or a loop: what C cannot do in its bodies."""
+    reasons = [
+        item.reason if item.step.op.has_bodies else f"{item.reason}{origin_text(item.step)}"
+        for item in outside
+    ]
+    return ", ".join(dict.fromkeys(reasons))
 
 
 def _routine(draft: LoweringState, step: Step) -> None:
@@ -250,8 +270,8 @@ def _control(draft: LoweringState, step: Step, bodies: Sequence[Nests]) -> None:
     """Lower a branch or a loop; NumPy runs the whole if C cannot do a step of its bodies."""
     outside = [item for body in bodies for item in body.items if isinstance(item, HostCall)]
     if outside or not bodies:
-        lacking = [step for item in outside for step in item.lacking or (item.step,)]
-        _outside(draft, step, tuple(lacking))
+        grows = "its stacks grow" if step.regions is not None else ""
+        _outside(draft, step, _reason_of_bodies(outside) or grows)
         return
     operands = draft.whole_operands(step)
     at = draft.next_item(step, operands)

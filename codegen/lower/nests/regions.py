@@ -14,9 +14,11 @@ from math import ceil
 from typing import NamedTuple, TypeAlias
 
 from primgraph.codegen.ir.access import Access, row_major, whole
+from primgraph.codegen.ir.axis_semantics import restrict_rows
 from primgraph.codegen.ir.c_extents import is_one, is_zero
 from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.nests import (
+from primgraph.codegen.ir.schedule import Schedule, Step, schedule
+from primgraph.codegen.ir.statements import (
     Blocks,
     Control,
     HostCall,
@@ -24,12 +26,11 @@ from primgraph.codegen.ir.nests import (
     Nests,
     Node,
     Product,
+    Region,
     Routine,
     Rows,
 )
-from primgraph.codegen.ir.program import Region
-from primgraph.codegen.ir.schedule import Schedule, Step, schedule
-from primgraph.codegen.lower.arrays.fusion_groups import arrange_regions, restrict_rows
+from primgraph.codegen.lower.arrays.fusion_groups import arrange_regions
 from primgraph.codegen.lower.nests.lowering_state import LoweringState
 from primgraph.codegen.lower.nests.symbolic_tiling import arrange_symbolic_regions
 from primgraph.codegen.ops.table import CARDS
@@ -148,7 +149,7 @@ def _local(steps: Schedule, region: Region, rows: int) -> _Local:
     body: list[Equation] = []
     for i in range(region.start, region.stop):
         step, role = steps.steps[i], region.roles[i - region.start]
-        eqn = restrict_rows(step, _CARDS[step.op], role, rows).eqn
+        eqn = restrict_rows(step, _CARDS[step.op].blocking, role, rows).eqn
         inputs = [
             made[v] if v in made else given.setdefault((v, axis), fresh)
             for v, axis, fresh in zip(step.inputs, role.operands, eqn.inputs, strict=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from primgraph.codegen.ir.access import whole
-from primgraph.codegen.ir.nests import Product
 from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ir.statements import Product
 from primgraph.codegen.lower.nests.lowering_state import LoweringState
 
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from primgraph.codegen.ir.card import Cards
 from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.program import Region
 from primgraph.codegen.ir.schedule import Form, Schedule
+from primgraph.codegen.ir.statements import Region
 from primgraph.codegen.lower.arrays.fusion_groups import arrange_regions
 from primgraph.errors import PrimgraphError
 from primgraph.ir.sizes import type_at

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from primgraph.codegen.ir.places import Held, Place, Result
-from primgraph.codegen.ir.program import Call, Compute, Copy, Create, Instruction, Make, Plan
+from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.ir.schedule import Schedule, Step, schedule
+from primgraph.codegen.ir.statements import Call, Compute, Copy, Create, Instruction, Make
 from primgraph.ir.dims import single_row_size
 from primgraph.ir.types import larger
 

@@ -11,7 +11,7 @@ from functools import reduce
 from math import prod
 
 from primgraph.codegen.ir.c_extents import READS_SIZES, extent, is_one, is_zero
-from primgraph.codegen.ir.nests import Blocks
+from primgraph.codegen.ir.statements import Blocks
 from primgraph.codegen.ops.c.spellings import moved_type
 from primgraph.codegen.targets.c.control import Body, Writer
 from primgraph.codegen.targets.c.reductions import accumulation_statement, first_of

@@ -13,7 +13,7 @@ from math import prod
 from typing import final
 
 from primgraph.codegen.ir.c_extents import extent, is_zero
-from primgraph.codegen.ir.nests import PLAIN, Nest, Node, Operand
+from primgraph.codegen.ir.statements import PLAIN, Nest, Node, Operand
 from primgraph.codegen.lower.nests.loop_fission import split_nest
 from primgraph.codegen.ops.c.spellings import (
     PRODUCTS,

@@ -8,7 +8,7 @@ from math import prod
 from typing import NamedTuple, Protocol
 
 from primgraph.codegen.ir.c_extents import extent
-from primgraph.codegen.ir.nests import Control, Nests
+from primgraph.codegen.ir.statements import Control, Nests
 from primgraph.codegen.ops.c.spellings import moved_type
 from primgraph.codegen.targets.c.dynamic_stack import one_more, reallocation
 from primgraph.codegen.targets.c.size_arguments import SIZES

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 
 from primgraph.codegen.ir.limits import Limits, default_limits
-from primgraph.codegen.ir.nests import Control, Nests, stays_inside
-from primgraph.codegen.ir.program import Options
+from primgraph.codegen.ir.program import Options, stays_inside
 from primgraph.codegen.ir.schedule import Schedule, schedule
+from primgraph.codegen.ir.statements import Control, Nests
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.regions import LIMITS
 from primgraph.codegen.runtime.toolchain.code_cache import (

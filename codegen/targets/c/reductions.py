@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 
 from primgraph.codegen.ir.c_extents import extent
-from primgraph.codegen.ir.nests import Node
+from primgraph.codegen.ir.statements import Node
 from primgraph.codegen.ops.c.spellings import moved_type, type_name
 from primgraph.codegen.targets.c.strip_mining import Strips
 from primgraph.codegen.targets.c.walk import IDENTITY

@@ -11,7 +11,7 @@ from typing import final
 from primgraph.base.debug_mode import debugging
 from primgraph.codegen.ir.access import Access, row_major
 from primgraph.codegen.ir.c_extents import HELPERS, READS_SIZES, Memory, Place, extent, is_zero
-from primgraph.codegen.ir.nests import (
+from primgraph.codegen.ir.statements import (
     PLAIN,
     POINTER,
     Blocks,
@@ -22,8 +22,9 @@ from primgraph.codegen.ir.nests import (
     Nests,
     Product,
     Routine,
+    values_written,
 )
-from primgraph.codegen.ir.verify_nests import Room, verify_memory
+from primgraph.codegen.ir.verify import Room, verify_memory
 from primgraph.codegen.lower.nests.routines import routine
 from primgraph.codegen.ops.c.call_lines import Call
 from primgraph.codegen.ops.c.spellings import c_type, codes_of, type_name
@@ -321,17 +322,6 @@ def _product(plan: Nests, item: Product) -> str:
     if not plan.is_block:
         return "pg_onto" if item.is_added else "pg_matmul"
     return "pg_added" if item.is_added or item.value in plan.added else "pg_product"
-
-
-def values_written(item: Item) -> list[int]:
-    """Return the values that an item writes to memory."""
-    if isinstance(item, HostCall | Control | Routine):
-        return list(item.values)
-    if isinstance(item, Product):
-        return [item.value]
-    if isinstance(item, Blocks):
-        return [*item.totals, *(rows.root for rows in item.kept)]
-    return [*item.stored, *(n.value for n in item.nodes if n.kind not in PLAIN)]
 
 
 def _crossing_values(plan: Nests) -> Iterator[int]:

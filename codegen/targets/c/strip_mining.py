@@ -11,7 +11,7 @@ from math import prod
 from typing import final
 
 from primgraph.codegen.ir.c_extents import extent, is_few
-from primgraph.codegen.ir.nests import Node, Operand
+from primgraph.codegen.ir.statements import Node, Operand
 from primgraph.codegen.ops.c.spellings import moved_type
 from primgraph.codegen.targets.c.walk import Walk
 from primgraph.ir.types import TensorType

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from primgraph.codegen.ir.nests import Node, Operand
+from primgraph.codegen.ir.statements import Node, Operand
 from primgraph.codegen.ops.c.spellings import moved_type
 from primgraph.codegen.targets.c.strip_mining import Strips
 from primgraph.codegen.targets.c.walk import STRIP

@@ -7,7 +7,7 @@ from typing import final
 
 from primgraph.codegen.ir.access import row_major
 from primgraph.codegen.ir.c_extents import extent, is_few
-from primgraph.codegen.ir.nests import Nest, Node
+from primgraph.codegen.ir.statements import Nest, Node
 from primgraph.codegen.lower.nests.loop_collapse import collapse_nest
 from primgraph.ir.dims import typical
 

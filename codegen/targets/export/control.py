@@ -7,7 +7,7 @@ from math import prod
 from typing import Protocol
 
 from primgraph.codegen.ir.c_extents import is_few, is_one, is_zero
-from primgraph.codegen.ir.nests import Control, Nests
+from primgraph.codegen.ir.statements import Control, Nests
 from primgraph.codegen.targets.export.extents import code, index, offset_address
 from primgraph.codegen.targets.export.identifiers import PRODUCT
 from primgraph.codegen.targets.export.needed import reads

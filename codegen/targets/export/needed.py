@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from primgraph.codegen.ir.c_extents import is_zero
-from primgraph.codegen.ir.nests import Blocks, Control, Item, Nest, Nests, Node, Product
+from primgraph.codegen.ir.statements import Blocks, Control, Item, Nest, Nests, Node, Product
 from primgraph.primitives.control import cond, scan, while_loop
 
 PLAIN = ("text", "call", "copy", "take")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import final
 
-from primgraph.codegen.ir.nests import Item, Nests
+from primgraph.codegen.ir.statements import Item, Nests
 from primgraph.codegen.targets.export.needed import needed_items
 from primgraph.codegen.targets.export.places import Place, Room, number
 from primgraph.codegen.targets.text.identifiers import name_values

@@ -9,7 +9,7 @@ from typing import final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.c_extents import divisors
-from primgraph.codegen.ir.nests import Blocks, Control, Nests
+from primgraph.codegen.ir.statements import Blocks, Control, Nests
 from primgraph.codegen.targets.export.extents import code, most
 from primgraph.codegen.targets.export.identifiers import SIGN, remark, wrap_statement
 from primgraph.ir.assumptions import Condition

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.nests import HostCall, Nest, Nests
 from primgraph.codegen.ir.schedule import Step, schedule
+from primgraph.codegen.ir.statements import HostCall, Nest, Nests
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.targets.export.nests.formulas import formula, function_of, kind_of
 from primgraph.errors import CompileError

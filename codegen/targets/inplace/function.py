@@ -19,7 +19,9 @@ from primgraph.codegen.ir.places import (
     name_of,
     root_of,
 )
-from primgraph.codegen.ir.program import (
+from primgraph.codegen.ir.program import Plan
+from primgraph.codegen.ir.schedule import CHUNK, Step
+from primgraph.codegen.ir.statements import (
     Call,
     Combine,
     Compute,
@@ -28,13 +30,11 @@ from primgraph.codegen.ir.program import (
     Fill,
     Loop,
     Make,
-    Plan,
     Put,
     Release,
     Return,
     See,
 )
-from primgraph.codegen.ir.schedule import CHUNK, Step
 from primgraph.codegen.ir.views import Cut, Repeat, tuple_text, view_text
 from primgraph.codegen.ops.spelling.literals import dtype_text, scalar_text, shape_text
 from primgraph.codegen.ops.spelling.notation import Text, number_of

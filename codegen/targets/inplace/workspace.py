@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import final
 
 from primgraph.codegen.ir.places import Buffer, Life, Ones, Stack, View, loop_of, name_of
-from primgraph.codegen.ir.program import Loop, Plan
+from primgraph.codegen.ir.program import Plan
+from primgraph.codegen.ir.statements import Loop
 from primgraph.codegen.ir.views import tuple_text, view_text
 from primgraph.codegen.ops.spelling.literals import dtype_text, shape_text
 from primgraph.codegen.targets.text.module import MANY, Function, Line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from itertools import count
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -152,7 +153,7 @@ class Tensor(Conversions, Methods, _Tensor):
         before = self.grad
         self.grad = None
         if set_to_zero and before is not None:
-            with nothing_recorded():
+            with nothing_recorded() if before.requires_grad else nullcontext():
                 self.__dict__["_cleared"] = before.zero_()
 
     clear_grad = clear_gradient

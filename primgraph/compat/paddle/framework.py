@@ -18,6 +18,7 @@ from primgraph.eager.seeds import seed as set_seed
 from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, OptionError
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.primitive import innermost
+from primgraph.operators.call import appliers
 from primgraph.operators.variable import in_manner
 
 P = ParamSpec("P")
@@ -48,7 +49,8 @@ def paddles(function: Callable[P, R]) -> Callable[P, R]:
                 hint=f"it takes {', '.join(parameters)}",
             )
         if in_dynamic_mode() or innermost.get() is not None:
-            return cast("R", in_manner(Variable, checked(*args, **kwargs)))
+            result = checked(*args, **kwargs)
+            return result if type(result) in appliers else cast("R", in_manner(Variable, result))
         with building_program():
             return cast("R", in_manner(Variable, checked(*args, **kwargs)))
 

@@ -52,7 +52,9 @@ class Tensor(TensorMethods, NewTensors, RandomMethods, _Tensor):
 
     def __init__(self, data: Any = (), *sizes: builtins.int) -> None:
         """As in torch: extents give zeros, and other data is in the default dtype."""
-        super().__init__(make_sized_leaf((data, *sizes), framework.get_default_dtype()))
+        if not isinstance(data, Node):
+            data = make_sized_leaf((data, *sizes), framework.get_default_dtype())
+        super().__init__(data)
 
     @property
     def type(self) -> TensorType:

@@ -40,6 +40,7 @@ _Slots: TypeAlias = tuple[tuple[str, TensorType | int], ...]
 _Options: TypeAlias = tuple[tuple[str, Any], ...]
 _NUMBER = "a number"
 _SCALAR = TensorType((), FLOAT64)
+_CONSTANTS = frozenset((bool, int, float, str, type(None), type(...)))
 
 
 @cache
@@ -55,6 +56,9 @@ class Numbers:
     """Leaf nodes of the numbers of one parameter group, which are kept while a number stays."""
 
     known: dict[str, tuple[float, Node]] = field(default_factory=dict)
+    # A formula, types and values of its options if they are constants, and what these were split
+    # into.
+    last: tuple[Formula, list[type], list[Any], tuple[_Options, list[Node]]] | None = None
 
     def node(self, name: str, value: float) -> Node:
         found = self.known.get(name)
@@ -93,14 +97,16 @@ class Change:
         steps: dict[float, int] = {}
         for parameter, gradient, state in pairs:
             slots: list[tuple[str, TensorType | int]] = []
-            inputs += (parameter.node, gradient.node)
+            node = parameter.node
+            inputs += (node, gradient.node)
             for name, tensor in state.items():
                 if name == "step":
                     slots.append((name, self._count(tensor, steps)))
                 elif isinstance(tensor, Tensor):
-                    slots.append((name, tensor.type))
-                    inputs.append(tensor.node)
-            signature.append((parameter.type, tuple(slots)))
+                    shown = tensor.node
+                    slots.append((name, shown.type))
+                    inputs.append(shown)
+            signature.append((node.type, tuple(slots)))
         structure, leaves = _split_options(formula, options, numbers)
         leaves += [array_node(np.array(step)) for step in steps]
         update = _trace(formula, structure, tuple(signature))
@@ -118,7 +124,7 @@ class Change:
     def _count(self, tensor: Tensor, steps: dict[float, int]) -> int:
         """Count a step; return the place of its number in `steps`."""
         step = float(tensor._array()) + 1.0
-        self.targets.append((tensor, array_node(np.array(step, tensor.dtype))))
+        self.targets.append((tensor, array_node(np.array(step, tensor.node.type.dtype))))
         return steps.setdefault(step, len(steps))
 
     def apply(self) -> None:
@@ -128,7 +134,7 @@ class Change:
         calls: list[Call] = []
         stored: dict[Alias, Node] = {}
         for tensor, node in self.targets:
-            node.tracked = tensor.requires_grad
+            node.tracked = tensor.node.tracked
             calls += tensor.storing(node, stored)
         calls += [(state.__setitem__, name, tensor) for state, name, tensor in self.created]
         call_all(calls)
@@ -166,7 +172,32 @@ def update_recorded(
 def _split_options(
     formula: Formula, options: Mapping[str, Any], numbers: Numbers
 ) -> tuple[_Options, list[Node]]:
-    """Return the structure of the options that `formula` reads, and the nodes of the numbers."""
+    """Return the structure of the options that `formula` reads, and the nodes of the numbers.
+
+    It is that of the last time for equal constants.
+    """
+    values: list[Any] = [options.get("maximize", False)]
+    for name in option_names(formula):
+        value = options.get(name, ...)
+        if type(value) is tuple:
+            values += (len(value), *value)
+        else:
+            values.append(value)
+    types = [*map(type, values)]
+    last = numbers.last
+    if last is not None and last[:2] == (formula, types) and last[2] == values:
+        structure, leaves = last[3]
+    else:
+        structure, leaves = _new_split(formula, options, numbers)
+        is_constant = _CONSTANTS.issuperset(types)
+        numbers.last = (formula, types, values, (structure, leaves)) if is_constant else None
+    return structure, list(leaves)
+
+
+def _new_split(
+    formula: Formula, options: Mapping[str, Any], numbers: Numbers
+) -> tuple[_Options, list[Node]]:
+    """Return the structure of options and the nodes of their numbers, from each option."""
     structure: list[tuple[str, Any]] = []
     leaves: list[Node] = []
 

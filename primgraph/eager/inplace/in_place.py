@@ -129,6 +129,8 @@ def _convert_value(tensor: Differentiable[Any], value: Any) -> Any:
             origin=[*made_at(value), *origin_of(tensor.node)],
             hint="run the program, and give what it returns",
         )
+    if isinstance(value, Differentiable) and value.node.type is tensor.node.type:
+        return value
     _require_fit(tensor, value)
     return value if value.dtype == tensor.dtype else value.astype(tensor.dtype)
 

@@ -8,8 +8,8 @@ import pytest
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.ir.nests import Nest
 from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.ir.statements import Nest
 from primgraph.codegen.lower.nests.loop_fission import split_nest
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.targets.c.source import source

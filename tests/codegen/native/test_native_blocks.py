@@ -18,13 +18,13 @@ from thread_checks import threads_at_work
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.ir.nests import Blocks, Nest
 from primgraph.codegen.ir.schedule import schedule
-from primgraph.codegen.ir.verify_nests import verify_memory
+from primgraph.codegen.ir.statements import Blocks, Nest, values_written
+from primgraph.codegen.ir.verify import verify_memory
 from primgraph.codegen.lower.nests.loop_collapse import collapse_nest
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.regions import LIMITS
-from primgraph.codegen.targets.c.source import source, values_written
+from primgraph.codegen.targets.c.source import source
 from primgraph.errors import InternalError
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import clean_up, lower

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.codegen.ir.nests import HostCall
 from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.ir.statements import HostCall
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.ops.c.functions import FAMILIES, definitions, families, family
 

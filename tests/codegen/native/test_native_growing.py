@@ -14,7 +14,7 @@ import pytest
 import primgraph as pg
 from primgraph.base.debug_mode import debugging
 from primgraph.codegen import compile_graph
-from primgraph.codegen.ir.nests import stays_inside
+from primgraph.codegen.ir.program import stays_inside
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.targets.c.source import source

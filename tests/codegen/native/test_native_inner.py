@@ -7,8 +7,8 @@ import pytest
 from native_checks import faults
 
 import primgraph as pg
-from primgraph.codegen.ir.nests import Nest
 from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.ir.statements import Nest
 from primgraph.codegen.lower.nests.nests import nests
 
 pytestmark = [

@@ -8,8 +8,8 @@ from native_checks import faults
 from program_draft import F64
 
 import primgraph as pg
-from primgraph.codegen.ir.nests import Nest
 from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.ir.statements import Nest
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.ir.builder import Builder
 from primgraph.ir.types import TensorType

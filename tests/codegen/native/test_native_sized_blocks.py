@@ -14,10 +14,10 @@ from thread_checks import threads_at_work
 import primgraph as pg
 from primgraph.base.debug_mode import debugging
 from primgraph.codegen import compile_graph
+from primgraph.codegen.explanation import native_listing
 from primgraph.codegen.ir.limits import default_limits
-from primgraph.codegen.ir.nests import Blocks
 from primgraph.codegen.ir.schedule import schedule
-from primgraph.codegen.lower.nests.listing import listing
+from primgraph.codegen.ir.statements import Blocks
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.regions import LIMITS
 from primgraph.codegen.runtime.toolchain import compile_c
@@ -102,7 +102,7 @@ def test_large_work_is_in_groups_by_itself():
     (alone,) = blocks_of(graph)
     for n, groups in ((1, 1), (1000, 1), (10**6, 16), (10**9, 16)):
         assert (alone.groups.at({"N": n}) == groups) or (1 < alone.groups.at({"N": n}) <= groups)
-    told = "\n".join(listing(graph, default_limits()))
+    told = "\n".join(native_listing(graph, default_limits()))
     assert f"N rows in blocks of {alone.rows}, in groups by their number" in told
     kernel = compile_graph(graph, style="native")
     x = rng.normal(size=200_001)
@@ -178,7 +178,7 @@ def test_batches_and_loops_have_blocks():
 
     graph = traced(f, pg.spec(("N", 3)), pg.spec((3, 3)))
     kernel = compile_graph(graph, style="native", limits=replace(SHARED, rows=20))
-    assert "in blocks of 20" in "\n".join(listing(graph, replace(SHARED, rows=20)))
+    assert "in blocks of 20" in "\n".join(native_listing(graph, replace(SHARED, rows=20)))
     for n in (2, 20, 333):
         arrays = rng.normal(size=(n, 3)), rng.normal(size=(3, 3))
         for a, b in zip(kernel(*arrays), interpret(graph, *arrays), strict=True):

@@ -13,13 +13,13 @@ from thread_checks import threads_at_work
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.ir.nests import Blocks, Product
 from primgraph.codegen.ir.schedule import schedule
-from primgraph.codegen.ir.verify_nests import verify_memory
+from primgraph.codegen.ir.statements import Blocks, Product, values_written
+from primgraph.codegen.ir.verify import verify_memory
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.regions import LIMITS
 from primgraph.codegen.targets.c import parts
-from primgraph.codegen.targets.c.source import source, values_written
+from primgraph.codegen.targets.c.source import source
 from primgraph.codegen.targets.export.unsupported import SERIAL
 from primgraph.errors import InternalError
 from primgraph.ir.interpret import interpret

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import final
 
 from primgraph.codegen.ir.access import row_major
-from primgraph.codegen.ir.nests import Nest, Node, Operand
+from primgraph.codegen.ir.statements import Nest, Node, Operand
 from primgraph.codegen.targets.export.extents import code, index, rename_sizes
 from primgraph.codegen.targets.export.identifiers import ATOM, SIGN, Text
 from primgraph.codegen.targets.export.nests.formulas import (

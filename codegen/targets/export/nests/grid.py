@@ -8,7 +8,7 @@ from math import prod
 from typing import final
 
 from primgraph.codegen.ir.access import row_major
-from primgraph.codegen.ir.nests import Nest
+from primgraph.codegen.ir.statements import Nest
 from primgraph.codegen.targets.export.extents import index
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import typical

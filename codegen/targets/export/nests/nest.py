@@ -6,7 +6,7 @@ from math import prod
 from typing import final
 
 from primgraph.codegen.ir.c_extents import is_few, is_zero
-from primgraph.codegen.ir.nests import Nest
+from primgraph.codegen.ir.statements import Nest
 from primgraph.codegen.targets.export.extents import code
 from primgraph.codegen.targets.export.nests.elements import Elements
 from primgraph.codegen.targets.export.nests.grid import grid_of

@@ -7,7 +7,7 @@ from math import prod
 from typing import final
 
 from primgraph.codegen.ir.c_extents import is_zero
-from primgraph.codegen.ir.nests import Nest, Node
+from primgraph.codegen.ir.statements import Nest, Node
 from primgraph.codegen.targets.export.extents import code, index
 from primgraph.codegen.targets.export.identifiers import ATOM, CHOICE, SUM, Text
 from primgraph.codegen.targets.export.nests.formulas import kind_of

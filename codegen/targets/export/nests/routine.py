@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 
-from primgraph.codegen.ir.nests import Routine
+from primgraph.codegen.ir.statements import Routine
 from primgraph.codegen.lower.nests import routines
 from primgraph.codegen.ops.c.call_lines import Call
 from primgraph.codegen.ops.c.spellings import C_TYPES

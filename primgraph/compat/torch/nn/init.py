@@ -10,8 +10,13 @@ import numpy as np
 
 from primgraph.compat.absent import absent
 from primgraph.eager.derivatives.recording import no_grad
+from primgraph.eager.inplace.adoption import adopting
+from primgraph.eager.inplace.in_place import change
+from primgraph.eager.node import array_node
 from primgraph.eager.seeds import reserve_generator
+from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
+from primgraph.nn.scopes import computes_eagerly
 
 __all__ = [
     "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",
@@ -22,8 +27,12 @@ __all__ = [
 
 def _set(tensor: Any, array: Any) -> Any:
     """Let `tensor` have the elements of an array."""
+    known = tensor.type
+    found = np.asarray(array).astype(known.dtype)
     with no_grad():
-        return tensor.copy_(np.asarray(array).astype(tensor.dtype))
+        if found.shape == known.shape and computes_eagerly() and adopting.get() is None:
+            return change(tensor, Tensor(array_node(found)))
+        return tensor.copy_(found)
 
 
 def _draws(generator: Any) -> np.random.Generator:

@@ -11,6 +11,7 @@ from primgraph.compat.torch.nn.functional import alignments
 from primgraph.compat.torch.nn.functional import losses as torch_losses
 from primgraph.compat.torch.nn.functional import margins as torch_margins
 from primgraph.errors import ArgumentError, OptionError
+from primgraph.ir.types import INT64
 
 # Functions that torch has, under names of their own: `torch_mse_loss`.
 for _module in (torch_losses, torch_margins):
@@ -44,6 +45,9 @@ def class_losses(
         logs = log_probabilities(input, axis, use_softmax)
         return pg.negative(pg.sum(pg.multiply(label, logs), axis, True))
     logs = log_probabilities(input, axis, use_softmax)
+    count = input.type.shape[axis]
+    if not 0 <= ignore_index < count and torch_losses.are_positions(label, count):
+        return pg.negative(pg.take_along_axis(logs, label, axis))
     is_taken = pg.not_equal(label, ignore_index)
     chosen = pg.take_along_axis(logs, pg.where(is_taken, label, 0), axis)
     return pg.where(is_taken, pg.negative(chosen), 0)
@@ -76,8 +80,8 @@ def entropy(
             has_no_axis = False
         target = target * (1.0 - label_smoothing) + label_smoothing / target.type.shape[-1]
         soft_label = True
-    if not soft_label:
-        target = pg.astype(target, "int64")
+    if not soft_label and target.type.dtype != INT64:
+        target = pg.astype(target, INT64)
     losses = class_losses(input, target, soft_label, ignore_index, axis, use_softmax)
     weights = None
     if weight is not None:

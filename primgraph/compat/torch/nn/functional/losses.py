@@ -156,8 +156,8 @@ def cross_entropy(
         )
     _require_weight(weight, input.shape[axis])
     if weight is None and not label_smoothing and target.dtype.kind in "iu":
-        _check_classes(input, target, axis, ignore_index)
-        if not 0 <= ignore_index < input.shape[axis] and _are_within(target):
+        are_within = _check_classes(input, target, axis, ignore_index)
+        if are_within and not 0 <= ignore_index < input.shape[axis]:
             return pg.cross_entropy(input, target, axis, reduction)
     logs = pg.log_softmax(input, axis)
     if target.dtype.kind == "f":
@@ -232,9 +232,8 @@ def nll_loss(
 def _pick(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
     """Return minus the elements at `target`, 0 at the index to ignore."""
     axis = min(1, input.ndim - 1)
-    _check_classes(input, target, axis, ignore_index)
-    count = input.shape[axis]
-    if weight is None and not 0 <= ignore_index < count and _are_within(target):
+    are_within = _check_classes(input, target, axis, ignore_index)
+    if weight is None and are_within and not 0 <= ignore_index < input.shape[axis]:
         chosen = pg.take_along_axis(input, pg.expand_dims(target, axis), axis)
         return reduce_losses(pg.negative(pg.squeeze(chosen, axis)), reduction)
     is_taken = pg.not_equal(target, ignore_index)
@@ -252,10 +251,12 @@ def _weights(input: Any, places: Any, weight: Any, is_taken: Any) -> Any:
     return pg.where(is_taken, pg.take(weight, pg.where(is_taken, places, 0), 0), 0)
 
 
-def _check_classes(input: Any, target: Any, axis: int, ignore_index: int) -> None:
+def _check_classes(input: Any, target: Any, axis: int, ignore_index: int) -> bool:
+    """Check classes for logits, and return whether all of them are known to be positions."""
     if target.dtype.kind not in "iu":
         raise DTypeError(f"expected scalar type Long but found {target.dtype}")
-    shape = tuple(input.shape[:axis]) + tuple(input.shape[axis + 1 :])
+    extents = tuple(input.shape)
+    shape = extents[:axis] + extents[axis + 1 :]
     if tuple(target.shape) != shape:
         text = f"Expected target size {list(shape)}, got {list(target.shape)}"
         if target.ndim == 1 and input.ndim == 2:
@@ -264,24 +265,30 @@ def _check_classes(input: Any, target: Any, axis: int, ignore_index: int) -> Non
                 f"({target.shape[0]})."
             )
         raise ShapeError(text)
+    count = extents[axis]
+    if are_positions(target, count):
+        return True
     array = known_elements(target)
-    if array is None or not array.size:
-        return
-    wrong = (array != ignore_index) & ((array < 0) | (array >= input.shape[axis]))
+    if array is None:
+        return False
+    wrong = (array != ignore_index) & ((array < 0) | (array >= count))
     if wrong.any():
         raise BoundsError(f"Target {array[wrong].flat[0]} is out of bounds.")
+    return False
+
+
+def are_positions(target: Any, count: int) -> bool:
+    """Return whether all elements are known to be positions along an axis of `count`."""
+    array = known_elements(target)
+    if array is None:
+        return False
+    return not array.size or bool(array.min() >= 0 and array.max() < count)
 
 
 def known_elements(target: Any) -> Any:
     """Return the elements of a tensor that is no result yet to be computed; None for others."""
     node = getattr(target, "node", None)
     return getattr(node, "array", None)
-
-
-def _are_within(target: Any) -> bool:
-    """Return whether all classes are known to be positions."""
-    array = known_elements(target)
-    return array is not None and (not array.size or bool(array.min() >= 0))
 
 
 # Two classes.
