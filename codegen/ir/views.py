@@ -78,7 +78,7 @@ def view_text(how: How | None, x: str, repeat: str = "np.broadcast_to") -> str:
         case Expand(new):
             return f"{x}[{', '.join(['None' if n else ':' for n in new])}]"
         case Slice(ranges):
-            return f"{x}[{', '.join(map(_range, ranges))}]"
+            return f"{x}[{', '.join(map(range_text, ranges))}]"
         case Repeat(shape):
             return f"{repeat}({x}, {tuple_text(_extents(shape, x))})"
         case Cut(axis):
@@ -98,7 +98,7 @@ def _with_rest(shape: Extents) -> Extents:
     return tuple([-1 if type(n) is Dim else n for n in shape])
 
 
-def _range(range: Range) -> str:
+def range_text(range: Range) -> str:
     """Return the text of a range, with spaces around colons where formatters put them."""
     start, stop, step = ("" if n is None else extent_text(n) for n in range)
     colon = " : " if " " in start + stop + step else ":"

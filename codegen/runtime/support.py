@@ -32,6 +32,14 @@ BUILTINS = {
 }  # fmt: skip
 
 
+def as_array(x: Any, dtype: Any, shape: Any, name: str) -> Any:
+    """Return `x` as an array; raise ValueError if it has another shape."""
+    array = np.asarray(x, dtype)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, not {array.shape}")
+    return array
+
+
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)), without overflow on either side."""
     x = np.asarray(x)

@@ -28,7 +28,8 @@ from primgraph.ir.frontend.containers import (
     open_container,
     unflatten_value,
 )
-from primgraph.ir.frontend.result_names import generated_name
+from primgraph.ir.frontend.result_names import UNTITLED, generated_name
+from primgraph.ir.frontend.return_names import return_names
 from primgraph.ir.frontend.signature import call_user_function, check_arguments
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import lookup
@@ -173,8 +174,19 @@ def _trace_function(
         values = [v.value for v in found]
     builder.ended = True
     form = Form(tuple(arguments), tree)
-    graph = builder.part(builder.inputs, values, form=form)
+    graph = _name_results(builder.part(builder.inputs, values, form=form), function)
     return with_flags(graph, builder) if builder.stopped else graph
+
+
+def _name_results(graph: Graph, function: Callable[..., Any]) -> Graph:
+    """Return the graph whose titles have the names that `function` returns its results by."""
+    assert graph.form is not None
+    returned = return_names(function, graph.form.results)
+    if not any(returned):
+        return graph
+    titles = graph.titles or (UNTITLED,) * len(returned)
+    pairs = zip(titles, returned, strict=True)
+    return graph.titled(tuple([title._replace(name=name) for title, name in pairs]))
 
 
 def _arguments(

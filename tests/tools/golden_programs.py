@@ -1,4 +1,7 @@
-"""Five programs whose readable source is kept as text, in `tests/golden`, and read as a person's.
+"""Programs whose source is kept as text, in `tests/golden`, and read as a person's.
+
+The source of the programs below is readable NumPy code; those in `tests/golden/programs`, each in a
+file as a user writes it, are saved as files that stand alone, in Python and some in C.
 
     python tests/tools/golden_programs.py
 
@@ -7,8 +10,11 @@ writes what comes out now; read the difference line by line before it goes into 
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import primgraph as pg
 from primgraph.codegen import Kernel
@@ -76,10 +82,35 @@ PROGRAMS: dict[str, Callable[[], Kernel]] = {
 }
 
 
+# The files that are saved, each with the program that it is from.
+SAVED = {
+    **{f"{path.stem}.py": path.stem for path in sorted((FOLDER / "programs").glob("*.py"))},
+    "arm.c": "arm",
+    "kalman.c": "kalman",
+}
+# Programs whose files may import SciPy.
+WITH_SCIPY = frozenset({"greeks"})
+
+
+@cache
+def kernel_of(name: str) -> Any:
+    """The kernel of a program in a file of its own."""
+    return runpy.run_path(str(FOLDER / "programs" / f"{name}.py"))["kernel"]
+
+
+def save(file: str, folder: Path) -> None:
+    """Save the file of that name, and the header beside it, to a folder."""
+    name = SAVED[file]
+    scipy = name in WITH_SCIPY and file.endswith(".py")
+    kernel_of(name).save(folder / file, force=True, scipy=scipy)
+
+
 def path_of(name: str) -> Path:
     return FOLDER / f"{name}.py"
 
 
 if __name__ == "__main__":
+    for file in SAVED:
+        save(file, FOLDER)
     for name, program in PROGRAMS.items():
         path_of(name).write_text(program().source, encoding="ascii")

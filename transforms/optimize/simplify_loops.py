@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, final
 
 from primgraph.ir.builder import Builder
+from primgraph.ir.dims import TRIPS
 from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.params import bits, freeze_all
@@ -46,6 +47,8 @@ class _Sweep:
         self.body: list[Equation] = []
         self.moved: dict[Value, Value] = {}
         self._defined: dict[Value, Equation] = {}
+        # The loop that stacks a value, and which of its stacks that is.
+        self._stacks: dict[Value, tuple[Loop, int]] = {}
         self._cleaned: dict[Graph, Graph] = {}
 
     def add(self, eqn: Equation) -> None:
@@ -53,7 +56,11 @@ class _Sweep:
         if inputs != eqn.inputs:
             eqn = Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source)
         if not eqn.op.has_bodies:
-            self._append(eqn)
+            stack = self._stacked_result(eqn)
+            if stack is None:
+                self._append(eqn)
+            else:
+                self.moved[eqn.outputs[0]] = stack
             return
         match flow_of(eqn):
             case None:
@@ -135,6 +142,7 @@ class _Sweep:
             self._drop_unchanged_carries,
             self._deduplicate_inputs,
             self._deduplicate_stacks,
+            self._drop_copied_stacks,
             self._moved_out,
         )
         carried = loop.carried
@@ -145,6 +153,7 @@ class _Sweep:
             if place != k:
                 self.moved[carried[k]] = self.moved.get(carried[place], carried[place])
         self._append(loop.equation())
+        self._stacks.update((v, (loop, k)) for k, v in enumerate(loop.stacked))
 
     def _drop_unchanged_carries(self, loop: Loop) -> Loop:
         """Turn carries that never change into constants."""
@@ -206,6 +215,39 @@ class _Sweep:
         fixed = zip(loop.consts, loop.inputs[0], strict=True)
         return loop.with_operands(list(fixed), stacks=set(first.values()))
 
+    def _drop_copied_stacks(self, loop: Loop) -> Loop:
+        """Replace stacks of the rows of an operand by the operand."""
+        if not _fills_stacks(loop):
+            return loop
+        given = dict(zip(loop.inputs[2], loop.xs, strict=True))
+        rows = loop.body.outputs[len(loop.init) :]
+        copied = {k for k, row in enumerate(rows) if row in given}
+        if not copied or (len(copied) == len(rows) and not loop.init):
+            return loop
+        self.moved.update((loop.stacked[k], given[rows[k]]) for k in copied)
+        fixed = zip(loop.consts, loop.inputs[0], strict=True)
+        return loop.with_operands(list(fixed), stacks=set(range(len(rows))) - copied)
+
+    def _stacked_result(self, eqn: Equation) -> Value | None:
+        """Return the stack that has the result of an elementwise equation on stacks, if any."""
+        if not isinstance(eqn.op, Primitive) or not eqn.op.elementwise:
+            return None
+        found = next((self._stacks[v] for v in eqn.inputs if v in self._stacks), None)
+        if found is None or not _fills_stacks(found[0]):
+            return None
+        loop, count = found[0], len(found[0].init)
+        rows = dict(zip(loop.xs, loop.inputs[2], strict=True))
+        rows.update(zip(loop.stacked, loop.body.outputs[count:], strict=True))
+        if not all(v in rows for v in eqn.inputs):
+            return None
+        inputs = tuple([rows[v] for v in eqn.inputs])
+        made = {v: k for k, v in enumerate(loop.body.outputs[count:])}
+        for inner in loop.body.body:
+            same = inner.op is eqn.op and inner.inputs == inputs and inner.params == eqn.params
+            if same and inner.outputs[0] in made:
+                return loop.stacked[made[inner.outputs[0]]]
+        return None
+
     def _moved_out(self, loop: Loop) -> Loop:
         """Hoist loop-invariant equations."""
         consts, states, xs = loop.inputs
@@ -266,6 +308,12 @@ def _with_one_of_each(loop: Loop, twins: dict[Value, Value], places: Sequence[in
     fixed = list(zip(loop.consts, consts, strict=True))
     kept = [k for k, place in enumerate(places) if k == place]
     return replace(loop, body=graph).with_operands(fixed, kept)
+
+
+def _fills_stacks(loop: Loop) -> bool:
+    """Return whether each stack of a loop has a row from each iteration, and no others."""
+    rest = dict(loop.rest)
+    return loop.test is None and not rest.get("counted") and rest.get("length") is not TRIPS
 
 
 def _may_leave(eqn: Equation, varying: Collection[Value]) -> bool:

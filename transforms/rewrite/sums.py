@@ -120,7 +120,7 @@ def _sum_of_many_equals(seen: Seen, inputs: list[Value], params: dict[str, Any])
 # Sums of sums and of products.
 
 
-def _sum_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+def merge_sums(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     inner = seen.made_by(reduce_sum, inputs[0])
     if inner is None or not seen.single(inputs[0]):
         return None
@@ -132,13 +132,13 @@ def _sum_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Valu
 @_rule(reduce_sum)
 def _sum_of_integer_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Merge nested sums of integers, which is exact as integers wrap round."""
-    return None if inputs[0].type.is_float else _sum_of_sum(seen, inputs, params)
+    return None if inputs[0].type.is_float else merge_sums(seen, inputs, params)
 
 
 @_rule(reduce_sum, level="fast")
 def _sum_of_float_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Merge nested sums of floats, which changes the order of addition."""
-    return _sum_of_sum(seen, inputs, params)
+    return merge_sums(seen, inputs, params)
 
 
 @_rule(reduce_sum, level="signs")

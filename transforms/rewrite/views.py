@@ -162,10 +162,12 @@ def repeat_axes(x: Value, shape: tuple[int, ...], new_axes: Sequence[int]) -> Va
 
 @_rule(broadcast)
 def _broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Drop a broadcast along no axis, and merge nested broadcasts."""
+    """Drop a broadcast along no axis, turn one along single elements into a reshape, and merge."""
     new_axes, shape = params["new_axes"], params["shape"]
     if not new_axes:
         return inputs[0]
+    if all(type(shape[a]) is int and shape[a] == 1 for a in new_axes):
+        return reshape_to(inputs[0], shape)
     inner = seen.made_by(broadcast, inputs[0])
     if inner is None:
         return None

@@ -22,7 +22,7 @@ from primgraph.primitives.linear_algebra import cholesky, matrix_functions, spec
 def each_matrix(call: Call, *inside: str) -> Iterator[str]:
     """Yield a loop over a stack of matrices, with pointers `x0`, `x1`, ... and `z0`, `z1`, ...
 
-    The former are the operands, the latter the results.
+    The former are the operands, the latter the results. A single matrix needs no loop.
     """
     lead = call.step.operands[0].ndim - 2
     arrays = [(f"x{k}", call.operand(k), t) for k, t in enumerate(call.step.operands)]
@@ -32,6 +32,9 @@ def each_matrix(call: Call, *inside: str) -> Iterator[str]:
         const = "const " if name[0] == "x" else ""
         yield f"{const}{c_type(type.dtype)} *{name} = {place};"
         turn.append(f"{name} += {extent(prod(type.shape[lead:]))}")
+    if not lead:
+        yield from inside
+        return
     count = extent(prod(call.step.operands[0].shape[:lead]))
     yield f"for (long q = 0; q < {count}; {', '.join(turn)}) {{"
     yield from (f"    {line}" for line in inside)

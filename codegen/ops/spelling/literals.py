@@ -18,6 +18,8 @@ from primgraph.ir.types import DType, Shape, real_dtype, scalar_of
 SPELLED = 8
 # Arrays up to this size are written number by number, in rows of several lines.
 _LISTED = 64
+# Elements of which so few are not zero are set one by one.
+_FEW = 4
 _LONGEST_ROW = 16
 _LINE = 88
 
@@ -80,14 +82,19 @@ def is_weak_default(dtype: DType) -> bool:
 
 def full_text(value: Any, shape: Shape, dtype: DType) -> str:
     """Return the expression of a new array with all elements equal to `value`."""
-    where = f"{shape_text(shape)}, {dtype_text(dtype)}"
+    where = f"{shape_text(shape)}{array_dtype(dtype)}"
     if type(value) is Dim:
         return f"np.full({shape_text(shape)}, {extent_text(value)}, {dtype_text(dtype)})"
     if bits(value) in (bits(0.0), bits(0), bits(False), bits(0j)):
         return f"np.zeros({where})"
     if bits(value) in (bits(1.0), bits(1), bits(True), bits(complex(1))):
         return f"np.ones({where})"
-    return f"np.full({shape_text(shape)}, {scalar_text(value, dtype)}, {dtype_text(dtype)})"
+    return f"np.full({shape_text(shape)}, {scalar_text(value, dtype)}{array_dtype(dtype)})"
+
+
+def array_dtype(dtype: DType) -> str:
+    """Return the last argument of `np.zeros` and others; empty for float64, their default."""
+    return "" if dtype == np.dtype(np.float64) else f", {dtype_text(dtype)}"
 
 
 def is_spelled(array: np.ndarray[Any, Any]) -> bool:
@@ -123,6 +130,9 @@ def array_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
     text = short_text(array)
     if text is not None:
         return [f"{name} = {text}"]
+    sparse = _sparse_lines(name, array)
+    if sparse is not None:
+        return sparse
     rows = None if array.size > _LISTED or _has_nan(array) else _listed_lines(name, array)
     if rows is not None:
         return rows
@@ -133,6 +143,23 @@ def array_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
     return [
         *_one_line(f"{name} = bytes.fromhex(", parts),
         f"{name} = {read}.reshape({shape_text(array.shape)})",
+    ]
+
+
+def _sparse_lines(name: str, array: np.ndarray[Any, Any]) -> list[str] | None:
+    """Return statements that set the few elements of an array that are not zero, or None."""
+    if array.size <= SPELLED or array.ndim < 2 or _has_nan(array):
+        return None
+    octets = np.frombuffer(array.tobytes(), np.uint8).reshape(*array.shape, array.itemsize)
+    where = np.nonzero(octets.any(axis=-1))
+    if len(where[0]) > _FEW:
+        return None
+    values = [scalar_text(x, array.dtype) for x in array[where].tolist()]
+    value = values[0] if len(set(values)) == 1 else f"[{', '.join(values)}]"
+    axes = [str(a[0]) if len(set(a.tolist())) == 1 else str(a.tolist()) for a in where]
+    return [
+        f"{name} = np.zeros({shape_text(array.shape)}{array_dtype(array.dtype)})",
+        f"{name}[{', '.join(axes)}] = {value}",
     ]
 
 
@@ -191,11 +218,13 @@ def short_text(array: np.ndarray[Any, Any]) -> str | None:
 
 def pattern_text(array: np.ndarray[Any, Any]) -> str | None:
     """Return `np.eye`, `np.tril`, `np.arange` or similar for an equal array, or None."""
-    for text, made in _proposed_calls(array):
-        same = made.shape == array.shape and made.dtype == array.dtype
-        if same and made.tobytes() == array.tobytes():
-            return text
-    return None
+    texts = [
+        text
+        for text, made in _proposed_calls(array)
+        if (made.shape, made.dtype) == (array.shape, array.dtype)
+        and made.tobytes() == array.tobytes()
+    ]
+    return min(texts, key=len, default=None)
 
 
 def _proposed_calls(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
@@ -208,7 +237,11 @@ def _proposed_calls(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarr
         # A literal expresses only one NaN.
         number = scalar_of(first, dtype)
         yield full_text(number, array.shape, dtype), np.full(array.shape, number, dtype)
-    if array.ndim == 2 and {first, last} <= {0, 1}:
+    if array.ndim == 2 and array.shape[0] == array.shape[1] > 1 and dtype == np.float64:
+        diagonal = np.diagonal(array)
+        text = ", ".join(scalar_text(x, dtype) for x in diagonal.tolist())
+        yield f"np.diag([{text}])", np.diag(diagonal)
+    if array.ndim == 2 and min(array.shape) > 1 and {first, last} <= {0, 1}:
         yield from _proposed_matrices(array)
     if array.ndim == 2 and array.size > SPELLED and dtype.kind in "iuf":
         yield from _proposed_multiples(array)

@@ -48,8 +48,8 @@ static void pg_lu_T(T *a, int64_t *order, long m, long n) {
 
 /* = f */
 /* Solves with one triangle of a, or its transpose, in place, for m right-hand sides in z. */
-static int pg_triangular_T(T *restrict z, const T *restrict a, long n, long m, int lower,
-                           int transposed, int unit) {
+static int pg_triangular_T(T *restrict z, const T *restrict a, long n, long m,
+                           int lower, int transposed, int unit) {
     const long down = transposed ? 1 : n, across = transposed ? n : 1;
     const int forward = lower != transposed;
     int told = 0;
@@ -84,12 +84,15 @@ static int pg_triangular_T(T *restrict z, const T *restrict a, long n, long m, i
 }
 
 /* = f */
-/* z with a z = b, for n x n elements in `room` and n in `order`; b of no address is the identity. */
-static int pg_solve_T(T *z, const T *a, const T *b, T *room, int64_t *order, long n, long m) {
+/* Solves a z = b for m right-hand sides, which are those of the identity if b is null. `room` has
+ * n x n elements, and `order` n. */
+static int pg_solve_T(T *z, const T *a, const T *b, T *room, int64_t *order,
+                      long n, long m) {
     memcpy(room, a, (size_t)(n * n) * sizeof *a);
     pg_lu_T(room, order, n, n);
     for (long i = 0; i < n; i++)
-        for (long j = 0; j < m; j++) z[i * m + j] = b ? b[order[i] * m + j] : (T)(order[i] == j);
+        for (long j = 0; j < m; j++)
+            z[i * m + j] = b ? b[order[i] * m + j] : (T)(order[i] == j);
     pg_triangular_T(z, room, n, m, 1, 0, 1);
     return pg_triangular_T(z, room, n, m, 0, 0, 0);
 }

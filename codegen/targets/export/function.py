@@ -29,7 +29,7 @@ from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.nests.nest import nest
 from primgraph.codegen.targets.export.nests.product import product
 from primgraph.codegen.targets.export.nests.routine import routine
-from primgraph.codegen.targets.export.places import Place, Room, Tables, Workspace
+from primgraph.codegen.targets.export.places import Place, Room, Tables, Workspace, extents_product
 from primgraph.codegen.targets.export.scope import scope_of
 from primgraph.codegen.targets.export.unsupported import require_words, unsupported_error
 from primgraph.ir.types import TensorType
@@ -160,7 +160,7 @@ class Writer:
             return
         self.said = source
         line = "" if source.is_derived else source.text
-        self.line(remark(f"{source}  {line}".rstrip()))
+        self.line(remark(f"{source}  {line}".rstrip(), self.depth))
 
     def place(self, value: int) -> Place:
         if value in self.rooms and self.scope is self.top:
@@ -202,7 +202,7 @@ class Writer:
         """Create places for the values that an item stores."""
         scope = self.scope
         item = scope.items[at]
-        for v in dict.fromkeys(values_written(item)) if item is not None else ():
+        for v in sorted({*values_written(item)}) if item is not None else ():
             if v in scope.places:
                 continue
             type, hint = self.type(v), self.hint(v)
@@ -303,7 +303,8 @@ def _write(writer: Writer, at: int) -> None:
 
 
 def extents(type: TensorType) -> str:
-    return " * ".join(map(str, type.shape)) or "1"
+    """Return the number of elements, as a product of the sizes of axes."""
+    return extents_product(type.shape)
 
 
 def _source(item: Item) -> Source | None:

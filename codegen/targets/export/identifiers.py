@@ -77,6 +77,10 @@ LIBRARY = frozenset(
 _KNOWN_FUNCTIONS = frozenset(_ELSEWHERE.split())
 
 
+# The letter of values without a name.
+_UNNAMED = "t"
+
+
 def is_name(text: str) -> bool:
     """Return whether a variable may have this name in any C or C++ file with these headers."""
     return (
@@ -139,7 +143,7 @@ class Names:
         self._blocks: list[tuple[list[str], dict[str, int | None]]] = []
 
     def fresh(
-        self, hint: str, letter: str = "t", *, lasting: bool = False, shared: bool = False
+        self, hint: str, letter: str = _UNNAMED, *, lasting: bool = False, shared: bool = False
     ) -> str:
         """`hint`, with a number behind it if it is taken; without one the next `t0`, `t1`, ...
 
@@ -171,6 +175,9 @@ class Names:
         names, before = self._blocks.pop()
         self.taken.difference_update(names)
         for key, count in before.items():
+            if key == _UNNAMED:
+                # A number is not used again: readers would look for the other value.
+                continue
             if count is None:
                 self._next.pop(key, None)
             else:
@@ -183,9 +190,10 @@ class Names:
         return [*letters, *(name for name in more if name not in self.taken)][:count]
 
 
-def remark(text: str) -> str:
-    """Return a one-line comment."""
-    safe = comment(text).replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
+def remark(text: str, depth: int = 0) -> str:
+    """Return a comment for a line of 100 characters that stands in `depth` blocks."""
+    width = 100 - len(_INDENT) * depth - len("/*  */")
+    safe = comment(text, width).replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
     return f"/* {safe} */"
 
 

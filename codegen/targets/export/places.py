@@ -14,7 +14,7 @@ from primgraph.codegen.targets.export.identifiers import Names
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import typical
-from primgraph.ir.types import DType, TensorType
+from primgraph.ir.types import DType, Shape, TensorType
 
 _WIDTH = 100
 
@@ -157,10 +157,15 @@ class Tables:
         name = self.known.get(key)
         if name is None:
             name = self.known[key] = names.fresh(hint, "table", lasting=True, shared=True)
-            shape = " * ".join(map(str, array.shape))
+            shape = extents_product(array.shape)
             head = f"static const {kind_of(array.dtype)} {name}[{shape}] = {{"
             self.lines[name] = [head, *_rows(array), "};", ""]
         return Place(name, False)
+
+
+def extents_product(shape: Shape) -> str:
+    """Return the product of sizes other than 1."""
+    return " * ".join(str(n) for n in shape if n != 1) or "1"
 
 
 def assignment(place: Place, text: str, dtype: DType, *, constant: bool) -> str:

@@ -7,9 +7,10 @@ from typing import TypeAlias, final
 
 from primgraph.codegen.ir.extents import extent_text
 from primgraph.codegen.ir.schedule import Step, schedule
-from primgraph.codegen.ops.spelling.literals import dtype_text, shape_text
+from primgraph.codegen.ops.spelling.literals import array_dtype, shape_text
 from primgraph.codegen.ops.spelling.notation import ADD, ATOM, Text
 from primgraph.codegen.targets.readable.page import Page, Piece
+from primgraph.codegen.targets.text.identifiers import function_name, name_values
 from primgraph.codegen.targets.text.layout import WIDTH, statement
 from primgraph.codegen.targets.text.module import Line, Within
 from primgraph.codegen.targets.text.ordering import order_by_source
@@ -87,9 +88,11 @@ class _Writer:
             return
         counted = p["counted"]
         fixed, state, xs = split_operands(self.given[counted:], p["consts"], carries)
-        names = _write_initial_carries(self, state)
-        stacks = _stacks(self, self.step.outputs[carries:], "zeros" if counted else "empty")
-        k = self.page.names.name_from_hint("k", "k")
+        named = self.body_names(p["body"], p["consts"], carries)
+        names = _write_initial_carries(self, state, named)
+        rows = named[carries:]
+        stacks = _stacks(self, self.step.outputs[carries:], "zeros" if counted else "empty", rows)
+        k = self.counter()
         count = extent_text(p["length"])
         if counted:
             count = f"min({self.given[0].text.code}, {count})"
@@ -113,10 +116,11 @@ class _Writer:
         p = self.step.params
         fixed, state, _ = split_operands(self.given, p["consts"], len(self.given) - p["consts"])
         carries = len(state)
-        names = _write_initial_carries(self, state)
-        limited = p["limit"] is not None
+        named = self.body_names(p["body"], p["consts"], carries)
+        names = _write_initial_carries(self, state, named)
+        limited, rows = p["limit"] is not None, named[carries:]
         others = self.step.outputs[carries + 1 :]
-        stacks = _stacks(self, others, "zeros") if limited else _lists(self, others)
+        stacks = _stacks(self, others, "zeros", rows) if limited else _lists(self, others, rows)
         # Lists have their own length.
         trips = ""
         if limited or (self.page.schedule.uses[self.step.outputs[carries]] and not stacks):
@@ -163,8 +167,8 @@ class _Writer:
 
         Without an iteration index `k`, stacks are lists to which rows are appended.
         """
-        found, inner = self.body(graph, given)
         count = len(names)
+        found, inner = self.body(graph, given, count)
         for n, (stack, value) in enumerate(zip(stacks, found[count:], strict=True)):
             within = _pending_equation(inner, value, graph)
             code = _text(inner, value, graph, count + n).code
@@ -175,6 +179,29 @@ class _Writer:
 
     # Parts of statements.
 
+    def counter(self) -> str:
+        """Return the counter of a loop; loops beside each other have the same."""
+        page = self.page
+        while len(page.counters) <= page.level:
+            page.counters.append(page.names.name_from_hint("k", "k"))
+        return page.counters[page.level]
+
+    def body_names(self, graph: Graph, consts: int, carries: int) -> list[str]:
+        """Return names for the results of a body: the next carries, and rows of stacks.
+
+        They are what the user calls the values; a row that is a carry before its assignment has
+        the name of that.
+        """
+        inner = order_by_source(schedule(graph))
+        called = name_values(inner, (), [""] * len(graph.outputs))
+        made = {v: s for s in inner.steps for v in s.outputs}
+        names = [
+            called.get(v, "") or (function_name(made[v], called) if v in made else "")
+            for v in inner.outputs
+        ]
+        before = {consts + k: f"{name}_before" for k, name in enumerate(names[:carries]) if name}
+        return [before.get(v, name) for v, name in zip(inner.outputs, names, strict=True)]
+
     def line(self, text: str, within: Within | None = None) -> None:
         self.page.parts.current.body.append(Line(text, self.i, within=within))
 
@@ -184,8 +211,13 @@ class _Writer:
             self.line("pass")
         body[start:] = [x._replace(step=self.i, depth=x.depth + 1) for x in body[start:]]
 
-    def body(self, graph: Graph, given: Sequence[Piece]) -> tuple[list[int], Page]:
-        """Write the computation of a body except its results, which are pending on the page."""
+    def body(
+        self, graph: Graph, given: Sequence[Piece], carries: int = 0
+    ) -> tuple[list[int], Page]:
+        """Write the computation of a body except its results, which are pending on the page.
+
+        The first `carries` results are the next values of variables that have their names.
+        """
         steps, page = order_by_source(schedule(graph)), self.page
         inner = Page(steps, page.file if page.standalone else None, (), [""] * len(graph.outputs))
         inner.file, inner.names = page.file, page.names
@@ -193,6 +225,10 @@ class _Writer:
         inner.outputs = frozenset()
         inner.opening, inner.table, inner.users = page.opening, page.table, page.users
         inner.helpers, inner.parts, inner.said = page.helpers, page.parts, page.said
+        inner.counters, inner.level = page.counters, page.level + 1
+        for value in steps.outputs[:carries]:
+            if value in inner.called and value >= steps.inputs:
+                inner.called[value] += "_new"
         # All bodies except a checkpoint's are in a block of their own.
         inner.depth = page.depth + (self.step.flow is not Flow.ONCE)
         for number, piece in enumerate(given):
@@ -204,7 +240,7 @@ class _Writer:
         for k, row in enumerate(rows[start:], start):
             own = row.within or ((graph, steps.steps[row.step].eqn) if row.step >= 0 else None)
             rows[k] = row._replace(step=self.i, within=own)
-        page.said = None
+        page.said, page.commented = None, None
         return list(steps.outputs), inner
 
     def assign(
@@ -259,9 +295,12 @@ def _text(inner: Page, value: int, graph: Graph, k: int) -> Text:
     return piece.text
 
 
-def _write_initial_carries(w: _Writer, state: Sequence[Piece]) -> list[str]:
-    """Return names for the carries, and write their initial values."""
-    names = _name_values(w.page, w.step.outputs[: len(state)], "v")
+def _write_initial_carries(w: _Writer, state: Sequence[Piece], named: Sequence[str]) -> list[str]:
+    """Return names for the carries, and write their initial values.
+
+    `named` are names of the values that the body computes for them.
+    """
+    names = _name_values(w.page, w.step.outputs[: len(state)], "v", named)
     for name, piece in zip(names, state, strict=True):
         w.page.parts.bind(name)
         for row in statement(f"{name} = ", piece.text.code, w.page.depth):
@@ -269,21 +308,21 @@ def _write_initial_carries(w: _Writer, state: Sequence[Piece]) -> list[str]:
     return names
 
 
-def _lists(w: _Writer, values: Sequence[int]) -> list[str]:
-    """Return names for stacks that rows are appended to."""
-    names = _name_values(w.page, values, "stack")
+def _lists(w: _Writer, values: Sequence[int], rows: Sequence[str] = ()) -> list[str]:
+    """Return names for stacks that rows, which may have names, are appended to."""
+    names = _name_values(w.page, values, "stack", [f"{row}_stack" if row else "" for row in rows])
     for name in names:
         w.page.parts.bind(name)
         w.line(f"{name} = []")
     return names
 
 
-def _stacks(w: _Writer, values: Sequence[int], maker: str) -> list[str]:
-    """Return names for stacks of a known number of rows."""
-    names = _name_values(w.page, values, "stack")
+def _stacks(w: _Writer, values: Sequence[int], maker: str, rows: Sequence[str]) -> list[str]:
+    """Return names for stacks of a known number of rows, which may have names."""
+    names = _name_values(w.page, values, "stack", [f"{row}_stack" if row else "" for row in rows])
     for name, value in zip(names, values, strict=True):
         type = w.page.schedule.types[value]
-        made = f"np.{maker}({shape_text(type.shape)}, {dtype_text(type.dtype)})"
+        made = f"np.{maker}({shape_text(type.shape)}{array_dtype(type.dtype)})"
         w.page.parts.bind(name)
         for row in statement(f"{name} = ", made, w.page.depth):
             w.line(row)
@@ -294,8 +333,9 @@ def _write_row_loop(w: _Writer) -> None:
     """Write a loop over the rows that another loop has appended to lists."""
     p, carries = w.step.params, w.step.params["carries"]
     fixed, state, xs = split_operands(w.given[1:], p["consts"], carries)
-    names = _write_initial_carries(w, state)
-    lists = _lists(w, w.step.outputs[carries:])
+    named = w.body_names(p["body"], p["consts"], carries)
+    names = _write_initial_carries(w, state, named)
+    lists = _lists(w, w.step.outputs[carries:], named[carries:])
     rows = _name_values(w.page, [-1] * len(xs), "row")
     ways = [x.text.code for x in xs]
     if p["reverse"]:
@@ -327,5 +367,10 @@ def _piece(name: str, type: TensorType) -> Piece:
     return Piece(Text(name), type.shape, (name,))
 
 
-def _name_values(page: Page, values: Sequence[int], letter: str) -> list[str]:
-    return [page.names.name_from_hint(page.called.get(v, ""), letter) for v in values]
+def _name_values(
+    page: Page, values: Sequence[int], letter: str, otherwise: Sequence[str] = ()
+) -> list[str]:
+    """Return names for values: what the user calls them, or else the names in `otherwise`."""
+    spare = [*otherwise, *[""] * len(values)]
+    hints = [page.called.get(v, "") or other for v, other in zip(values, spare, strict=False)]
+    return [page.names.name_from_hint(hint, letter) for hint in hints]

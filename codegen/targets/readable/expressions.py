@@ -15,14 +15,17 @@ from primgraph.codegen.ops.spelling.literals import (
 from primgraph.codegen.ops.spelling.notation import Text
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.readable.control import write_control
+from primgraph.codegen.targets.readable.diagonals import write_diagonal_matrix
 from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece
+from primgraph.codegen.targets.readable.placement import write_placed
 from primgraph.codegen.targets.readable.views import write_view
 from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.layout import statement
 from primgraph.ir.dims import Dim, names_in
-from primgraph.ir.types import FLOAT32, FLOAT64, broadcast_shapes
+from primgraph.ir.types import FLOAT32, FLOAT64, TensorType, broadcast_shapes
 from primgraph.primitives.logic import select
 from primgraph.primitives.reductions import REDUCES
+from primgraph.primitives.shapes import concat
 
 
 def write_step(page: Page, i: int, step: Step) -> None:
@@ -39,11 +42,11 @@ def write_step(page: Page, i: int, step: Step) -> None:
         page.constant(step)
     elif step.op.is_view:
         for k, value in enumerate(step.outputs):
-            if page.schedule.uses[value]:
+            if page.schedule.uses[value] and value not in page.settled:
                 write_view(page, i, step, k, value)
     elif step.op.multiple:
         _compute_several(page, i, step, card)
-    else:
+    elif not (write_placed(page, i, step) or write_diagonal_matrix(page, i, step)):
         _compute(page, i, step, card)
 
 
@@ -57,11 +60,12 @@ def _compute_several(page: Page, i: int, step: Step, card: Card) -> None:
 def _compute(page: Page, i: int, step: Step, card: Card) -> None:
     args, text = _right_hand_side(page, step, card)
     name = page.called.get(step.outputs[0], "")
-    pending = [a.value for a in args if a.is_pending]
-    if pending and len(text.code) > LONGEST - max(len(name) - 4, 0):
-        for value in pending:
-            page.write(value)
+    pending = [a for a in args if a.is_pending]
+    while pending and len(text.code) > LONGEST - max(len(name) - 4, 0):
+        longest = max(pending, key=lambda a: len(a.text.code))
+        page.write(longest.value)
         args, text = _right_hand_side(page, step, card)
+        pending = [a for a in args if a.is_pending]
     shape = page.shown.get(step.outputs[0], step.results[0].shape)
     if step.op.literal:
         shape = stored_shape(step)
@@ -104,10 +108,33 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
         return Text(library.format(f"{card.library}({args[0].text.code})"))
     if card.helper and card.repeated is None:
         page.include(card.helper)
+    if step.op is concat and any(v in page.shown for v in step.inputs):
+        return _joined(page, step)
     shown = page.shown.get(step.outputs[0]) if step.op.fact(REDUCES) else None
     return card.read(
         [a.text for a in args], step if shown is None else step.with_result_shape(shown)
     )
+
+
+def _joined(page: Page, step: Step) -> Text:
+    """Return a concatenation of parts some of which are written without its axis."""
+    axis, parts = step.params["axis"], []
+    for value, type in zip(step.inputs, step.operands, strict=True):
+        piece, shape = page.pieces[value], page.shown.get(value, type.shape)
+        if piece.scalar is not None and type.shape[axis] == 1:
+            shape = (*type.shape[:axis], *type.shape[axis + 1 :])
+        if piece.scalar is not None and not shape and type.dtype == FLOAT64:
+            parts.append(scalar_text(piece.scalar, type.dtype))
+        else:
+            parts.append(page.explicit(piece, TensorType(shape, type.dtype)).text.code)
+    listed = f"[{', '.join(parts)}]"
+    if step.operands[0].ndim > 1:
+        return Text(f"np.stack({listed})" if not axis else f"np.stack({listed}, axis={axis})")
+    numbers = all(t.shape == (1,) for t in step.operands)
+    numbers = numbers and all(
+        v in page.shown or page.pieces[v].scalar is not None for v in step.inputs
+    )
+    return Text(f"np.array({listed})" if numbers else f"np.hstack({listed})")
 
 
 def _library(page: Page, step: Step, card: Card) -> str:

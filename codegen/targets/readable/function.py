@@ -64,7 +64,7 @@ def _write_steps(page: Page, arguments: list[str]) -> None:
             page.write_waiting()
             page.use_sizes()
         page.parts.begin()
-        page.said = None
+        page.said, page.commented = None, None
         for i in steps:
             write_step(page, i, page.schedule.steps[i])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from primgraph.codegen.ops.spelling.literals import dtype_text, shape_text
+from primgraph.codegen.targets.readable.argument_checks import argument_checks, raise_lines
 from primgraph.codegen.targets.readable.containers import (
     accesses,
     is_nested,
@@ -15,7 +15,6 @@ from primgraph.codegen.targets.readable.containers import (
 )
 from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece, entry_name
 from primgraph.codegen.targets.text.docstrings import docstring
-from primgraph.codegen.targets.text.layout import statement
 from primgraph.ir.frontend.containers import Form, Tree, result_names
 from primgraph.ir.frontend.containers import names as names_of
 from primgraph.ir.frontend.result_names import Title
@@ -87,7 +86,7 @@ class Interface:
             for text, count, name in lengths(tree, root, root):
                 lines.append(f"if len({text}) != {count}:")
                 message = f"{printable_name(name, root)} must have length {count}"
-                lines += _raise_lines(f'"{message}"')
+                lines += raise_lines(f'"{message}"')
         return [*lines, *self._checks(names, texts, sizes)]
 
     def _bind_arrays(self, names: list[str], texts: list[str], sizes: set[str]) -> list[str]:
@@ -107,21 +106,10 @@ class Interface:
 
     def _checks(self, names: list[str], given: list[str], used: set[str]) -> list[str]:
         """Return statements that convert `given` to named arrays and check their shapes."""
-        lines, sizes = [], self.page.sizes
-        for i, (name, text) in enumerate(zip(names, given, strict=True)):
-            type = self.page.schedule.types[i]
-            lines.append(f"{name} = np.asarray({text}, {dtype_text(type.dtype)})")
-            if type.names and sizes is not None:
-                lines.append(f"if {sizes.shape_mismatch(name, type)}:")
-            else:
-                lines.append(f"if {name}.shape != {shape_text(type.shape)}:")
-            what = name if name.isidentifier() else f"argument {i}"
-            message = f"{what} must have shape {shape_text(type.shape)}, not {{{name}.shape}}"
-            lines += _raise_lines(f'f"{message}"')
+        page, sizes = self.page, self.page.sizes
+        lines = argument_checks(page, names, given)
         if sizes is not None:
-            lines += sizes.checked_definitions(
-                names, used, self.page.names.name_from_hint("rest", "k")
-            )
+            lines += sizes.checked_definitions(names, used, page.own_name)
         return lines
 
     def result(self, value: int, *, inline: bool) -> str:
@@ -143,22 +131,15 @@ class Interface:
 
         If elements are `repeated`, it is copied as well.
         """
-        schedule, type = self.page.schedule, self.page.schedule.types[value]
+        schedule = self.page.schedule
         computed = value >= schedule.inputs and not schedule.is_view(value)
         fresh = computed and not repeated and value not in self.page.shared
         if not fresh or schedule.outputs.count(value) > 1:
-            return f"np.array({piece.text.code}, {dtype_text(type.dtype)})"
-        if type.shape:
-            return piece.text.code
-        return f"np.asarray({piece.text.code}, {dtype_text(type.dtype)})"
+            return f"np.array({piece.text.code})"
+        return piece.text.code if schedule.types[value].shape else f"np.asarray({piece.text.code})"
 
     def return_lines(self, results: list[str]) -> list[str]:
         """Return the lines of the results in their containers."""
         assert self.form is not None
         names, tree = self.page.names, self.form.results
         return result_lines(tree, results, self.page.file.classes, names, LONGEST - 7)
-
-
-def _raise_lines(message: str) -> list[str]:
-    """Return the statement after an `if` that raises."""
-    return [f"    {line}" for line in statement("raise ", f"ValueError({message})", depth=2)]

@@ -28,17 +28,22 @@ from primgraph.codegen.runtime import support
 from primgraph.codegen.targets.readable.containers import Classes
 from primgraph.codegen.targets.readable.shapes import shown_shapes
 from primgraph.codegen.targets.readable.sizes import Sizes
-from primgraph.codegen.targets.text.identifiers import name_values
+from primgraph.codegen.targets.text.identifiers import function_name, name_values
 from primgraph.codegen.targets.text.layout import WIDTH, statement
-from primgraph.codegen.targets.text.module import Parts
+from primgraph.codegen.targets.text.module import Line, Parts
 from primgraph.codegen.targets.text.names import Names, comment, is_safe
 from primgraph.ir.frontend.result_names import Title
+from primgraph.ir.params import Array
 from primgraph.ir.types import Shape, TensorType
 
 # Maximum width of an expression after `return`, and after the name of a value.
 LONGEST = WIDTH - len("    return ")
 
 _DEEPEST = 4
+# A comment is of up to so many lines of derivatives, if up to so many rows stand under it.
+_TOLD_TOGETHER, _FEW_ROWS = 3, 2
+# Maximum width of a line with a comment.
+_LINE = 100
 
 # Elementwise primitives that are written as expressions of any operands.
 _ALIGNED = frozenset(
@@ -54,7 +59,8 @@ class Piece:
 
     `shape` is that of the expression, before NumPy's broadcasting. `names` are the variables in it,
     and `scalar` is the number of a literal. `value` is the value to name if the expression becomes
-    a statement; -1 if it is not pending.
+    a statement; -1 if it is not pending. An element or a row of an array has `base`, the array, and
+    the `index` in it.
     """
 
     text: Text
@@ -64,6 +70,8 @@ class Piece:
     depth: int = 0
     value: int = -1
     step: int = -1
+    base: str = ""
+    index: tuple[str, ...] = ()
 
     @property
     def is_pending(self) -> bool:
@@ -90,6 +98,28 @@ class Shared:
 def entry_name(graph: str) -> str:
     """Return the name of the function for a graph of that name."""
     return graph if is_safe(graph) else "kernel"
+
+
+@final
+@dataclass(slots=True)
+class _Group:
+    """A comment on parts of derivatives: the lines of these, its row, and its width."""
+
+    sources: list[Source]
+    row: int
+    width: int
+
+    def fits(self, rows: Sequence[Line]) -> bool:
+        """Return whether few rows stand under the comment, so that another line may be in it."""
+        return len(self.sources) < _TOLD_TOGETHER and 0 < len(rows) - self.row <= _FEW_ROWS
+
+    @property
+    def text(self) -> str:
+        """Return the comment: `in the gradient of model.py:3, model.py:5 and model.py:7`."""
+        first, *others = self.sources
+        spots = [other.spot for other in others]
+        listed = [str(first), *spots[:-1]]
+        return ", ".join(listed) + (f" and {spots[-1]}" if spots else "")
 
 
 @final
@@ -120,11 +150,20 @@ class Page:
         self.outputs = frozenset(schedule.outputs)
         self.parts = Parts("carried", self.file.parts)
         self.said: Source | None = None
+        # The last comment, if it is of derivatives.
+        self.commented: _Group | None = None
+        # Counters of loops, and how many loops or branches enclose the statements.
+        self.counters: list[str] = []
+        self._own: dict[str, str] = {}
+        self.level = 0
         # Indentation depth: 1 in a function, deeper in its loops.
         self.depth = 1
         self.called = name_values(schedule, titles, keys)
         # Values that are written with other axes of size 1.
         self.shown = shown_shapes(schedule, _ALIGNED)
+        # Values that are written together with what they are views of.
+        self.settled: set[int] = set()
+        self._readers: dict[int, Step] = {}
         # Pending expressions, which must be written at the end of a function.
         self.waiting: dict[int, None] = {}
 
@@ -139,10 +178,19 @@ class Page:
         if not inline or self.schedule.uses[value] != 1 or returned or named:
             self.write(value)
 
+    def only_reader(self, value: int) -> Step | None:
+        """Return the step that reads a value, if it is the only one and there is no other use."""
+        if not self._readers:
+            self._readers = {v: s for s in self.schedule.steps for v in s.inputs}
+        return self._readers.get(value) if self.schedule.uses[value] == 1 else None
+
     def belongs(self, piece: Piece, step: Step) -> bool:
         """Return whether an expression is readable inline in that of `step`."""
         made = self.schedule.steps[piece.step]
         same = made.source == step.source or not (_is_told(made.source) and _is_told(step.source))
+        if made.source is not None and step.source is not None:
+            # Readers look for what a line computes there, but not for parts of derivatives.
+            same = same or (made.source.is_derived and step.source.is_derived)
         return piece.depth < _DEEPEST and (same or self.is_view(piece.step))
 
     def join_pieces(self, text: Text, shape: Shape, args: list[Piece], i: int, value: int) -> Piece:
@@ -179,6 +227,10 @@ class Page:
     def constant(self, step: Step) -> None:
         value, known = step.params["value"], self.file.constants
         array = value.data
+        shape = self.shown.get(step.outputs[0], array.shape)
+        if shape != array.shape:
+            array = array.reshape(shape)
+            value = Array(array)
         if value in known:
             name = known[value]
         else:
@@ -226,7 +278,7 @@ class Page:
         step = self.schedule.steps[piece.step]
         self.write_source_comment(step)
         self.use(piece)
-        hint = self.called.get(value, "")
+        hint = self.called.get(value, "") or function_name(step, self.called)
         name = self.names.name_from_hint(hint, "v")
         for line in statement(f"{name} = ", piece.text.code, self.depth):
             self.parts.current.line(line, piece.step)
@@ -242,9 +294,25 @@ class Page:
         source = step.source
         if source is None or source == self.said or not _is_told(source):
             return
-        self.said = source
-        line = "" if source.is_derived else source.text
-        self.parts.current.line(f"# {comment(f'{source}  {line}'.rstrip())}")
+        rows, self.said = self.parts.current.body, source
+        group = self.commented
+        if source.is_derived and group is not None and group.fits(rows):
+            if source.spot not in [told.spot for told in group.sources]:
+                group.sources.append(source)
+            rows[group.row] = Line(
+                f"# {comment(group.text, group.width)}", depth=rows[group.row].depth
+            )
+            return
+        text = f"{source}  {'' if source.is_derived else source.text}".rstrip()
+        width = _LINE - 4 * self.depth - len("# ")
+        self.commented = _Group([source], len(rows), width) if source.is_derived else None
+        self.parts.current.line(f"# {comment(text, width)}")
+
+    def own_name(self, hint: str) -> str:
+        """Return the name of a variable of checks, which all of them share."""
+        if hint not in self._own:
+            self._own[hint] = self.names.name_from_hint(hint, "x")
+        return self._own[hint]
 
     def include(self, name: str) -> None:
         """Include a helper that an expression calls, after those that it calls itself."""

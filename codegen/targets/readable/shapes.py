@@ -13,9 +13,12 @@ from typing import final
 from primgraph.codegen.ir.schedule import Schedule, Step, is_repetition, seen_shape
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import Shape
-from primgraph.ir.views import Reshape
+from primgraph.ir.views import Permute, Reshape, Slice
+from primgraph.primitives.indexing import placed
 from primgraph.primitives.linear_algebra.products import CONTRACTS
+from primgraph.primitives.linear_algebra.systems import solve
 from primgraph.primitives.reductions import REDUCES
+from primgraph.primitives.shapes import concat
 
 
 def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape]:
@@ -29,7 +32,7 @@ def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape
     if not any(map(_may_change, schedule.steps)):
         return {}
     groups = _Groups(schedule)
-    numbers = {v for s in schedule.steps if s.number is not None for v in s.outputs}
+    numbers = groups.numbers
     joining = [_joins(s, aligned) for s in schedule.steps]
     for step, joins in zip(schedule.steps, joining, strict=True):
         if joins:
@@ -49,11 +52,17 @@ def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape
 def _may_change(step: Step) -> bool:
     """Return whether a step may be written in another shape by itself."""
     op = step.op
-    return op.fact(REDUCES) or op.fact(CONTRACTS) or _reshapes(step)
+    return op.fact(REDUCES) or op.fact(CONTRACTS) or op in (concat, placed) or _reshapes(step)
 
 
 def _reshapes(step: Step) -> bool:
     return step.op.is_view and isinstance(step.form.seen[0], Reshape)
+
+
+def _turns_vector(step: Step) -> bool:
+    """Return whether a step transposes a matrix of a single row or column."""
+    how = step.form.seen[0] if step.op.is_view else None
+    return isinstance(how, Permute) and len(how.axes) == 2 and 1 in step.operands[0].shape
 
 
 def _joins(step: Step, aligned: Collection[Op]) -> bool:
@@ -67,11 +76,14 @@ class _Groups:
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
+        self.numbers = {v for s in schedule.steps if s.number is not None for v in s.outputs}
         self._leader = list(range(len(schedule.types)))
         # Required shapes; None forbids a change.
         self._asked: dict[int, set[Shape | None]] = defaultdict(set)
         # Preferred shapes, as others need a reshape.
         self._wished: dict[int, set[Shape]] = defaultdict(set)
+        # Shapes that a value may have instead of its own, one for each step that allows it.
+        self._allowed: dict[int, list[Shape]] = defaultdict(list)
         # Distinct values whose shapes change together.
         self._tied: list[tuple[int, int]] = []
 
@@ -86,6 +98,10 @@ class _Groups:
     def record_shape(self, value: int, shape: Shape | None) -> None:
         """Record a shape in which a value is computed or read."""
         self._asked[value].add(shape)
+
+    def allow_shape(self, value: int, shape: Shape) -> None:
+        """Record that a step computes or reads a value in its own shape or in another one."""
+        self._allowed[value].append(shape)
 
     def record_reshape(self, value: int, shape: Shape) -> None:
         """Record the result shape of a reshape, which is not written if the value has it.
@@ -110,8 +126,12 @@ class _Groups:
         wished: dict[int, set[Shape]] = defaultdict(set)
         for value, hoped in self._wished.items():
             wished[self._find(value)] |= hoped
+        allowed: dict[int, set[Shape]] = defaultdict(set)
+        for value, options in self._allowed.items():
+            allowed[self._find(value)].update(options)
         agreed: dict[int, Shape] = {}
-        for group, shapes in wanted.items():
+        for group in {**wanted, **allowed}:
+            shapes = {*wanted[group], *allowed[group]}
             shape = next(iter(shapes))
             alone = len(shapes) == 1 and shape is not None and shape != types[group].shape
             if alone and shape is not None and (1 not in shape or wished[group] <= {shape}):
@@ -139,14 +159,77 @@ def _ask(groups: _Groups, step: Step) -> None:
     elif is_repetition(step):
         groups.record_shape(x[0], seen_shape(step, 0))
         groups.record_shape(result, None)
-    elif _reshapes(step) and _is_alike(step):
+    elif _turns_vector(step) or (_reshapes(step) and _is_alike(step)):
         groups.record_reshape(x[0], step.results[0].shape)
         groups.record_shape(result, _squeeze_shape(step.operands[0].shape))
     elif step.op.fact(CONTRACTS) and _vectors(step):
         _ask_product(groups, step)
+    elif step.op is solve and step.operands[1].ndim == 2 and step.operands[1].shape[1] == 1:
+        groups.record_shape(x[0], None)
+        for value in (step.inputs[1], result):
+            groups.record_shape(value, step.operands[1].shape[:1])
+        groups.tie(step.inputs[1], result)
+    elif step.eqn.array is not None and result not in groups.schedule.outputs:
+        # A constant is written in any shape.
+        return
+    elif step.op.is_view and isinstance(step.form.seen[0], Slice):
+        groups.record_shape(x[0], None)
+        for k, value in enumerate(step.outputs):
+            _allow_dropped(groups, step, k, value)
+    elif step.op is concat:
+        _ask_joined(groups, step)
+    elif step.op is placed:
+        groups.record_shape(result, None)
+        for value, type in zip(step.inputs, step.operands, strict=True):
+            if type.shape == (1,):
+                groups.allow_shape(value, ())
+            else:
+                groups.record_shape(value, None)
     elif step.number is None:
         for value in (*step.inputs, *step.outputs):
             groups.record_shape(value, None)
+
+
+def _allow_dropped(groups: _Groups, step: Step, k: int, value: int) -> None:
+    """Allow a slice without the axes of which it takes one of several elements: `x[:, 0]`."""
+    dropped = dropped_axes(step, k)
+    shape = step.results[k].shape
+    if dropped:
+        groups.allow_shape(value, tuple(n for a, n in enumerate(shape) if a not in dropped))
+    else:
+        groups.record_shape(value, None)
+
+
+def dropped_axes(step: Step, k: int) -> tuple[int, ...]:
+    """Return the axes of which result `k`, a slice, takes one of several elements."""
+    how, whole, part = step.form.seen[k], step.operands[0].shape, step.results[k].shape
+    if not isinstance(how, Slice):
+        return ()
+    cut = [(n, m) for n, m in zip(whole, part, strict=True)]
+    return tuple(a for a, (n, m) in enumerate(cut) if m == 1 and n != 1 and type(n) is int)
+
+
+def _ask_joined(groups: _Groups, step: Step) -> None:
+    """Allow parts of one row each without that axis, as `np.stack` and `np.array` take them.
+
+    One-dimensional parts of one element may be numbers, whatever the others are.
+    """
+    axis, parts = step.params["axis"], step.operands
+    groups.record_shape(step.outputs[0], None)
+    alone = [t.shape[axis] == 1 for t in parts]
+    values = [v for v in step.inputs if v not in groups.numbers]
+    if not (all(alone) or (parts[0].ndim == 1 and any(alone))):
+        for value in step.inputs:
+            groups.record_shape(value, None)
+        return
+    for value, type, single in zip(step.inputs, parts, alone, strict=True):
+        if single:
+            groups.allow_shape(value, (*type.shape[:axis], *type.shape[axis + 1 :]))
+        else:
+            groups.record_shape(value, None)
+    if parts[0].ndim > 1:
+        for value in values[1:]:
+            groups.tie(values[0], value)
 
 
 def _keepdims_shape(step: Step) -> Shape:

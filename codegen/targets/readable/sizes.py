@@ -6,12 +6,13 @@ A standalone file rejects the arrays that primgraph would reject, with the same 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.extents import PRODUCT, extent_text, size_text
-from primgraph.codegen.targets.text.layout import statement
+from primgraph.codegen.targets.text.layout import WIDTH, statement
 from primgraph.codegen.targets.text.names import is_safe, printable
 from primgraph.ir.assumptions import Condition
 from primgraph.ir.dims import Dim, extent_at, remainder
@@ -21,6 +22,11 @@ from primgraph.ir.types import TensorType
 
 # Lines of code, indented relative to each other.
 Lines = list[str]
+
+# As many arguments are checked by one loop or by a function.
+SEVERAL = 3
+
+_WORDS = re.compile(r"[^ ]* +|[^ ]+")
 
 
 @final
@@ -107,25 +113,34 @@ class Sizes:
         known = ((axis, n) for axis, n in enumerate(type.shape) if type_is_known(n))
         return " or ".join([*wrong, *(f"{name}.shape[{axis}] != {n}" for axis, n in known)])
 
-    def checked_definitions(self, arrays: Sequence[str], used: Collection[str], rest: str) -> Lines:
+    def checked_definitions(
+        self, arrays: Sequence[str], used: Collection[str], free: Callable[[str], str]
+    ) -> Lines:
         """Return statements that compute variables, and reject sizes that do not fit.
 
-        `rest` is a free name. Variables are computed if they are `used` or checked.
+        `free` returns an unused name for a hint. Variables are computed if they are `used` or
+        checked.
         """
-        checks = [*self._contradictions(arrays), *self._assumption_checks()]
+        checks = [*self._contradictions(arrays, free), *self._assumption_checks()]
         read = frozenset().union(*(names for names, _ in checks))
         needed = self.required_sizes({*used, *(str(self.variables[name]) for name in read)})
         begun: Lines = []
         for name, found in self._definitions(arrays):
             solved = next((s for s in self.fitting.solved if self._is_in(s[3], (name,))), None)
             if solved is not None:
-                begun += self._solve_size(arrays, *solved, rest)
+                begun += self._solve_size(arrays, *solved, free)
             elif name in needed:
                 begun += found
         return [*begun, *(line for _, lines in checks for line in lines)]
 
     def _solve_size(
-        self, arrays: Sequence[str], i: int, axis: int, extent: Dim, name: str, rest: str
+        self,
+        arrays: Sequence[str],
+        i: int,
+        axis: int,
+        extent: Dim,
+        name: str,
+        free: Callable[[str], str],
     ) -> Lines:
         """Return statements that solve for a size that occurs in an axis."""
         variable, given = str(self.variables[name]), f"{arrays[i]}.shape[{axis}]"
@@ -134,6 +149,7 @@ class Sizes:
         if factor == 1:
             lines = [f"{variable} = {extent_text(left)}"]
         else:
+            rest = free("rest")
             lines = [f"{variable}, {rest} = divmod({extent_text(left)}, {factor})"]
             wrong = f"{rest} or {wrong}"
         title, type = self.fitting.inputs[i]
@@ -141,30 +157,55 @@ class Sizes:
         message.value(given).text(f" on axis {axis}")
         return [*lines, f"if {wrong}:", *message.raise_lines()]
 
-    def _contradictions(self, arrays: Sequence[str]) -> Iterator[tuple[frozenset[str], Lines]]:
+    def _contradictions(
+        self, arrays: Sequence[str], free: Callable[[str], str]
+    ) -> Iterator[tuple[frozenset[str], Lines]]:
         """Yield checks that other axes agree with the sizes, with the sizes that they read."""
         telling = {
             *self.fitting.bare.values(),
             *((i, a) for i, a, _, n in self.fitting.solved if n),
         }
-        for i, axis in self.fitting.axes:
-            if (i, axis) in telling:
-                continue
-            title, type = self.fitting.inputs[i]
+        rest = [(i, axis) for i, axis in self.fitting.axes if (i, axis) not in telling]
+        for (axis, type), group in groupby(rest, lambda p: (p[1], self.fitting.inputs[p[0]][1])):
             extent: Any = type.shape[axis]
-            wanted, given = extent.at(self.variables), f"{arrays[i]}.shape[{axis}]"
-            message = _Message()
-            said = f"axis {axis} of input {title!r} {type} has extent "
-            if str(extent) in extent.names:
-                other, place = self.fitting.bare[str(extent)]
-                message.text(f"size {extent} is not the same in all inputs: {said}").value(given)
-                teller = self.fitting.inputs[other][0]
-                message.text(f", axis {place} of input {teller!r} has ").value(extent_text(wanted))
-            else:
-                message.text(said).value(given).text(f", and {extent} is ")
-                message.value(extent_text(wanted)).text(": ")
-                self._tell(message, sorted(extent.names))
-            yield extent.names, [f"if {given} != {extent_text(wanted)}:", *message.raise_lines()]
+            members = [(arrays[i], self.fitting.inputs[i][0]) for i, _ in group]
+            if len(members) >= SEVERAL and all(array == title for array, title in members):
+                name, array = free("name"), free("array")
+                check = self._contradiction(array, f"{name}!r", axis, type)
+                lines = [
+                    *loop_over_arrays(name, array, members),
+                    f"    {check[0]}",
+                    *(f"    {line}" for line in check[1].raise_lines(depth=3)),
+                ]
+                yield extent.names, lines
+                continue
+            for array, title in members:
+                condition, message = self._contradiction(array, repr(title), axis, type)
+                yield extent.names, [condition, *message.raise_lines()]
+
+    def _contradiction(
+        self, array: str, told: str, axis: int, type: TensorType
+    ) -> tuple[str, _Message]:
+        """Return the condition that an axis of `array` disagrees with its size, and the error.
+
+        `told` is the name of the input in quotes, or ends in `!r` if it is an expression.
+        """
+        extent: Any = type.shape[axis]
+        wanted, given = extent_text(extent.at(self.variables)), f"{array}.shape[{axis}]"
+        message, bare = _Message(), str(extent) in extent.names
+        if bare:
+            message.text(f"size {extent} is not the same in all inputs: ")
+        message.text(f"axis {axis} of input ")
+        message = message.value(told) if told.endswith("!r") else message.text(told)
+        message.text(f" {type} has extent ").value(given)
+        if bare:
+            other, place = self.fitting.bare[str(extent)]
+            teller = self.fitting.inputs[other][0]
+            message.text(f", axis {place} of input {teller!r} has ").value(wanted)
+        else:
+            message.text(f", and {extent} is ").value(wanted).text(": ")
+            self._tell(message, sorted(extent.names))
+        return f"if {given} != {wanted}:", message
 
     def _assumption_checks(self) -> Iterator[tuple[frozenset[str], Lines]]:
         """Yield checks of assumptions, with the sizes that they read."""
@@ -224,13 +265,40 @@ class _Message:
         self._parts.append((code, True))
         return self
 
-    def raise_lines(self) -> Lines:
-        """Return the statement after an `if` that raises the error."""
+    def raise_lines(self, depth: int = 2) -> Lines:
+        """Return the statement after an `if` that raises the error, which stands at that depth.
+
+        A message that is too long for a line is broken between words.
+        """
         plain = "".join(text for text, is_code in self._parts if not is_code)
         quote = "'" if plain.count('"') > plain.count("'") else '"'
-        text = "".join(f"{{{p}}}" if code else _escape_text(p, quote) for p, code in self._parts)
-        raising = statement("raise ", f"ValueError(f{quote}{text}{quote})", depth=2)
-        return [f"    {line}" for line in raising]
+        parts = [f"{{{p}}}" if code else _escape_text(p, quote) for p, code in self._parts]
+        text, width = "".join(parts), WIDTH - 4 * (depth + 1) - len('f""')
+        if len(text) <= width:
+            raising = statement("raise ", f"ValueError(f{quote}{text}{quote})", depth)
+            return [f"    {line}" for line in raising]
+        rows = _wrap(parts, width)
+        literals = [f"        f{quote}{row}{quote}" for row in rows]
+        return ["    raise ValueError(", *literals, "    )"]
+
+
+def _wrap(parts: Sequence[str], width: int) -> list[str]:
+    """Return the text of `parts` in rows that end in spaces; values are not broken."""
+    rows = [""]
+    words = [w for p in parts for w in ([p] if p.startswith("{") else _WORDS.findall(p))]
+    for word in words:
+        if rows[-1] and rows[-1].endswith(" ") and len(rows[-1]) + len(word.rstrip()) > width:
+            rows.append("")
+        rows[-1] += word
+    return rows
+
+
+def loop_over_arrays(name: str, array: str, pairs: Sequence[tuple[str, str]]) -> Lines:
+    """Return the head of a loop over the variables and names of arrays."""
+    told = ", ".join(f'("{title}", {variable})' for variable, title in pairs)
+    head = f"for {name}, {array} in "
+    lines = statement(head, f"[{told}]")
+    return [*lines[:-1], f"{lines[-1]}:"]
 
 
 def _escape_text(text: str, quote: str) -> str:

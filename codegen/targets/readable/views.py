@@ -7,27 +7,28 @@ from dataclasses import replace
 from primgraph.codegen.ir.schedule import Step, is_repetition, seen_shape
 from primgraph.codegen.ir.views import view_text
 from primgraph.codegen.ops.spelling.notation import ATOM, Text
-from primgraph.codegen.targets.readable.page import Page, Piece
-from primgraph.ir.index_maps import Index, IndexMap, view_map
-from primgraph.ir.views import Expand, Permute, Reshape, Slice, View
+from primgraph.codegen.targets.readable.diagonals import write_diagonal
+from primgraph.codegen.targets.readable.indexing import write_indexing
+from primgraph.codegen.targets.readable.page import Page
+from primgraph.ir.views import Expand, Permute, Reshape, View
 
 _MOST_AXES = 4
+# Longer expressions are named before they are reshaped.
+_LONGEST = 60
 
 
 def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
     """Set the expression of result `k` of step `i`, a view that becomes `value`."""
     source = step.inputs[0]
     piece = page.pieces[source]
+    if write_indexing(page, i, step, k, value) or write_diagonal(page, i, step, value):
+        return
     how = _view_to_write(page, step, k, value)
     if piece.scalar is not None:
         page.pieces[value] = piece
         return
-    picked = _fused_indexing(page, step, piece) if isinstance(how, Reshape) else None
-    if picked is not None:
-        shape = step.results[0].shape
-        page.settle(page.join_pieces(picked, shape, [piece], i, value), inline=True)
-        return
-    within = isinstance(how, Permute) and page.belongs(piece, step)
+    within = isinstance(how, Permute | Reshape) and page.belongs(piece, step)
+    within = within and len(piece.text.code) <= _LONGEST
     if piece.is_pending and not within and (how or page.schedule.uses[value] != 1):
         page.write(source)
         piece = page.pieces[source]
@@ -41,32 +42,13 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
     piece = page.explicit(piece, page.written_type(source, step.operands[0]))
     shape = page.shown.get(value, seen_shape(step, k))
     text = Text(view_text(how, piece.text.operand_code(ATOM)))
+    turned = isinstance(how, Permute) and how.axes == tuple(reversed(range(len(how.axes))))
+    if turned and not piece.is_pending and value not in page.called:
+        # `x.T` is as short as a name.
+        page.pieces[value] = replace(piece, text=text, shape=shape)
+        return
     joined = page.join_pieces(text, shape, [piece], i, value)
     page.settle(joined, inline=len(step.outputs) == 1)
-
-
-def _fused_indexing(page: Page, step: Step, piece: Piece) -> Text | None:
-    """Return the indexing that replaces a slice and a reshape to single positions, or None."""
-    made = page.schedule.steps[piece.step] if piece.is_pending else None
-    cut = made.form.seen[0] if made is not None and made.op.is_view else None
-    if made is None or not isinstance(cut, Slice) or made.outputs[0] != step.inputs[0]:
-        return None
-    pairs = zip(made.results[0].shape, made.operands[0].shape, strict=True)
-    alone = [n == 1 and n != whole for n, whole in pairs]
-    kept = [n for n, single in zip(made.results[0].shape, alone, strict=True) if not single]
-    if list(step.results[0].shape) != kept or not page.shown.keys().isdisjoint(
-        (*made.inputs, *step.inputs, *step.outputs)
-    ):
-        return None
-    shown = view_map(cut, made.operands[0].shape, made.results[0].shape)
-    assert isinstance(shown, IndexMap)
-    places = [p.start if isinstance(p, Index) else 0 for p in shown.operand]
-    x, _, ranges = piece.text.code[:-1].rpartition("[")
-    starts = zip(ranges.split(", "), alone, places, strict=False)
-    parts = [str(start) if single else text for text, single, start in starts]
-    while parts[-1] == ":":
-        parts.pop()
-    return Text(f"{x}[{', '.join(parts)}]")
 
 
 def _view_to_write(page: Page, step: Step, k: int, value: int) -> View | None:

@@ -54,7 +54,7 @@ def _summary(inputs: Sequence[Told], outputs: Sequence[Told], titles: Sequence[T
     if inputs:
         counted += f" from {_join_names([n for n, _ in inputs])}"
     known = titles or (Title(),) * len(outputs)
-    plain = [n for (n, _), t in zip(outputs, known, strict=True) if t == Title()]
+    plain = [n for (n, _), t in zip(outputs, known, strict=True) if t.is_plain]
     states = [t.state for t in known if t.state]
     gradients = [t for t in known if t.by]
     parts = []
@@ -71,8 +71,11 @@ def _summary(inputs: Sequence[Told], outputs: Sequence[Told], titles: Sequence[T
         sentence = sentence[:1].upper() + sentence[1:] + "."
     else:
         sentence = f"Compute {text}."
-    if len(sentence) + len('    """') <= WIDTH:
-        return sentence
+    listed = [n for n, _ in outputs]
+    named = f"Compute {_listing(listed)}." if all(map(_NAME.fullmatch, listed)) else sentence
+    for summary in (sentence, named):
+        if len(summary) + len('    """') <= WIDTH:
+            return summary
     return f"Compute {counted}."
 
 
@@ -96,6 +99,10 @@ def _gradients(titles: Sequence[Title], plain: Sequence[str]) -> list[str]:
 def _join_names(names: Sequence[str], kind: str = "array") -> str:
     if len(names) > _MANY or not all(map(_NAME.fullmatch, names)):
         return _count_text(len(names), kind)
+    return _listing(names)
+
+
+def _listing(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 

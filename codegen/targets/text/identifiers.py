@@ -6,100 +6,34 @@ their titles, and derivatives after the value that they are a tangent or cotange
 
 from __future__ import annotations
 
-import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from typing import NamedTuple, TypeAlias, final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.schedule import Schedule, Step
+from primgraph.codegen.targets.text.assignments import (
+    PARTS,
+    Operation,
+    parse_assignments,
+    parse_unpacking,
+)
 from primgraph.codegen.targets.text.names import is_safe
-from primgraph.ir.frontend.result_names import Title, assignment
-from primgraph.ir.primitive import Op, loaded_ops
+from primgraph.ir.frontend.result_names import Title
+from primgraph.ir.primitive import Op
 from primgraph.ir.types import TensorType
-from primgraph.primitives.elementwise import (
-    abs_,
-    add,
-    cast,
-    div,
-    integer_pow,
-    mul,
-    neg,
-    power,
-    rsqrt,
-    sqrt,
-    sub,
-)
-from primgraph.primitives.indexing import gather
-from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.primitives.logic import select
-from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
-from primgraph.primitives.shapes import (
-    broadcast,
-    concat,
-    permute,
-    reshape,
-    reverse,
-    slice_,
-    split,
-)
+from primgraph.ir.views import Slice
+from primgraph.primitives.elementwise import cast, integer_pow, neg, stop_gradient
+from primgraph.primitives.logic import logical_not
 
 # A source line, by file and number.
 Place: TypeAlias = tuple[str, int]
 
+# Elementwise primitives that are operators, or no functions of their own.
+_UNNAMED: frozenset[Op] = frozenset({neg, cast, integer_pow, logical_not, stop_gradient})
+
 # Maximum order of derivatives that get names.
 _ORDERS = 2
-
-# The primitives into which a Python operator may be rewritten.
-_SUMS: frozenset[Op] = frozenset({add, sub, neg})
-_PRODUCTS: frozenset[Op] = frozenset({mul, div, integer_pow, power, sqrt, rsqrt, neg})
-_KINDS: dict[type[ast.AST], frozenset[Op]] = {
-    ast.Add: _SUMS,
-    ast.Sub: _SUMS,
-    ast.Mult: _PRODUCTS,
-    ast.Div: _PRODUCTS,
-    ast.Pow: _PRODUCTS,
-    ast.MatMult: frozenset({matmul}),
-    ast.USub: frozenset({neg, sub, mul}),
-}
-
-# The primitives that a part of an array may be.
-_PARTS: frozenset[Op] = frozenset({slice_, gather, split, reverse, reshape, broadcast, permute})
-
-# Primitives of functions whose names differ.
-_CALLED: dict[str, Op] = {
-    "sum": reduce_sum,
-    "prod": reduce_prod,
-    "max": reduce_max,
-    "amax": reduce_max,
-    "min": reduce_min,
-    "amin": reduce_min,
-    "where": select,
-    "concatenate": concat,
-    "astype": cast,
-    "square": mul,
-    "absolute": abs_,
-    "negative": neg,
-    "subtract": sub,
-    "multiply": mul,
-    "divide": div,
-    "dot": matmul,
-    "broadcast_to": broadcast,
-    "transpose": permute,
-    "take": gather,
-}
-
-
-class Operation(NamedTuple):
-    """The last operation of a line: possible primitives, the operator, and its occurrences.
-
-    `ops` is empty for a function that is neither a primitive nor an operator.
-    """
-
-    ops: frozenset[Op]
-    operator: str
-    times: int
 
 
 def name_values(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]) -> dict[int, str]:
@@ -109,6 +43,7 @@ def name_values(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]
     """
     found = _Titles(schedule)
     found.use_hints()
+    found.use_returned_names(titles)
     found.use_assignments()
     found.use_result_titles(titles, keys)
     for order in range(1, _ORDERS + 1):
@@ -119,50 +54,12 @@ def name_values(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]
     return found.names
 
 
-@lru_cache(maxsize=4096)
-def _parse_assignment(line: str) -> tuple[str, Operation] | None:
-    """Return the name that a Python line assigns, and its last operation.
-
-    Return None for a line that assigns no name, or more than one value.
-    """
-    found = assignment(line)
-    last = None if found is None else _last_operation(found[1])
-    return None if found is None or last is None else (found[0], last)
-
-
-def _last_operation(expression: ast.expr) -> Operation | None:
-    """Return the last operation of an expression; None if it has several values or none."""
-    if any(isinstance(n, ast.Lambda) for n in ast.walk(expression)):
-        return None
-    if isinstance(expression, ast.Call):
-        name = _function(expression)
-        calls = [n for n in ast.walk(expression) if isinstance(n, ast.Call)]
-        op = _CALLED.get(name) or loaded_ops().get(name)
-        if op is not None:
-            return Operation(frozenset({op}), name, sum(_function(n) == name for n in calls))
-        # An unknown function may compute anything, so it has to be the only operation of the line.
-        arguments = [*expression.args, *(k.value for k in expression.keywords)]
-        plain = all(isinstance(a, ast.Name | ast.Attribute | ast.Constant) for a in arguments)
-        return Operation(frozenset(), name, 1) if plain else None
-    if isinstance(expression, ast.Subscript):
-        return Operation(_PARTS, "", 0)
-    if isinstance(expression, ast.Attribute):
-        return Operation(_PARTS, "", 0) if expression.attr in ("T", "mT") else None
-    kinds = _kind_of(expression)
-    same = [n for n in ast.walk(expression) if kinds and _kind_of(n) == kinds]
-    return Operation(kinds, "", len(same)) if same else None
-
-
-def _kind_of(node: ast.AST) -> frozenset[Op]:
-    """Return the primitives that an operator may be; empty for other nodes."""
-    if isinstance(node, ast.BinOp | ast.UnaryOp):
-        return _KINDS.get(type(node.op), frozenset())
-    return frozenset()
-
-
-def _function(call: ast.Call) -> str:
-    name: str = getattr(call.func, "attr", getattr(call.func, "id", ""))
-    return name
+def function_name(step: Step, called: Mapping[int, str]) -> str:
+    """Return a name for the function of a value that has a name in `called`: `tanh_x`."""
+    if len(step.inputs) != 1 or not step.op.elementwise or step.op in _UNNAMED:
+        return ""
+    name = called.get(step.inputs[0], "")
+    return f"{step.op.name}_{name}" if name else ""
 
 
 @final
@@ -172,6 +69,8 @@ class _Titles:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.names: dict[int, str] = {}
+        # Names of several values, as their line has run several times.
+        self.repeated: set[str] = set()
         self.made: dict[int, Step] = {v: s for s in schedule.steps for v in s.outputs}
         self.lines: dict[Place, list[Step]] = defaultdict(list)
         self.readers: dict[int, list[Step]] = defaultdict(list)
@@ -209,6 +108,12 @@ class _Titles:
             if hint:
                 self.name(value, hint.replace(".", "_"))
 
+    def use_returned_names(self, titles: Sequence[Title]) -> None:
+        """Name results by the variables that the user's function returns."""
+        for value, title in zip(self.schedule.outputs, titles, strict=False):
+            if title.name:
+                self.name(value, title.name)
+
     def use_result_titles(self, titles: Sequence[Title], keys: Sequence[str]) -> None:
         """Name new states and gradients by their titles, other results by their keys."""
         for value, title in zip(self.schedule.outputs, titles, strict=False):
@@ -223,19 +128,71 @@ class _Titles:
         """Use the names to which lines assign values."""
         for place, steps in self.lines.items():
             source = steps[0].eqn.source
-            found = _parse_assignment(source.text) if source is not None and source.text else None
-            if found is None:
+            line = "" if source is None else source.text
+            unpacked = parse_unpacking(line) if line else ()
+            if unpacked:
+                self._name_parts(unpacked, steps)
                 continue
-            name, last = found
-            values = [v for s in steps for v in s.outputs if self._is_read_outside(v, place)]
-            if not values and last.ops:
-                values = list(steps[-1].outputs)
-            # Dead operations are missing, and the remaining ones may belong to other lines, too. So
-            # each operation of that kind in the text has to exist.
-            complete = sum(s.op in last.ops for s in steps) >= last.times
-            values = [v for v in values if self._may_be_last(v, steps[0], last, complete)]
-            if len(values) == 1:
-                self.name(values[0], name)
+            found = parse_assignments(line) if line else ()
+            for last in dict.fromkeys(last for _, last in found):
+                names = [name for name, other in found if other == last]
+                if all(last == other or last.ops != other.ops for _, other in found):
+                    self._name_last(names, last, place, steps, single=len(found) == 1)
+
+    def _name_last(
+        self,
+        names: Sequence[str],
+        last: Operation,
+        place: Place,
+        steps: Sequence[Step],
+        *,
+        single: bool,
+    ) -> None:
+        """Name the values that the last operation of a line computes, whenever the line runs.
+
+        If it assigns several `names` by such operations, they are named in turn.
+        """
+        values = [v for s in steps for v in s.outputs if self._is_read_outside(v, place)]
+        if not values and last.ops and single:
+            values = list(steps[-1].outputs)
+        # Dead operations are missing, and the remaining ones may belong to other lines, too. So
+        # each operation of that kind in the text has to exist.
+        complete = sum(s.op in last.ops for s in steps) >= last.times
+        values = [v for v in values if self._may_be_last(v, steps[0], last, complete)]
+        if len(values) != 1 or len(names) > 1:
+            ends = [v for v in values if self._ends_line(v, place, last)]
+            ends = [v for v in ends if not self._views_one_of(v, ends)]
+            values = ends if last.alone or len(ends) == 1 else []
+        if len(values) % len(names):
+            return
+        for k, value in enumerate(values):
+            self.name(value, names[k % len(names)])
+        if len(values) > len(names):
+            self.repeated.update(names)
+
+    def _ends_line(self, value: int, place: Place, last: Operation) -> bool:
+        """Return whether the primitive that an operation is computes a value last on its line."""
+        step = self._skip_views(value, self.made[value])
+        marked = step.eqn.source is not None and bool(step.eqn.source.operator)
+        readers = (s.eqn.source for s in self.readers[value] if not s.op.is_view)
+        own = any(s is not None and not s.is_derived and _place(s) == place for s in readers)
+        return step.op is last.own and not marked and not own
+
+    def _views_one_of(self, value: int, values: Sequence[int]) -> bool:
+        """Return whether a value is a view of another one of `values`."""
+        while self.schedule.is_view(value) and value in self.made:
+            (value,) = self.made[value].inputs
+            if value in values:
+                return True
+        return False
+
+    def _name_parts(self, names: Sequence[str], steps: Sequence[Step]) -> None:
+        """Name the parts of a value that a line unpacks."""
+        for step in steps:
+            for k, value in enumerate(step.outputs if step.op.is_view else ()):
+                part = _part(step, k)
+                if part is not None and part[1] == len(names):
+                    self.name(value, names[part[0]])
 
     def _is_read_outside(self, value: int, place: Place) -> bool:
         """Return whether a value is used beyond its own line and derivatives of it."""
@@ -246,7 +203,7 @@ class _Titles:
 
     def _may_be_last(self, value: int, line: Step, last: Operation, complete: bool) -> bool:
         """Return whether a value may be its line's last operation, given that line's operations."""
-        step = self.made[value] if last.ops == _PARTS else self._skip_views(value, line)
+        step = self.made[value] if last.ops == PARTS else self._skip_views(value, line)
         eqn = step.eqn
         operator = eqn.source.operator if eqn.source is not None else ""
         if operator:
@@ -268,6 +225,8 @@ class _Titles:
     def name_derivatives(self, order: int) -> None:
         """Name tangents and cotangents of that order, if unique, after their named values."""
         for value, name in list(self.names.items()):
+            if name in self.repeated:
+                continue
             step = self.made.get(value)
             source = None if step is None else step.eqn.source
             if source is None or (source.order if source.is_derived else 0) != order - 1:
@@ -359,3 +318,20 @@ class _Titles:
 
 def _place(source: Source) -> Place:
     return source.file, source.line
+
+
+def _part(step: Step, k: int) -> tuple[int, int] | None:
+    """Return the number of a part of an array in equal parts, and their count, if it is one."""
+    how, whole, part = step.form.seen[k], step.operands[0].shape, step.results[k].shape
+    if not isinstance(how, Slice) or len(whole) != len(part):
+        return None
+    cut = [a for a, (n, m) in enumerate(zip(whole, part, strict=True)) if n != m]
+    if len(cut) != 1 or type(whole[cut[0]]) is not int or type(part[cut[0]]) is not int:
+        return None
+    (axis,) = cut
+    start, _, stride = how.ranges[axis]
+    size, start = part[axis], start or 0
+    start = start % whole[axis] if type(start) is int else -1
+    if stride != 1 or not size or whole[axis] % size or start % size:
+        return None
+    return start // size, whole[axis] // size

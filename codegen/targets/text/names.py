@@ -42,13 +42,14 @@ def is_safe(text: str) -> bool:
     )
 
 
-def comment(text: str) -> str:
-    """Return `text` for a one-line comment: printable ASCII only, and no longer than a line.
+def comment(text: str, width: int = _WIDTH) -> str:
+    """Return `text` for a one-line comment: printable ASCII only, and at most `width` characters.
 
     Every other character, newlines and escapes of terminals included, is written as `\\uXXXX`.
     """
     safe = printable(text[: 2 * _WIDTH])
-    return safe if len(safe) <= _WIDTH else safe[: _WIDTH - 3] + "..."
+    width = max(width, _LONGEST)
+    return safe if len(safe) <= width else safe[: width - 3] + "..."
 
 
 def printable(text: str) -> str:

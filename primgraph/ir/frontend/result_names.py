@@ -15,8 +15,8 @@ class Title(NamedTuple):
     """Title of a graph's result in the user's names, without effect on the computation.
 
     `state` is the state that it is the new value of. For a gradient, `by` names the input, `of` the
-    output, `at` the line, and `order` counts how often it was taken by that input. Unknown names
-    are empty.
+    output, `at` the line, and `order` counts how often it was taken by that input. `name` is the
+    variable that the user's function returns. Unknown names are empty.
     """
 
     state: str = ""
@@ -24,6 +24,12 @@ class Title(NamedTuple):
     of: str = ""
     at: str = ""
     order: int = 1
+    name: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether the result is neither a new state nor a gradient."""
+        return not self.state and not self.by and not self.of and not self.at
 
 
 UNTITLED = Title()

@@ -1,0 +1,184 @@
+"""Lines of Python that assign values to names: the names, and the operation that computes each."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from primgraph.ir.frontend.result_names import assignment
+from primgraph.ir.primitive import Op, loaded_ops
+from primgraph.primitives.elementwise import (
+    abs_,
+    add,
+    cast,
+    div,
+    integer_pow,
+    mul,
+    neg,
+    power,
+    rsqrt,
+    sqrt,
+    sub,
+)
+from primgraph.primitives.indexing import gather
+from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.logic import select
+from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
+from primgraph.primitives.shapes import (
+    broadcast,
+    concat,
+    permute,
+    reshape,
+    reverse,
+    slice_,
+    split,
+)
+
+# The primitives into which a Python operator may be rewritten.
+_SUMS: frozenset[Op] = frozenset({add, sub, neg})
+_PRODUCTS: frozenset[Op] = frozenset({mul, div, integer_pow, power, sqrt, rsqrt, neg})
+_KINDS: dict[type[ast.AST], frozenset[Op]] = {
+    ast.Add: _SUMS,
+    ast.Sub: _SUMS,
+    ast.Mult: _PRODUCTS,
+    ast.Div: _PRODUCTS,
+    ast.Pow: _PRODUCTS,
+    ast.MatMult: frozenset({matmul}),
+    ast.USub: frozenset({neg, sub, mul}),
+}
+
+# The primitives that operators are unless they are rewritten.
+_OWN: dict[type[ast.AST], Op] = {
+    ast.Add: add,
+    ast.Sub: sub,
+    ast.Mult: mul,
+    ast.Div: div,
+    ast.MatMult: matmul,
+    ast.USub: neg,
+}
+
+# The primitives that a part of an array may be.
+PARTS: frozenset[Op] = frozenset({slice_, gather, split, reverse, reshape, broadcast, permute})
+
+# Primitives of functions whose names differ.
+_CALLED: dict[str, Op] = {
+    "sum": reduce_sum,
+    "prod": reduce_prod,
+    "max": reduce_max,
+    "amax": reduce_max,
+    "min": reduce_min,
+    "amin": reduce_min,
+    "where": select,
+    "concatenate": concat,
+    "astype": cast,
+    "square": mul,
+    "absolute": abs_,
+    "negative": neg,
+    "subtract": sub,
+    "multiply": mul,
+    "divide": div,
+    "dot": matmul,
+    "broadcast_to": broadcast,
+    "transpose": permute,
+    "take": gather,
+}
+
+
+class Operation(NamedTuple):
+    """The last operation of a line: possible primitives, the operator, and its occurrences.
+
+    `ops` is empty for a function that is neither a primitive nor an operator. `own` is the
+    primitive that is computed unless it is rewritten, and `alone` says that it occurs once.
+    """
+
+    ops: frozenset[Op]
+    operator: str
+    times: int
+    own: Op | None = None
+    alone: bool = False
+
+
+@lru_cache(maxsize=4096)
+def parse_assignments(line: str) -> tuple[tuple[str, Operation], ...]:
+    """Return the names that a Python line assigns one value each, and the last operations."""
+    found = assignment(line)
+    pairs = [found] if found is not None else [*_paired(_parse(line))]
+    known = [(name, _last_operation(expression)) for name, expression in pairs]
+    return tuple([(name, last) for name, last in known if last is not None])
+
+
+@lru_cache(maxsize=4096)
+def parse_unpacking(line: str) -> tuple[str, ...]:
+    """Return the names to which a Python line unpacks one value; "" stands for other targets."""
+    match _parse(line):
+        case ast.Assign([ast.Tuple(targets) | ast.List(targets)], value):
+            single = not isinstance(value, ast.Tuple | ast.List)
+            return _names(targets) if single else ()
+    return ()
+
+
+def _parse(line: str) -> ast.stmt | None:
+    """Return the only statement on a line."""
+    try:
+        (statement,) = ast.parse(line).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return statement
+
+
+def _paired(statement: ast.stmt | None) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names and expressions of `a, b = x, y`."""
+    match statement:
+        case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)) if len(targets) == len(values):
+            for target, value in zip(targets, values, strict=True):
+                if isinstance(target, ast.Name):
+                    yield target.id, value
+
+
+def _names(targets: Sequence[ast.expr]) -> tuple[str, ...]:
+    if any(isinstance(t, ast.Starred) for t in targets):
+        return ()
+    return tuple([t.id if isinstance(t, ast.Name) else "" for t in targets])
+
+
+def _last_operation(expression: ast.expr) -> Operation | None:
+    """Return the last operation of an expression; None if it has several values or none."""
+    if any(isinstance(n, ast.Lambda) for n in ast.walk(expression)):
+        return None
+    if isinstance(expression, ast.Call):
+        name = _function(expression)
+        calls = [n for n in ast.walk(expression) if isinstance(n, ast.Call)]
+        op = _CALLED.get(name) or loaded_ops().get(name)
+        if op is not None:
+            times = sum(_function(n) == name for n in calls)
+            return Operation(frozenset({op}), name, times, op, times == 1)
+        # An unknown function may compute anything, so it has to be the only operation of the line.
+        arguments = [*expression.args, *(k.value for k in expression.keywords)]
+        plain = all(isinstance(a, ast.Name | ast.Attribute | ast.Constant) for a in arguments)
+        return Operation(frozenset(), name, 1) if plain else None
+    if isinstance(expression, ast.Subscript):
+        return Operation(PARTS, "", 0)
+    if isinstance(expression, ast.Attribute):
+        return Operation(PARTS, "", 0) if expression.attr in ("T", "mT") else None
+    kinds = _kind_of(expression)
+    same = [n for n in ast.walk(expression) if kinds and _kind_of(n) == kinds]
+    if not same:
+        return None
+    assert isinstance(expression, ast.BinOp | ast.UnaryOp)
+    equal = [n for n in same if type(getattr(n, "op", None)) is type(expression.op)]
+    own = _OWN.get(type(expression.op))
+    return Operation(kinds, "", len(same), own, len(equal) == 1)
+
+
+def _kind_of(node: ast.AST) -> frozenset[Op]:
+    """Return the primitives that an operator may be; empty for other nodes."""
+    if isinstance(node, ast.BinOp | ast.UnaryOp):
+        return _KINDS.get(type(node.op), frozenset())
+    return frozenset()
+
+
+def _function(call: ast.Call) -> str:
+    name: str = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    return name
