@@ -270,6 +270,13 @@ SPELLINGS: dict[Op, Spelling] = {
     logic.select: lambda args, step: "{} ? {} : {}".format(*args),
 }
 
+
+def may_fail(step: Step | None) -> bool:
+    """Return whether the expression of a step sets `bad`: powers of integers may be undefined."""
+    powers = (e.integer_pow, e.power)
+    return step is not None and step.op in powers and step.operands[0].dtype.kind in "iu"
+
+
 # Primitives whose last operation may be a product, which compilers may contract with a sum.
 PRODUCTS = frozenset({e.mul, e.integer_pow})
 

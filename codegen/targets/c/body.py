@@ -18,10 +18,12 @@ from primgraph.codegen.lower.nests.loop_fission import split_nest
 from primgraph.codegen.ops.c.spellings import (
     PRODUCTS,
     expression_writer,
+    may_fail,
     moved_type,
     type_name,
 )
 from primgraph.codegen.targets.c.control import Writer
+from primgraph.codegen.targets.c.lines import indented, lines_of
 from primgraph.codegen.targets.c.reductions import (
     are_joint_sums,
     initial_statement,
@@ -58,7 +60,7 @@ class Body:
         self.declare()
         self.loops()
         # An error of an element is returned after all loops.
-        if any("&bad" in line for line in self.lines[begin:]):
+        if any(node.reach or may_fail(node.step) for node in self.nest.nodes):
             self.lines.insert(begin, "int bad = 0;")
             self.lines.append("if (bad) return 1;")
         return self.lines
@@ -134,17 +136,17 @@ class Body:
                 self._say(pad, write_reduction(self.strips, node, count))
 
     def _say(self, pad: str, lines: Iterable[str]) -> None:
-        self.lines += [f"{pad}{line}" for line in lines]
+        self.lines += indented(pad, lines)
 
     def _loop(self, pad: str, nodes: Sequence[Node], count: str) -> None:
         here = {n.value for n in nodes if n.kind in PLAIN and n.kind != "call"}
-        inside = [line for node in nodes for line in self._each(node, here)]
+        inside = [x for node in nodes for x in lines_of(node.step, self._each(node, here))]
         if not inside:
             return
         if count == "1":
             self._say(pad, ["{", "    const long j = 0; (void)j;"])
         else:
-            if all(node.kind in _APART for node in nodes) and not any("&bad" in x for x in inside):
+            if all(node.kind in _APART and not may_fail(node.step) for node in nodes):
                 self.lines.append("#pragma GCC ivdep")
             self.lines.append(f"{pad}for (long j = 0; j < {count}; j++) {{")
         self._say(pad + "    ", inside)
