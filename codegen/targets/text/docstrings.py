@@ -72,7 +72,8 @@ def _summary(inputs: Sequence[Told], outputs: Sequence[Told], titles: Sequence[T
     else:
         sentence = f"Compute {text}."
     listed = [n for n, _ in outputs]
-    named = f"Compute {_listing(listed)}." if all(map(_NAME.fullmatch, listed)) else sentence
+    are_named = bool(listed) and all(map(_NAME.fullmatch, listed))
+    named = f"Compute {_listing(listed)}." if are_named else sentence
     for summary in (sentence, named):
         if len(summary) + len('    """') <= WIDTH:
             return summary
