@@ -7,6 +7,9 @@ by hand where there is a program by hand, and JAX, which runs in the interpreter
 default this one. Results are compared with each other. Times are processor time, of one thread; the
 ratios of a case are medians of the ratios of rounds. First calls are those of fresh functions, with
 tracing, differentiating, compiling and the run.
+
+`--levels` measures `math="fast"` beside the default, and ends with an error if "fast" takes more
+than 3 % longer in a case. `--target c` is native code.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +37,15 @@ from worker import largest_error
 Call = Callable[[], list[Any]]
 FOLDER = Path(__file__).parent
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PRIMGRAPH_THREADS")
-TOOLS = ("primgraph", "hand", "jax")
+TOOLS = ("primgraph", "hand", "jax", "fast")
+# The largest ratio of the time of "fast" to that of "exact".
+MOST_BY_FAST = 1.03
 
 
 # One tool.
 
 
-def with_primgraph(case: Case) -> Call:
+def with_primgraph(case: Case, math: str = "exact") -> Call:
     pg = importlib.import_module("primgraph")
 
     def slope(function: Any) -> Any:
@@ -58,7 +64,6 @@ def with_primgraph(case: Case) -> Call:
         value = case.model(library, *arrays)
         return value, *pg.grad(value, [arrays[i] for i in case.wrt])
 
-    math = os.environ.get("LOOPS_MATH", "exact")
     kernel = pg.compile(pg.trace(whole, *case.arrays), math=math).flat
     return lambda: kernel(*case.arrays)
 
@@ -120,7 +125,7 @@ def seconds_a_call(call: Call, seconds: float) -> list[float]:
     return found
 
 
-WAYS = {"primgraph": with_primgraph, "jax": with_jax}
+WAYS = {"primgraph": with_primgraph, "jax": with_jax, "fast": partial(with_primgraph, math="fast")}
 
 
 def serve(tool: str, table: Sequence[Case], by_hand: Callable[[Case], Call | None]) -> None:
@@ -212,11 +217,13 @@ def compare(case: Case, tools: list[Tool], rounds: int, seconds: float) -> list[
             times[tool.name].append(tool.ask(do="measure", seconds=seconds)["least"])
     own = times["primgraph"]
     cells = [case.name, f"{statistics.median(own) * 1e3:.2f}"]
-    for name in TOOLS[1:]:
+    for name in TOOLS[1:3]:
         pairs = zip(own, times.get(name, []), strict=False)
         ratios = [a / b for a, b in pairs]
         cells.append(f"{statistics.median(ratios):.2f}" if ratios else "")
     cells += [f"{found[n]['first']:.2f}" if n in found else "" for n in ("primgraph", "jax")]
+    if "fast" in found:
+        cells.append(f"{min(times['fast']) / min(own):.2f}")
     return cells
 
 
@@ -233,23 +240,36 @@ def main(
     parser.add_argument("--peers", default=sys.executable, help="the interpreter that has JAX")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--levels", action="store_true", help='measure math="fast", too')
+    parser.add_argument("--target", default="numpy", choices=("numpy", "c", "auto"))
     parser.add_argument("--serve", choices=TOOLS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         serve(options.serve, of(options.short), by_hand)
         return
-    pythons = {"primgraph": sys.executable, "hand": sys.executable, "jax": options.peers}
+    pythons = dict.fromkeys(("primgraph", "hand", "fast"), sys.executable)
+    pythons["jax"] = options.peers
     if options.peers == sys.executable and importlib.util.find_spec("jax") is None:
         del pythons["jax"]
+    if not options.levels:
+        del pythons["fast"]
+    os.environ["PRIMGRAPH_TARGET"] = options.target
     tools = [Tool(script, name, python, options.short) for name, python in pythons.items()]
     rounds, seconds = (1, 0.01) if options.short else (options.rounds, options.seconds)
-    print("| case | ms | / by hand | / JAX | first call, s | of JAX, s |")
-    print("|---|---|---|---|---|---|")
+    heads = ["case", "ms", "/ by hand", "/ JAX", "first call, s", "of JAX, s"]
+    heads += ["fast / exact"] * options.levels
+    print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
+    slower = []
     for case in of(options.short):
         if not options.only or case.name.startswith(tuple(options.only)):
-            print(f"| {' | '.join(compare(case, tools, rounds, seconds))} |", flush=True)
+            cells = compare(case, tools, rounds, seconds)
+            print(f"| {' | '.join(cells)} |", flush=True)
+            if options.levels and not options.short and float(cells[-1]) > MOST_BY_FAST:
+                slower.append(case.name)
     for tool in tools:
         tool.stop()
+    if slower:
+        raise SystemExit(f'math="fast" is slower than "exact": {", ".join(slower)}')
 
 
 if __name__ == "__main__":

@@ -211,11 +211,13 @@ class Kernel(Fixed, Drawn):
 
     @property
     def plan(self) -> Plan:
-        """Return the plan of the planned style: its memory and blocks; it prints as a listing.
-
-        For a native kernel the listing begins with what C does, and which steps NumPy runs.
-        """
+        """Return the plan of the planned style, which prints, with what C does first."""
         return self._recipe.plan(is_native=self._code.is_native)
+
+    @property
+    def explanation(self) -> str:
+        """Return what runs where, and why: C, steps of NumPy, and code for other arguments."""
+        return self._recipe.explanation(self._code)
 
     @property
     def plan_of_once(self) -> tuple[Plan, int] | None:

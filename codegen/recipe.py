@@ -22,6 +22,9 @@ from primgraph.errors import CompileError
 from primgraph.ir.frontend.containers import LEAF, Form
 from primgraph.ir.graph import Graph
 
+# Module that is loaded when somebody asks.
+_EXPLANATION = "primgraph.codegen.explanation"
+
 STYLES = ("planned", "readable", "native")
 
 
@@ -116,9 +119,20 @@ class Recipe:
         limits = self.limits or default_limits()
         plan = plan_with_bodies(graph, options, limits)
         if self.style == "native":
-            home = importlib.import_module("primgraph.codegen.explanation")
+            home = importlib.import_module(_EXPLANATION)
             plan = replace(plan, native=home.native_listing(graph, limits, is_native=is_native))
         return plan
+
+    def explanation(self, code: Compiled) -> str:
+        """Return what runs where, and why, of the code of this recipe."""
+        is_native = code.is_native
+        is_scalar = code.scalar is not None and not is_native
+        home, limits = importlib.import_module(_EXPLANATION), self.limits or default_limits()
+        native: tuple[str, ...] = ()
+        if self.style == "native":
+            native = home.native_listing(self.graph, limits, is_native=is_native)
+        plan = None if self.is_generic else self.plan(is_native=is_native)
+        return "\n".join(home.explanation_lines(plan, native, is_native, is_scalar))
 
     @property
     def plan_of_once(self) -> tuple[Plan, int] | None:

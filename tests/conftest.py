@@ -48,8 +48,8 @@ _kinds_read: set[object] = set()
 # What these files test comes by most of the code, in a minute: `-m quick`.
 _QUICK = {
     "containers", "conventions", "derivatives", "diff", "every_transform", "explanation", "forms",
-    "ir", "optimizer", "places", "plan", "products", "program", "public_api", "rewrites", "scalars",
-    "state", "transforms",
+    "ir", "optimizer", "pass_cases", "places", "plan", "products", "program", "public_api",
+    "rewrites", "scalars", "state", "transforms",
 }  # fmt: skip
 
 

@@ -170,7 +170,10 @@ def optimize_graph(graph: Graph, math: str = "exact", skip: Collection[str] = ()
     def clean(graph: Graph) -> Graph:
         return graph if _CLEAN_UP in left_out else clean_up(graph, math, last=True)
 
-    plain = graph
+    # Loops merge and split while they compute the same, before looser rules, which depend on the
+    # readers of values, change them in different ways.
+    looser = math != "exact" and graph.has_bodies
+    plain = optimize_graph(graph, skip=skip) if looser else graph
     for step in tuple(PASSES):
         if step.name in left_out or step.level not in levels:
             continue

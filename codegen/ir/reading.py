@@ -18,8 +18,8 @@ from primgraph.codegen.ir.card import Cards
 from primgraph.codegen.ir.program import Options, Plan
 from primgraph.codegen.ir.schedule import Schedule, Step, numbered_schedule
 from primgraph.codegen.ir.statements import Blocks, Control, Loop, Nest, Nests, Operand, Region
+from primgraph.codegen.ir.text import pieces_of
 from primgraph.codegen.ir.views import Cut, Repeat
-from primgraph.codegen.ir.words import pieces_of
 from primgraph.errors import LoadError
 from primgraph.ir.dims import parse_size
 from primgraph.ir.text import parse, read_type

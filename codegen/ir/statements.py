@@ -1,6 +1,6 @@
 """Statements of plans: calls of NumPy on places, and loop nests, products and calls in C.
 
-Each class has its syntax: text, and in braces a field and how it is written and read (`words.py`).
+Each class has its syntax: text, and in braces a field and how it is written and read (`text.py`).
 Behind ` !` is what only the complete text of a plan has.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from primgraph.codegen.ir.arena import ALIGN, aligned_size
 from primgraph.codegen.ir.c_extents import Place as Location
@@ -67,7 +67,8 @@ def verify(plan: Plan) -> Plan:
 class _Memory:
     """The live ranges of bytes, sorted by their begin, each with its holder; and live slots."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int = 0) -> None:
+        self.size = size
         self.starts: list[int] = []
         self.at: dict[Any, tuple[int, Any]] = {}
 
@@ -111,7 +112,7 @@ class _Run:
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.schedule = plan, plan.schedule
-        self.arena, self.space = _Memory(), _Memory()
+        self.arena, self.space = _Memory(plan.arena), _Memory(plan.space)
         self.holds: dict[Place, int] = {x: x.number for x in plan.arguments}
         for place in plan.constants:
             if isinstance(place, Constant):
@@ -157,7 +158,7 @@ class _Run:
             self._demand(place in self.holds or _is_given(place), f"{text_of(place)} is not there")
         before = {p: self.holds.get(p, _NOTHING) for p in filled}
         for _ in range(2):
-            self.space = _Memory()
+            self.space = _Memory(self.plan.space)
             self.holds.update(before)
             for x in both:
                 self.now = x
@@ -204,22 +205,17 @@ class _Run:
         if inner:
             self.inside.append(root)
 
+    def memory(self, buffer: Buffer) -> _Memory:
+        return self.arena if buffer.loop < 0 else self.space
+
     def _take(self, buffer: Buffer) -> None:
         self._demand((buffer.loop >= 0) == (self.loop is not None), "a buffer of another loop")
-        memory, end = self.arena, self.plan.arena
-        if buffer.loop >= 0:
-            memory, end = self.space, self.plan.space
-        size = aligned_size(buffer.type.nbytes)
-        inside = buffer.offset % ALIGN == 0 and buffer.offset + size <= end
-        self._demand(inside, f"{text_of(buffer)} lies outside of the arena")
-        other = memory.take(buffer.offset, size, buffer)
-        if other is not None:
-            self._fail(f"{text_of(buffer)} overlaps {text_of(other)}")
+        fault = _take_buffer(self.memory(buffer), buffer)
+        self._demand(not fault, f"{text_of(buffer)} {fault}")
 
     def _give(self, buffer: Buffer) -> None:
         self._demand(self.loop is None or buffer.loop >= 0, "a turn gives back what others need")
-        memory = self.arena if buffer.loop < 0 else self.space
-        given = memory.give(buffer.offset, buffer)
+        given = self.memory(buffer).give(buffer.offset, buffer)
         self._demand(given, f"{text_of(buffer)} is not in use")
         self.holds.pop(buffer, None)
 
@@ -305,11 +301,17 @@ class _Run:
 
     def _demand(self, right: bool, fault: str) -> None:
         if not right:
-            self._fail(fault)
+            at = "" if self.now is None else f", at: {text_of(self.now)}"
+            raise InternalError(f"plan of {self.schedule.name}: {fault}{at}\n{self.plan}")
 
-    def _fail(self, fault: str) -> NoReturn:
-        at = "" if self.now is None else f", at: {text_of(self.now)}"
-        raise InternalError(f"plan of {self.schedule.name}: {fault}{at}\n{self.plan}")
+
+def _take_buffer(memory: _Memory, buffer: Buffer) -> str:
+    """Mark a buffer as live in its memory; return the fault, if there is one."""
+    size = aligned_size(buffer.type.nbytes)
+    if buffer.offset % ALIGN or buffer.offset + size > memory.size:
+        return "lies outside of the arena"
+    other = memory.take(buffer.offset, size, buffer)
+    return "" if other is None else f"overlaps {text_of(other)}"
 
 
 def _is_given(place: Place) -> bool:

@@ -286,7 +286,9 @@ def _blocking(role: Callable[[Step, Axes], Role | None], resized: str = "") -> B
 
 
 CARDS: dict[Op, Card] = {
-    s.reshape: replace(view_card(_blocking(_reshape, "shape")), write=_write_copy, needs=_copied_into),
+    s.reshape: replace(
+        view_card(_blocking(_reshape, "shape")), write=_write_copy, needs=_copied_into
+    ),
     s.permute: view_card(_blocking(_permute)),
     s.broadcast: view_card(_blocking(_broadcast, "shape")),
     s.reverse: view_card(_blocking(_reverse)),

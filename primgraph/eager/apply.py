@@ -20,6 +20,7 @@ from primgraph.eager.run import compute, debugging, postpone, source_of
 from primgraph.eager.steps import Call, Step, assemble_result, key_of, trace_call
 from primgraph.eager.tensor import Tensor, plain_families
 from primgraph.errors import WRITTEN, PrimgraphError
+from primgraph.ir.types import TensorType
 from primgraph.numpy.aliasing import view_of
 from primgraph.operators.call import appliers
 from primgraph.operators.lazy_loading import functions
@@ -72,13 +73,16 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     family = Tensor
     key: list[Any] = [function, get_default_dtype(), family]
     for argument in args:
-        known = plain_families.get(type(argument))
+        kind = type(argument)
+        known = plain_families.get(kind)
         if known is not None:
             node = argument.last_node if argument._alias is None else argument.node
             inputs.append(node)
             key.append(node.type)
             if known is not Tensor:
                 family = known
+        elif kind is float or kind is int:
+            key.append(_key_entry(function, argument, args, inputs))
         else:
             key.append(_key_entry(function, argument, args, inputs))
             family = _family(argument, family)
@@ -253,8 +257,9 @@ def _key_entry(
         dtype = _number_dtype(function, argument, args)
         if dtype is None:
             return (kind, argument) if kind is int else key_of(argument)
-        inputs.append(array_node(_array(argument, dtype)))
-        return (kind, dtype)
+        type_ = TensorType((), dtype)
+        inputs.append(Node(type_, None, (), False, None, _array(argument, dtype)))
+        return (kind, type_)
     if isinstance(argument, Tensor):
         node = argument.node
         inputs.append(node)
@@ -283,9 +288,9 @@ def _number_dtype(function: Callable[..., Any], number: float, args: Sequence[An
     dtype = None
     for i in places:
         other = args[i] if i < len(args) else None
-        if isinstance(other, Tensor):
+        if other is not number and isinstance(other, Tensor):
             found = other.last_node.type.dtype
-            if dtype is not None and found != dtype:
+            if dtype is not None and found is not dtype and found != dtype:
                 return None
             dtype = found
     if dtype is None or (dtype.kind in "fc" and (exact or type(number) is float)):

@@ -47,6 +47,7 @@ _TOLD = 3
 # Maximum numbers of remembered structures, and of those with kernels.
 _MOST_SEEN = 65_536
 _MOST_COMPILED = 512
+_MOST_GRAPHS = 16
 
 
 Begun: TypeAlias = tuple[Kernel, list[Any], list[Node]]
@@ -56,6 +57,8 @@ Known: TypeAlias = tuple[Kernel, Pattern | None]
 # A structure is steps and their wiring, without arrays. One seen once is known by a digest; at the
 # second time it gets a kernel.
 _seen: dict[bytes, None] = {}
+# Graphs of the structures that were seen once last: most of those that repeat do so soon.
+_graphs: dict[bytes, Graph] = {}
 _kernels: dict[tuple[int, ...], Known] = {}
 
 # The kernel that ran last for the step of the first root: most often it is the next one, too.
@@ -240,9 +243,10 @@ def _prepare_kernel(nodes: list[Node], roots: Sequence[Node]) -> Begun | None:
         if digest not in _seen:
             _add(_seen, digest, None, _MOST_SEEN)
             if _are_whole(nodes):
-                graph = optimize_graph(graph_of(nodes, leaves, wanted))
+                graph = graph_of(nodes, leaves, wanted)
+                _add(_graphs, digest, graph, _MOST_GRAPHS)
                 try:
-                    found = evaluate_graph(graph, arrays)  # type: ignore[arg-type]
+                    found = evaluate_graph(optimize_graph(graph), arrays)  # type: ignore[arg-type]
                 except (IndexError, RunError):
                     _blame(wanted)
                     raise
@@ -250,7 +254,8 @@ def _prepare_kernel(nodes: list[Node], roots: Sequence[Node]) -> Begun | None:
             else:
                 _one_by_one(nodes, wanted)
             return None
-        kernel = _compile_graph(nodes, leaves, wanted, key)
+        graph = _graphs.pop(digest, None) or graph_of(nodes, leaves, wanted)
+        kernel = _compile_graph(graph, nodes, key)
         asked = all(root.array is None for root in roots)
         pattern = Pattern(roots, nodes, leaves, wanted) if asked else None
         known = kernel, pattern
@@ -370,10 +375,7 @@ def origin_of(node: Node) -> list[str]:
 # Compilation and its log entry.
 
 
-def _compile_graph(
-    nodes: list[Node], leaves: list[Node], wanted: list[Node], key: list[int]
-) -> Kernel:
-    graph = graph_of(nodes, leaves, wanted)
+def _compile_graph(graph: Graph, nodes: list[Node], key: list[int]) -> Kernel:
     parts = _parts(nodes, key)
     reason, place = _reason(nodes, parts)
     line = "" if place is None else str(source_of(place) or "")

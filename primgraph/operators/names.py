@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -140,7 +140,7 @@ def define(
     each function takes `out`, and returns `store(out, result)` for it. Functions of one parameter,
     `input`, call `refuse(name, input)` for Python's numbers and lists.
     """
-    names = []
+    made: dict[str, _Definition] = {}
     for block in text.strip().split("\n\n"):
         head, _, doc = block.partition("\n")
         call, _, expression = head.partition(") = ")
@@ -152,23 +152,63 @@ def define(
             computed, load = expression, None
             row = Row(own["__name__"], name, parameters=parameters)
             if not expression:
-                row, load, arguments = _target(own, target or name, parameters)
+                row, load, arguments = _target(own, made, target or name, parameters)
                 computed = f"load()({_passed(parameters, arguments, unused)})"
             _worlds.setdefault(world, {})[name] = row
-            made = _function(name, parameters, computed, own, load, also, store, refuse)
-            made.__doc__ = doc.replace("\n>>>", "\n\n>>>", 1)
-            own[name] = made if decorate is None else decorate(made)
-            names.append(name)
-    return names
+            made[name] = _Definition(parameters, computed, load, doc)
+    for name, function in _functions(made, own, also, store, refuse):
+        function.__qualname__ = name
+        function.__doc__ = made[name].doc.replace("\n>>>", "\n\n>>>", 1)
+        own[name] = function if decorate is None else decorate(function)
+    return [*made]
 
 
-def _target(own: dict[str, Any], target: str, given: str) -> tuple[Row, Any, ast.Call]:
-    """Return the row of a function of `own` or of the registry, how to load it, and arguments."""
+@final
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """Function of a row: its parameters, what it computes of them and `load`, and its docstring."""
+
+    parameters: str
+    expression: str
+    load: Any
+    doc: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Parameters:
+    """Names of parameters, and whether there are some that are given by name only."""
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+    keywords: tuple[str, ...]
+    is_closed: bool
+
+
+@cache
+def _parse_parameters(text: str) -> _Parameters:
+    (definition,) = ast.parse(f"def f({text}): pass").body
+    assert isinstance(definition, ast.FunctionDef)
+    given = definition.args
+    positional = [a.arg for a in (*given.posonlyargs, *given.args)]
+    count = len(positional) - len(given.defaults)
+    keywords = tuple([a.arg for a in given.kwonlyargs])
+    closed = bool(keywords or given.vararg)
+    return _Parameters(tuple(positional[:count]), tuple(positional[count:]), keywords, closed)
+
+
+def _target(
+    own: dict[str, Any], earlier: Container[str], target: str, given: str
+) -> tuple[Row, Any, ast.Call]:
+    """Return the row of a function of `own` or of the registry, how to load it, and arguments.
+
+    Functions of `earlier` rows are of `own`, too.
+    """
     path, _, arguments = target.partition("(")
     call = ast.parse(f"f({arguments or ')'}", mode="eval").body
     assert isinstance(call, ast.Call)
     room, _, short = path.rpartition(".")
-    if not room and short in own:
+    if not room and (short in own or short in earlier):
         return Row(own["__name__"], short, parameters=given), lambda: own[short], call
     ours = rows(room or "operators")[short]
     renamed = {str(k.arg): k.value.id for k in call.keywords if isinstance(k.value, ast.Name)}
@@ -178,14 +218,10 @@ def _target(own: dict[str, Any], target: str, given: str) -> tuple[Row, Any, ast
 
 def _passed(parameters: str, arguments: ast.Call, unused: Sequence[str]) -> str:
     """Return the arguments that a function with these parameters passes to ours, as text."""
-    (definition,) = ast.parse(f"def f({parameters}): pass").body
-    assert isinstance(definition, ast.FunctionDef)
-    given = definition.args
+    given = _parse_parameters(parameters)
     used = {n.id for n in ast.walk(arguments) if isinstance(n, ast.Name)} | {*unused}
-    positional = [*given.posonlyargs, *given.args]
-    required = len(positional) - len(given.defaults)
-    first = [a.arg for a in positional[:required] if a.arg not in used]
-    named = [a.arg for a in (*positional[required:], *given.kwonlyargs) if a.arg not in used]
+    first = [name for name in given.required if name not in used]
+    named = [name for name in (*given.optional, *given.keywords) if name not in used]
     if arguments.args:
         first, named = list(map(ast.unparse, arguments.args)), []
     return ", ".join([
@@ -195,50 +231,43 @@ def _passed(parameters: str, arguments: ast.Call, unused: Sequence[str]) -> str:
     ])  # fmt: skip
 
 
-def _function(
-    name: str,
-    parameters: str,
-    expression: str,
+def _functions(
+    made: Mapping[str, _Definition],
     own: dict[str, Any],
-    load: Any,
     also: Mapping[str, str],
     store: Callable[[Any, Any], Any] | None,
     refuse: Callable[[str, Any], Any] | None,
-) -> Callable[..., Any]:
-    """Return a function that computes an expression from its parameters, `load` and `own`."""
-    (definition,) = ast.parse(f"def f({parameters}): pass").body
-    assert isinstance(definition, ast.FunctionDef)
-    given = definition.args
-    lines = [_alias_line(given, other, known) for other, known in also.items()]
-    if refuse is not None and [a.arg for a in given.args] == ["input"]:
-        first = given.args[0].arg
-        lines.append(f"if {first}.__class__ in plain: refuse({name!r}, {first})")
-    if store is not None:
-        _add_option(given, "out")
-        lines.append(f"if out is not None: return store(out, {expression})")
-    body = "\n  ".join([*filter(None, lines), f"return {expression}"])
-    head = f"def make(load, store, refuse, plain):\n def {name}({ast.unparse(given)}):"
-    text = f"{head}\n  {body}\n return {name}"
+) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield the functions of definitions by name; they are compiled together, which is faster."""
+    head = "def make{}(load, store, refuse, plain):\n"
+    parts = [
+        f"{head.format(i)}{_function_text(name, row, also, store is not None, refuse is not None)}"
+        for i, (name, row) in enumerate(made.items())
+    ]
     found: dict[str, Callable[..., Any]] = {}
-    exec(compile(text, f"<row {name}>", "exec"), own, found)
-    function: Callable[..., Any] = found["make"](load, store, refuse, _PLAIN)
-    function.__qualname__ = name
-    return function
+    exec(compile("\n".join(parts), f"<rows of {own['__name__']}>", "exec"), own, found)
+    for i, (name, row) in enumerate(made.items()):
+        yield name, found[f"make{i}"](row.load, store, refuse, _PLAIN)
 
 
-def _alias_line(given: ast.arguments, other: str, known: str) -> str:
-    """Add the parameter `other` where `known` has a default; return the line that reads it."""
-    optional = given.args[len(given.args) - len(given.defaults) :] if given.defaults else []
-    if all(a.arg != known for a in optional):
-        return ""
-    _add_option(given, other)
-    return f"{known} = {known} if {other} is None else {other}"
-
-
-def _add_option(given: ast.arguments, name: str) -> None:
-    """Add a keyword parameter with the default None."""
-    given.kwonlyargs.append(ast.arg(name))
-    given.kw_defaults.append(ast.Constant(None))
+def _function_text(
+    name: str, row: _Definition, also: Mapping[str, str], stores: bool, refuses: bool
+) -> str:
+    """Return the text that defines and returns the function of a row."""
+    given = _parse_parameters(row.parameters)
+    others = {other: known for other, known in also.items() if known in given.optional}
+    lines = [f"{known} = {known} if {o} is None else {o}" for o, known in others.items()]
+    if refuses and (*given.required, *given.optional) == ("input",):
+        lines.append(f"if input.__class__ in plain: refuse({name!r}, input)")
+    if stores:
+        lines.append(f"if out is not None: return store(out, {row.expression})")
+    options = [*others, "out"] if stores else [*others]
+    parameters = [row.parameters] if row.parameters else []
+    if options and not given.is_closed:
+        parameters.append("*")
+    parameters += [f"{option}=None" for option in options]
+    body = "\n  ".join([*lines, f"return {row.expression}"])
+    return f" def {name}({', '.join(parameters)}):\n  {body}\n return {name}"
 
 
 def rows(world: str) -> Mapping[str, Row]:

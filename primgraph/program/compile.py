@@ -40,6 +40,7 @@ def compile(
     kept_sizes: int = KEPT,
     new_sizes: str = GENERIC,
     skip: Collection[str] = (),
+    explain: bool = False,
 ) -> Kernel | SizedKernel:
     """Compile `graph` into a kernel of NumPy or C code.
 
@@ -56,6 +57,8 @@ def compile(
       overwrite. A donated array must share memory with no other input. Positions count arrays, as
       in `graph.inputs` and `graph.outputs`.
     - `skip` names passes to leave out, as PRIMGRAPH_SKIP_PASSES does for a process, for debugging.
+    - `explain` prints what runs where, and why: native code, steps of NumPy, code for other
+      arguments. `Kernel.explanation` has the same, without the reason of the target.
 
     Equations that depend on no input are computed at the first call, and kept by the kernel. The
     kernel of a traced function takes its arguments by position or parameter name and returns what
@@ -76,10 +79,28 @@ def compile(
     """
     style = style_for(style, target)
     _require_graph(graph)
-    if not graph.sizes:
-        return compile_kernel(graph, style=style, math=math, donated=donated, skip=skip)
     options = {"style": style, "math": math, "donated": donated, "skip": skip}
-    return _sized_kernel(graph, options, kept_sizes, new_sizes)
+    made: Kernel | SizedKernel
+    if graph.sizes:
+        made = _sized_kernel(graph, options, kept_sizes, new_sizes)
+    else:
+        made = compile_kernel(graph, **options)
+    if explain:
+        print(_explanation(made, style))
+    return made
+
+
+def _explanation(kernel: Kernel | SizedKernel, style: str) -> str:
+    """Return what runs where, and why; of sized kernels for the code for all sizes."""
+    one = kernel if isinstance(kernel, Kernel) else kernel.generic
+    reasons = {"native": "the target is C", "auto": ""}
+    reason = reasons.get(style, "the target is NumPy")
+    if not reason:
+        reason = importlib.import_module("primgraph.program.targets").choice_of(one.graph).reason
+    named = "C" if one.style == "native" else "NumPy"
+    sizes = "" if one is kernel else " for all sizes; sizes that come again get code of their own"
+    lines = [f"  {line}" for line in one.explanation.splitlines()]
+    return "\n".join([f"{kernel.graph.name} runs in {named}{sizes}: {reason}", *lines])
 
 
 def _require_graph(graph: Any) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from typing import NamedTuple
 
 from primgraph.codegen.ir.schedule import Schedule, Step, schedule
 from primgraph.codegen.ops.table import CARDS
@@ -41,19 +42,33 @@ _COMPILER, _EQUATION = 80_000_000, 400_000
 _TRIPS, _SIZE = 16, 64
 
 
+class Choice(NamedTuple):
+    """A style of the code generator, "native" or "planned", and the reason for it."""
+
+    style: str
+    reason: str
+
+
 def style_of(graph: Graph) -> str:
     """Return the code generator's style for a graph of primitives: "native" or "planned"."""
+    return choice_of(graph).style
+
+
+def choice_of(graph: Graph) -> Choice:
+    """Return the style for a graph of primitives, with the estimate that decides it."""
     build = importlib.import_module("primgraph.codegen.runtime.toolchain.compile_c")
     if build.find_compiler() is None:
-        return "planned"
+        return Choice("planned", "there is no C compiler")
     try:
         known = specialize_graph(graph, dict.fromkeys(graph.sizes, _SIZE)) if graph.sizes else graph
         saved = _CALL + _estimate_saving(schedule(known))
     except PrimgraphError:
         # Assumed sizes that violate a condition give no estimate.
-        return "planned"
+        return Choice("planned", "the sizes are unknown, so that nothing can be estimated")
     cost = _COMPILER + _EQUATION * len(graph.body)
-    return "native" if saved * RUNS >= cost else "planned"
+    style = "native" if saved * RUNS >= cost else "planned"
+    compiled = f"in {RUNS:,} calls, and takes {cost / 1e9:.2f} s to compile"
+    return Choice(style, f"C would save about {saved * RUNS / 1e9:.2f} s {compiled}")
 
 
 def _estimate_saving(steps: Schedule) -> float:

@@ -11,9 +11,8 @@ from primgraph.codegen.compiled import plan_with_bodies
 from primgraph.codegen.ir.program import Options
 from primgraph.codegen.ir.reading import read_data, read_nests, read_plan
 from primgraph.codegen.ir.schedule import schedule
-from primgraph.codegen.ir.text import to_text
+from primgraph.codegen.ir.text import data_text, to_text
 from primgraph.codegen.ir.verify import verify
-from primgraph.codegen.ir.words import data_text
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.c.size_arguments import SizeArguments
@@ -79,7 +78,9 @@ def test_plans_with_loops_branches_sizes_and_donated_arrays_read_back():
 
 def test_large_constants_are_beside_the_text():
     table = np.arange(400.0)
-    graph = clean_up(lower(pg.trace(lambda x: pg.sum(x * table) + pg.fft.fft(x).real, pg.spec(400))))
+    graph = clean_up(
+        lower(pg.trace(lambda x: pg.sum(x * table) + pg.fft.fft(x).real, pg.spec(400)))
+    )
     reads_back(graph, NEVER)
     with pytest.raises(LoadError, match="no constant is given"):
         read_nests(to_text(nests(schedule(graph))))

@@ -555,6 +555,49 @@ def test_loops_that_take_results_of_joined_loops_are_joined():
     close(interpret(joined, 0.7), interpret(graph, 0.7))
 
 
+def test_a_loop_joins_one_that_takes_views_of_its_constants():
+    def gradient(p, u, v):
+        def step(carry, _):
+            u, v = carry
+            return (u - u * v + p[0] * (1 - u), v + u * v - (p[0] + p[1]) * v), None
+
+        value = pg.sum(pg.scan(step, (u, v), None, length=3)[0][0] ** 2)
+        return value, pg.grad(value, p)
+
+    arrays = [numbers(2), numbers(4), numbers(4)]
+    graph = traced(gradient, *arrays)
+    assert operators(verify(clean_up(lower(graph), last=True))) == ["scan", "scan"]
+    in_all_ways(graph, arrays)
+
+
+def test_a_while_loop_keeps_views_of_constants_that_its_test_reads():
+    def both(p):
+        ahead = p[:1] + p[1:]
+        sums = pg.while_loop(lambda c: c < ahead[0], lambda c: c + ahead[0] * 0.3, p[0] * 0.0)
+        again = pg.while_loop(lambda c: c < pg.sum(ahead), lambda c: c + ahead[0] * 0.3, p[0] * 0.0)
+        return sums, again
+
+    in_all_ways(traced(both, np.array([0.5, 0.7])), [np.array([0.5, 0.7])])
+
+
+def test_equal_loops_are_joined_before_looser_rules_change_them():
+    def gradient(w, xs):
+        def step(c, x):
+            gates = pg.split(x @ w[:2] + c @ w[2:], 2, axis=1)
+            c = c * (1 / (1 + pg.exp(-gates[0]))) + pg.tanh(gates[1])
+            return c, c
+
+        value = pg.mean(pg.scan(step, pg.zeros((3, 2)), xs)[1] ** 2)
+        return value, pg.grad(value, w)
+
+    arrays = [numbers(4, 4), numbers(5, 3, 2)]
+    graph = pg.trace(gradient, *arrays)
+    for math in ("exact", "signs", "finite", "fast"):
+        kernel = pg.compile(graph, math=math)
+        assert operators(kernel.graph) == ["scan", "scan"]
+        close(kernel.flat(*arrays), interpret(graph, *arrays))
+
+
 def test_what_is_scanned_and_what_no_trip_changes_is_not_kept():
     def gradient(w, xs):
         step = lambda c, x: (c + x * pg.exp(w) * x, None)  # noqa: E731

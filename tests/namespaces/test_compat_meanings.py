@@ -186,3 +186,35 @@ def test_methods_have_megengines_meaning() -> None:
     assert x.flatten(0, 1).shape == (6, 4)
     assert x.prod(axis=0).dtype == np.int32
     assert x.sum(axis=1, keepdims=True).shape == (2, 1, 4)
+
+
+# Calls that repeat.
+
+
+@pytest.mark.parametrize("room", [torch, flow], ids=["torch", "oneflow"])
+def test_arrays_promote_as_arrays_after_equal_calls_of_tensors(room: Any) -> None:
+    x, wide = room.ones(2), room.ones(2, dtype=room.float64)
+    plain = np.array(2.0)
+    for _ in range(2):
+        assert (x * wide).dtype == room.float64
+        assert (x * wide.sum()).dtype == (x * plain).dtype == room.float32
+        assert (x * x).dtype == (x * x.sum()).dtype == room.float32
+
+
+def test_the_default_dtype_decides_in_calls_that_repeat() -> None:
+    i = torch.tensor([1, 2])
+    assert (i * 0.5).dtype == (i * 0.5).dtype == torch.float32
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert (i * 0.5).dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert (i * 0.5).dtype == torch.float32
+
+
+def test_an_index_to_ignore_may_be_beyond_the_classes() -> None:
+    x = torch.tensor([[0.0, 1.0], [2.0, 0.0]])
+    found = torch.nn.functional.cross_entropy(x, torch.tensor([1, 7]), ignore_index=7)
+    assert_allclose(found.item(), np.log1p(np.exp(-1.0)), rtol=1e-6)
+    with pytest.raises(IndexError, match="out of bounds"):
+        torch.nn.functional.cross_entropy(x, torch.tensor([1, 7]))

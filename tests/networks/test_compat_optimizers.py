@@ -226,3 +226,31 @@ def test_schedule_and_clipping_of_megengine() -> None:
         scheduler.step()
     assert found == [1.0, 0.5, 0.5, 0.25]
     assert optimizer.step().clear_grad() is optimizer
+
+
+def test_each_step_reads_options_that_may_have_changed() -> None:
+    rate, betas = torch.tensor(0.1), [0.9, 0.999]
+    optimizer = torch.optim.Adam([torch.ones(1, requires_grad=True)], lr=0.1)
+    (group,) = optimizer.param_groups
+    w = group["params"][0]
+
+    def moved(**options: Any) -> float:
+        group.update(options)
+        w.grad, before = torch.ones(1), w.item()
+        optimizer.step()
+        return round(before - w.item(), 5)
+
+    assert moved() == moved() == 0.1
+    assert moved(lr=0.2) == 0.2
+    assert moved(lr=rate) == 0.1
+    rate.fill_(0.3)
+    assert moved() == 0.3
+    assert moved(maximize=True) < 0.3
+    optimizer.state.clear()
+    assert moved(maximize=False, lr=1.0, betas=betas) == 1.0
+    betas[0] = 0.0
+    assert moved() == 1.0
+    w.grad = torch.zeros(1)
+    before = w.item()
+    optimizer.step()
+    assert w.item() == before

@@ -10,6 +10,7 @@ from primgraph.base.user_lines import Source
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import bits, freeze_all
+from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.slices import forward_slice
 from primgraph.primitives.control import Flow, flow_of
@@ -73,7 +74,47 @@ def _as_one(body: Sequence[Equation], first: Equation, last: Equation) -> Joined
     if flow_of(first) is Flow.CHOICE:
         return _one_choice(first, last), {}
     loop, twin = Loop.from_equation(first), Loop.from_equation(last)
+    views = {v: e for e in body if _is_view(e) for v in e.outputs}
+    loop, twin = _sink_views(loop, twin, views), _sink_views(twin, loop, views)
     return _add_stacks(twin, loop) or _add_stacks(loop, twin)
+
+
+def _is_view(eqn: Equation) -> bool:
+    return isinstance(eqn.op, Primitive) and eqn.op.is_view and len(eqn.inputs) == 1
+
+
+def _sink_views(loop: Loop, other: Loop, views: dict[Value, Equation]) -> Loop:
+    """Compute constants of `loop` that are views of constants of `other` in its body.
+
+    Partial evaluation leaves views of constants before the loop with residuals, while the primal
+    loop has them in its body.
+    """
+    theirs = set(other.consts)
+    read = set() if loop.test is None else {v for e in loop.test.body for v in e.inputs}
+    tested = () if loop.test is None else loop.test.inputs
+    fixed: dict[Value, Value] = {}
+    chains: list[tuple[list[Equation], Value]] = []
+    for k, (value, inner) in enumerate(zip(loop.consts, loop.inputs[0], strict=True)):
+        chain: list[Equation] = []
+        start = value
+        while start not in theirs and start in views:
+            chain.append(views[start])
+            start = views[start].inputs[0]
+        if chain and start in theirs and not (tested and tested[k] in read):
+            chains.append((chain, inner))
+        else:
+            fixed[value] = inner
+    if not chains:
+        return loop
+    made: list[Equation] = []
+    for chain, inner in chains:
+        start = chain[-1].inputs[0]
+        here = fixed.setdefault(start, Value(start.type, start.hint))
+        for eqn in reversed(chain):
+            out = inner if eqn is chain[0] else Value(eqn.output.type)
+            made.append(Equation(eqn.op, (here,), eqn.params, (out,), eqn.source))
+            here = out
+    return loop.with_operands(list(fixed.items()), body=[*made, *loop.body.body])
 
 
 def _one_choice(first: Equation, last: Equation) -> Equation:

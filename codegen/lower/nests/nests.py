@@ -26,7 +26,7 @@ from primgraph.codegen.ir.statements import (
     Product,
     Routine,
 )
-from primgraph.codegen.ir.words import origin_text
+from primgraph.codegen.ir.text import origin_text
 from primgraph.codegen.lower.nests.copy_elision import expect, join, place
 from primgraph.codegen.lower.nests.indexing import (
     add_at,
@@ -247,7 +247,8 @@ def _outside(draft: LoweringState, step: Step, reason: str = "") -> None:
 
 def _dtype_reason(step: Step) -> str:
     types = (*step.operands, *step.results)
-    return f"C has no {next(t.dtype for t in types if not c_type(t.dtype))}"
+    dtype = next(t.dtype for t in types if not c_type(t.dtype))
+    return f"C has no {step.op.name} of {dtype}"
 
 
 def _reason_of_bodies(outside: Sequence[HostCall]) -> str:

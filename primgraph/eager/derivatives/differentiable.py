@@ -269,8 +269,10 @@ class Differentiable(Handle, Generic[D]):
 
     def call_after(self) -> None:
         """Call the hooks that run after an addition to `.grad`."""
-        for hook in tuple(self.kept().after.values()):
-            hook(self)
+        known = self._backward
+        if known is not None and known.after:
+            for hook in tuple(known.after.values()):
+                hook(self)
 
     def leaving_hooks(self, before: Node) -> list[Call]:
         """Return the calls that move the hooks to the former value, whose gradient they see."""

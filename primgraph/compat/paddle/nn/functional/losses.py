@@ -11,6 +11,7 @@ from primgraph.compat.torch.nn.functional import alignments
 from primgraph.compat.torch.nn.functional import losses as torch_losses
 from primgraph.compat.torch.nn.functional import margins as torch_margins
 from primgraph.errors import ArgumentError, OptionError
+from primgraph.ir.types import INT64
 
 # Functions that torch has, under names of their own: `torch_mse_loss`.
 for _module in (torch_losses, torch_margins):
@@ -79,8 +80,8 @@ def entropy(
             has_no_axis = False
         target = target * (1.0 - label_smoothing) + label_smoothing / target.type.shape[-1]
         soft_label = True
-    if not soft_label:
-        target = pg.astype(target, "int64")
+    if not soft_label and target.type.dtype != INT64:
+        target = pg.astype(target, INT64)
     losses = class_losses(input, target, soft_label, ignore_index, axis, use_softmax)
     weights = None
     if weight is not None:
