@@ -70,6 +70,7 @@ COUNTERPARTS = [
     "primgraph.compat.paddle.optimizer.lr",
     "primgraph.compat.paddle.randomness",
     "primgraph.compat.paddle.regularizer",
+    "primgraph.compat.paddle.utils",
     "primgraph.compat.torch",
     "primgraph.compat.torch.amp",
     "primgraph.compat.torch.autograd",
