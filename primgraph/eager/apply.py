@@ -17,7 +17,7 @@ from primgraph.eager.inplace.views import makes_views, share_as_numpy, share_ste
 from primgraph.eager.mixed import apply_tracing, in_program_of
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.run import compute, debugging, postpone, source_of
-from primgraph.eager.steps import Call, Step, assemble_result, key_of, trace_call
+from primgraph.eager.steps import Call, Step, assemble_result, constant_classes, key_of, trace_call
 from primgraph.eager.tensor import Tensor, plain_families
 from primgraph.errors import WRITTEN, PrimgraphError
 from primgraph.ir.types import TensorType
@@ -84,6 +84,8 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
                 family = known
         elif kind is float or kind is int:
             key.append(_key_entry(function, argument, args, inputs))
+        elif kind in constant_classes:
+            key.append((kind, argument))
         else:
             key.append(_key_entry(function, argument, args, inputs))
             family = _family(argument, family)
@@ -261,7 +263,9 @@ def _key_entry(
         type_ = TensorType((), dtype)
         inputs.append(Node(type_, None, (), False, None, _array(argument, dtype)))
         return (kind, type_)
-    if kind is slice or argument is None:
+    if kind in constant_classes:
+        return (kind, argument)
+    if kind is slice:
         return key_of(argument)
     if isinstance(argument, Tensor):
         node = argument.node
