@@ -314,7 +314,7 @@ def _pattern(kind: Any) -> tuple[re.Pattern[str], list[tuple[str, str]]]:
             pattern += f"({_PATTERNS[word]})"
             words.append((name, word))
         elif name and word not in _BRIEF:
-            pattern += "(?:.*?)"
+            pattern += r"\S+" if word == "name" else ".*?"
     return re.compile(pattern), words
 
 

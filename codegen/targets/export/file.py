@@ -105,7 +105,7 @@ class Function:
         """Return the macro of the workspace size in terms of symbolic sizes."""
         assert self.sizes is not None
         names = self.sizes.names
-        return f"{self.upper}_WORKSPACE_BYTES({', '.join(names)}) {macro(self.nbytes, names)}"
+        return f"{self.upper}_WORKSPACE_BYTES({', '.join(names)}) {macro(self.nbytes)}"
 
 
 def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple[str, str]:
