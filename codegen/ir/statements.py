@@ -232,12 +232,12 @@ class Operand:
 class Node:
     """The elements of one value, as one operation per index.
 
-    "text" is an expression of `operands`, "call" a runtime function, "copy" the operand. "put"
-    stores an operand at `offset` and `strides` of a larger value. A reduction has its result in
-    memory at `strides`. "take" gathers from its first operand at the indices in the others; `reach`
-    has size and stride of each indexed axis. "add" scatters into the value at such indices. "inner"
-    is its first operand where each index operand is `within` a range (first index, count), else the
-    constant `name`.
+    "text" is an expression of `operands`, or the function `name` of the first one; "call" a runtime
+    function; "copy" the operand. "put" stores an operand at `offset` and `strides` of a larger
+    value. A reduction has its result in memory at `strides`. "take" gathers from its first operand
+    at the indices in the others; `reach` has size and stride of each indexed axis. "add" scatters
+    into the value at such indices. "inner" is its first operand where each index operand is
+    `within` a range (first index, count), else the constant `name`.
     """
 
     syntax: ClassVar[str] = (

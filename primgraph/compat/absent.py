@@ -14,6 +14,7 @@ _CPU = "all arrays are in the memory of the CPU: leave it out"
 _ONE = "there is one process: pg.distributed trains on the workers of a dask client"
 _NO_OPERATOR = "there is no such operator: compose it of others, or use pg.custom_vjp"
 _ATTENTION = "its weights are in cuDNN's order: pg.scaled_dot_product_attention computes attention"
+_NO_DTYPE = "arrays are of NumPy's dtypes"
 _FLASH = "it is for other processors: scaled_dot_product_attention computes attention"
 _PADDED = "sequences are padded arrays with lengths: see functional.sequence_mask"
 _DENSE = "tensors are dense; pg.sparse_jacobian gives sparse matrices of derivatives"
@@ -57,6 +58,15 @@ _INSTEAD = {
     **dict.fromkeys(("HSigmoidLoss", "RNNTLoss", "AdaptiveLogSoftmaxWithLoss"), _NO_OPERATOR),
     **dict.fromkeys(("sequence_conv", "sequence_pool", "sequence_softmax"), _PADDED),
     **dict.fromkeys(("sequence_expand", "sequence_first_step", "sequence_last_step"), _PADDED),
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "pstring", "raw"), _NO_DTYPE),
+    **dict.fromkeys(("IpuCompiledProgram", "IpuStrategy", "ipu_shard_guard"), _CPU),
+    **dict.fromkeys(("set_ipu_shard", "xpu_places", "XPUPinnedPlace", "MmapStorage"), _CPU),
+    **dict.fromkeys(
+        ("enable_compat", "disable_compat"), "primgraph.compat.torch has torch's names"
+    ),
+    **dict.fromkeys(("VisualDL", "WandbCallback"), "a callback of paddle.Model writes numbers"),
+    "ctr_metric_bundle": "paddle.metric has measures, which are computed of batches",
+    "sparse_embedding": "tables are in the memory of one process: static.nn.embedding",
     "bfloat16": "NumPy has no such dtype: the float dtypes are float16, float32 and float64",
 }
 

@@ -52,6 +52,7 @@ _by_masks = {_wrapped["getitem"], _wrapped["set_slice"]}
 # Functions that got NumPy integers as sizes or axes, which are part of the structure.
 _by_integers: set[Callable[..., Any]] = set()
 _MOST_AXES = 64
+_ARRAYS = (np.ndarray, np.generic)
 # Traced calls by signature: only those whose operands are of the dtypes that the family wants.
 _calls: dict[Any, Call] = {}
 # Place of the family in a signature.
@@ -260,6 +261,8 @@ def _key_entry(
         type_ = TensorType((), dtype)
         inputs.append(Node(type_, None, (), False, None, _array(argument, dtype)))
         return (kind, type_)
+    if kind is slice or argument is None:
+        return key_of(argument)
     if isinstance(argument, Tensor):
         node = argument.node
         inputs.append(node)
@@ -311,7 +314,7 @@ def _array(number: float, dtype: Any) -> np.ndarray[Any, Any]:
 
 def _is_data(function: Callable[..., Any], argument: Any) -> bool:
     """Return whether an argument is an array whose elements are not part of the structure."""
-    if not isinstance(argument, np.ndarray | np.generic):
+    if not isinstance(argument, _ARRAYS):
         return False
     if function in _by_integers and _may_be_structure(argument):
         return False

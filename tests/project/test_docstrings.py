@@ -61,6 +61,7 @@ COUNTERPARTS = [
     "primgraph.compat.paddle.distributed",
     "primgraph.compat.paddle.distributed.fleet.utils",
     "primgraph.compat.paddle.distribution",
+    "primgraph.compat.paddle.environment",
     "primgraph.compat.paddle.files",
     "primgraph.compat.paddle.io",
     "primgraph.compat.paddle.optimizer",

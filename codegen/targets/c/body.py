@@ -25,8 +25,10 @@ from primgraph.codegen.ops.c.spellings import (
 from primgraph.codegen.targets.c.control import Writer
 from primgraph.codegen.targets.c.lines import indented, lines_of
 from primgraph.codegen.targets.c.reductions import (
+    are_joint_sums,
     initial_statement,
     strip_accumulation,
+    write_joint_sums,
     write_reduction,
 )
 from primgraph.codegen.targets.c.strip_mining import Strips
@@ -126,9 +128,12 @@ class Body:
                 elif node.kind == "spread" and node.value not in self.strips.before:
                     self._say(pad, self.strips.fill_strip(node, count))
             self._loop(pad, nodes, count)
-            for node in nodes:
-                if node.kind in IDENTITY and self.walk.is_run(node):
-                    self._say(pad, write_reduction(self.strips, node, count))
+            runs = [node for node in nodes if node.kind in IDENTITY and self.walk.is_run(node)]
+            if count != "1" and are_joint_sums(self.strips, runs):
+                self._say(pad, write_joint_sums(self.strips, runs, count))
+                runs = []
+            for node in runs:
+                self._say(pad, write_reduction(self.strips, node, count))
 
     def _say(self, pad: str, lines: Iterable[str]) -> None:
         self.lines += indented(pad, lines)
@@ -228,6 +233,8 @@ def _names_of_bounds(node: Node) -> list[tuple[str, str]]:
 def _step_expression(node: Node, args: Sequence[str]) -> str:
     """Return the C expression of a step."""
     assert node.step is not None
+    if node.name:
+        return f"{node.name}({args[0]})"
     spelled = expression_writer(node.step)
     assert spelled is not None
     text = spelled(args, node.step)

@@ -240,7 +240,16 @@ class Differentiable(Handle, Generic[D]):
             raise NotDifferentiable(
                 "cannot register a hook on a tensor that doesn't require gradient"
             )
-        return _register_hook(self.kept().hooks, hook)
+        hooks = self.kept().hooks
+        if not self.is_leaf:
+            self._keep_hooks(hooks)
+        return _register_hook(hooks, hook)
+
+    def _keep_hooks(self, hooks: dict[int, Any]) -> None:
+        """Let the node keep the hooks after this tensor, which it does not keep."""
+        keeper = self.family(Node(self.type, None, (), False, None))
+        keeper._backward = _Backward(hooks=hooks)
+        self.node.former = lambda: keeper
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Self], None]) -> Hook:
         """Call `hook` with this leaf whenever `backward` has added to its `.grad`.
