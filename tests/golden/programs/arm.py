@@ -3,6 +3,7 @@
 from functools import reduce
 
 import numpy as np
+
 import primgraph as pg
 
 # d, a and alpha of each joint (a Puma 560).

@@ -1,6 +1,7 @@
 """Burgers' equation, u_t + u u_x = nu u_xx, as the loss of a small network."""
 
 import numpy as np
+
 import primgraph as pg
 
 NU = 0.01 / np.pi

@@ -1,6 +1,7 @@
 """The negative log marginal likelihood of a Gaussian process, and its gradient."""
 
 import numpy as np
+
 import primgraph as pg
 
 

@@ -1,6 +1,7 @@
 """One step of an extended Kalman filter: a vehicle that measures distance and bearing of a beacon."""
 
 import numpy as np
+
 import primgraph as pg
 
 DT = 0.1
