@@ -47,6 +47,7 @@ class Body:
         self.walk = Walk(nest)
         self.nest, self.added = self.walk.nest, added
         self.types, self.place, self.room = writer.type, writer.place, writer.room
+        self.is_traced = writer.is_traced
         self.extents = self.walk.extents
         self.strips = Strips(self.walk, self.types)
         self.lines: list[str] = []
@@ -140,7 +141,10 @@ class Body:
 
     def _loop(self, pad: str, nodes: Sequence[Node], count: str) -> None:
         here = {n.value for n in nodes if n.kind in PLAIN and n.kind != "call"}
-        inside = [x for node in nodes for x in lines_of(node.step, self._each(node, here))]
+        if self.is_traced:
+            inside = [x for node in nodes for x in lines_of(node.step, self._each(node, here))]
+        else:
+            inside = [x for node in nodes for x in self._each(node, here)]
         if not inside:
             return
         if count == "1":
