@@ -10,8 +10,10 @@ from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.cost_model import Time, per_element
 from primgraph.codegen.ops.shapes import role_along_axis
-from primgraph.codegen.ops.spelling.notation import Read, Target, Text, Write
+from primgraph.codegen.ops.spelling.literals import dtype_text, shape_text
+from primgraph.codegen.ops.spelling.notation import Read, Target, Text, Write, extent
 from primgraph.ir.primitive import Op
+from primgraph.ir.types import FLOAT64
 from primgraph.primitives import sorting as p
 
 
@@ -46,6 +48,36 @@ def _read_reorder(args: Sequence[Text], step: Step) -> Text:
     return Text(f"np.take_along_axis({x.code}, {index.code}, axis={step.params['axis']})")
 
 
+def _write_sort_by(to: Target) -> list[str]:
+    axis = to.step.params["axis"]
+    return [f"sort_by({', '.join(to.args)}, {axis}, {to.out})"]
+
+
+def _write_argsort(to: Target) -> list[str]:
+    if to.step.operands[0].dtype.kind != "f":
+        return _fill_result(_read_argsort)(to)
+    return [f"stable_argsort({to.args[0]}, {to.step.params['axis']}, {to.out})"]
+
+
+def _read_empty(args: Sequence[Text], step: Step) -> Text:
+    type = step.results[0]
+    shape = extent(type.shape[0]).code if type.ndim == 1 else shape_text(type.shape)
+    told = [shape, dtype_text(type.dtype)]
+    return Text(f"np.empty({', '.join(told[: 1 + (type.dtype != FLOAT64)])})")
+
+
+def _amend_reorder_back(name: str, args: Sequence[Text], step: Step) -> str:
+    x, index = args
+    if step.operands[0].ndim == 1:
+        return f"{name}[{index.code}] = {x.code}"
+    return f"np.put_along_axis({name}, {index.code}, {x.code}, axis={step.params['axis']})"
+
+
+def _write_reorder_back(to: Target) -> list[str]:
+    x, index = map(Text, to.args)
+    return [_amend_reorder_back(to.out, [x, index], to.step)]
+
+
 def _read_searchsorted(args: Sequence[Text], step: Step) -> Text:
     side = ', side="right"' if step.params["right"] else ""
     return Text(f"np.searchsorted({args[0].code}, {args[1].code}{side})")
@@ -69,7 +101,13 @@ _SORTING, _MOVING, _SEARCHING = (
 
 CARDS: dict[Op, Card] = {
     p.sort: _card(_read_sort, _write_sort, _ALONG, _SORTING),
-    p.argsort: _card(_read_argsort, _fill_result(_read_argsort), _ALONG, _SORTING),
+    p.argsort: _card(_read_argsort, _write_argsort, _ALONG, _SORTING),
+    p.sort_by: _card(_read_sort, _write_sort_by, _ALONG, _MOVING),
+    p.reorder_back: replace(
+        _card(_read_empty, _write_reorder_back, _ALONG, _MOVING),
+        amend=_amend_reorder_back,
+        fallible=True,
+    ),
     p.reorder: replace(
         _card(_read_reorder, _fill_result(_read_reorder), _ALONG, _MOVING), fallible=True
     ),

@@ -55,6 +55,16 @@ def _argsort_batch(batched: tuple[bool, ...], x: Value, *, axis: int) -> Value:
     return argsort(x, axis=axis + 1)
 
 
+def _reordered(name: str, x: TensorType, index: TensorType, axis: int) -> TensorType:
+    """Return the type of the elements of `x`, after checking that there are as many positions."""
+    check_axis(name, axis, x)
+    if index.dtype != INT64:
+        raise DTypeError(f"{name} takes positions in int64, not {index}")
+    if index.shape != x.shape:
+        raise ShapeError(f"{name} of {x} takes as many positions, not {index}")
+    return x
+
+
 @primitive(
     impl=lambda x, index, *, axis: np.take_along_axis(x, index, axis),
     linear=(0,),
@@ -63,18 +73,12 @@ def _argsort_batch(batched: tuple[bool, ...], x: Value, *, axis: int) -> Value:
 )
 def reorder(x: TensorType, index: TensorType, *, axis: int) -> TensorType:
     """Return the elements along `axis` in the order of `index`, a permutation of the positions."""
-    check_axis("reorder", axis, x)
-    if index.dtype != INT64:
-        raise DTypeError(f"reorder takes positions in int64, not {index}")
-    if index.shape != x.shape:
-        raise ShapeError(f"reorder of {x} takes as many positions, not {index}")
-    return x
+    return _reordered("reorder", x, index, axis)
 
 
 @reorder.transpose
 def _reorder_transpose(ct: Value, x: Linear, index: Value, *, axis: int) -> tuple[Value, None]:
-    """Return the cotangent reordered by the inverse permutation, the argsort of `index`."""
-    return reorder(ct, argsort(index, axis=axis), axis=axis), None
+    return reorder_back(ct, index, axis=axis), None
 
 
 @reorder.index_map
@@ -91,6 +95,49 @@ def _reorder_map(k: int, i: int, operands: Types, results: Types, *, axis: int) 
 def _reorder_batch(batched: tuple[bool, ...], x: Value, index: Value, *, axis: int) -> Value:
     x, index = with_batch_axis(batched, (x, index))
     return reorder(x, index, axis=axis + 1)
+
+
+def _put_along_axis(x: Any, index: Any, *, axis: int) -> Any:
+    result = np.empty_like(x)
+    np.put_along_axis(result, index, x, axis)
+    return result
+
+
+@primitive(impl=_put_along_axis, linear=(0,), moves=True, flops=0)
+def reorder_back(x: TensorType, index: TensorType, *, axis: int) -> TensorType:
+    """Return the elements along `axis` at the positions `index`: the inverse of `reorder`."""
+    return _reordered("reorder_back", x, index, axis)
+
+
+@reorder_back.transpose
+def _reorder_back_transpose(ct: Value, x: Linear, index: Value, *, axis: int) -> tuple[Value, None]:
+    return reorder(ct, index, axis=axis), None
+
+
+@reorder_back.batch
+def _reorder_back_batch(batched: tuple[bool, ...], x: Value, index: Value, *, axis: int) -> Value:
+    x, index = with_batch_axis(batched, (x, index))
+    return reorder_back(x, index, axis=axis + 1)
+
+
+@primitive(
+    impl=lambda x, order, *, axis: np.sort(x, axis),
+    flops=lambda x, order, *, axis: 2 * x.size,
+)
+def sort_by(x: TensorType, order: TensorType, *, axis: int) -> TensorType:
+    """Return `sort(x)`, given its `argsort`: a reordering, unless elements are equal or NaN."""
+    return _reordered("sort_by", x, order, axis)
+
+
+@sort_by.jvp(0)
+def _sort_by_jvp(z: Value, x: Value, order: Value, d: Value, *, axis: int) -> Value:
+    return reorder(d, order, axis=axis)
+
+
+@sort_by.batch
+def _sort_by_batch(batched: tuple[bool, ...], x: Value, order: Value, *, axis: int) -> Value:
+    x, order = with_batch_axis(batched, (x, order))
+    return sort_by(x, order, axis=axis + 1)
 
 
 def _searchsorted(a: Any, v: Any, *, right: bool) -> Any:
@@ -119,10 +166,10 @@ def _searchsorted_map(k: int, i: int, operands: Types, results: Types, *, right:
 def _mixes_axis(op: Primitive[Value]) -> None:
     @op.index_map
     def map_rule(k: int, i: int, operands: Types, results: Types, *, axis: int) -> IndexMap:
-        return mixed_along(operands[0].shape, results[0].shape, (axis,))
+        return mixed_along(operands[i].shape, results[0].shape, (axis,))
 
 
-for _op in (sort, argsort):
+for _op in (sort, argsort, reorder_back, sort_by):
     _mixes_axis(_op)
 
 

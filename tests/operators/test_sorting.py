@@ -39,6 +39,44 @@ def test_sorting_is_numpys(axis: Any, dtype: Any) -> None:
             same(np.take_along_axis(x, order, axis), np.sort(x, axis))
 
 
+@pytest.mark.parametrize("target", ["numpy", "c"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64])
+def test_values_and_order_keep_every_bit_if_sorted_once(dtype: Any, target: str) -> None:
+    zeros = np.where(RNG.random((2, 500)) < 0.5, 0.0, -0.0)
+    large = RNG.permuted(np.arange(6000.0)).reshape(2, 3000)
+    for array in (X, TIED, zeros, large, np.zeros((0, 2)), np.zeros((2, 0))):
+        if not np.issubdtype(dtype, np.floating) and np.isnan(array).any():
+            continue
+        for axis in (0, 1):
+            x = array.astype(dtype)
+            both = pg.trace(lambda x, axis=axis: (pg.sort(x, axis), pg.argsort(x, axis)), x)
+            kernel = pg.compile(both, target=target)
+            values, order = kernel.flat(x)
+            assert order.tobytes() == np.argsort(x, axis, kind="stable").tobytes()
+            assert np.array_equal(values, np.sort(x, axis), equal_nan=True)
+            assert target == "c" or values.tobytes() == np.sort(x, axis).tobytes()
+
+
+def test_the_gradient_of_sorted_values_sorts_once() -> None:
+    def both(x: Any, w: Any) -> Any:
+        value = pg.sum(pg.sort(x) * w)
+        return value, pg.grad(value, x), pg.grad(pg.sum(pg.grad(value, x) ** 2), w)
+
+    w = RNG.uniform(-1, 1, 4)
+    for target in ("numpy", "c"):
+        kernel = pg.compile(pg.trace(both, X[0], w), target=target)
+        names = [eqn.op.name for eqn in kernel.graph.body]
+        assert names.count("argsort") == 1
+        assert "sort" not in names
+        value, slope, second = kernel.flat(X[0], w)
+        order = np.argsort(X[0])
+        expected = np.empty(4)
+        expected[order] = w
+        same(value, np.sum(X[0][order] * w))
+        same(slope, expected)
+        same(second, 2 * w)
+
+
 def test_searching_is_numpys() -> None:
     edges = np.array([-1.0, 0.0, 0.0, 2.0])
     values = np.array([[0.0, np.nan, -5.0], [2.0, 3.0, 1.0]])

@@ -566,6 +566,8 @@ UNEVEN: dict[str, list[Call]] = {
         Call("f64[3,2]", "f64[500,2]", "i64[500]", axis=0),
     ],
     "reorder": [Call(LARGE, "i64[40,30]", axis=0)],
+    "reorder_back": [Call(LARGE, "i64[40,30]", axis=0)],
+    "sort_by": [Call(LARGE, "i64[40,30]", axis=0)],
     "searchsorted": [Call("f64[1000]", "f64[]", right=False), Call("f64[3]", LARGE, right=False)],
     "root_of_squares": [
         # A sum is not without its terms: many sums of the same large array are not met.

@@ -100,6 +100,11 @@ def _argsort(call: Call) -> Iterator[str]:
     )
 
 
+def _reorder_back(call: Call) -> Iterator[str]:
+    args = f"{call.result()}, {call.operand(0)}, {call.operand(1)}, {_axis(call)}"
+    yield call.checked_call(f"{_name(call, 'reorder_back')}({args})")
+
+
 def _searchsorted(call: Call) -> Iterator[str]:
     a, v = call.step.operands
     sizes = f"{extent(a.size)}, {extent(v.size)}, {int(call.step.params['right'])}"
@@ -179,6 +184,7 @@ ROUTINES: dict[Op, tuple[str, Lines]] = {
     reductions.argmin: ("biuf", _axis_function("argmin")),
     sorting.sort: ("biuf", _sort),
     sorting.argsort: ("biuf", _argsort),
+    sorting.reorder_back: ("biuf", _reorder_back),
     sorting.searchsorted: ("biuf", _searchsorted),
     matmul: ("iu", _product),
     constants.random_uniform: ("iu", _random),
@@ -189,5 +195,7 @@ ROUTINES: dict[Op, tuple[str, Lines]] = {
 # Conditions under which C is at least as fast as NumPy; functions without one always are.
 PAYS: dict[Op, Callable[[Step], bool]] = {
     sorting.sort: _few_sorted,
+    sorting.argsort: _few_sorted,
+    sorting.sort_by: _few_sorted,
     **dict.fromkeys(systems.ROUTINES, _few_rows),
 }

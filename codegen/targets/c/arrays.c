@@ -187,6 +187,21 @@ static void pg_argsort_T(int64_t *z, const T *x, T *room, int64_t *places, long 
 }
 
 /* = fiu */
+/* Elements at these positions along the middle of three axes; 1 if one is out of range. */
+static int pg_reorder_back_T(T *z, const T *x, const int64_t *index, long outer, long n,
+                             long inner) {
+    for (long o = 0; o < outer; o++)
+        for (long k = 0; k < n; k++)
+            for (long i = 0; i < inner; i++) {
+                const long at = (o * n + k) * inner + i;
+                const uint64_t to = (uint64_t)index[at];
+                if (to >= (uint64_t)n) return 1;
+                z[(o * n + (long)to) * inner + i] = x[at];
+            }
+    return 0;
+}
+
+/* = fiu */
 /* Where the elements of v belong in a, which is in ascending order. */
 static void pg_searchsorted_T(int64_t *z, const T *a, const T *v, long n, long count, int right) {
     for (long i = 0; i < count; i++) {
