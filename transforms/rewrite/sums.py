@@ -383,9 +383,11 @@ def _one_of_equal(seen: Seen, x: Value, axis: int) -> Value | None:
     if eqn.op is broadcast and eqn.kwargs["new_axes"] == (axis,):
         return reshape_to(eqn.inputs[0], shape)
     if eqn.op is concat and eqn.kwargs["axis"] == 1 - axis:
-        parts = [_one_of_equal(seen, v, axis) for v in eqn.inputs]
-        if all(p is not None for p in parts):
-            return concat(*parts, axis=1 - axis)
+        found = [_one_of_equal(seen, v, axis) for v in eqn.inputs]
+        parts = [part for part in found if part is not None]
+        if len(parts) == len(found):
+            result: Value = concat(*parts, axis=1 - axis)
+            return result
     return None
 
 

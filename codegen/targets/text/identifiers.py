@@ -20,17 +20,11 @@ from primgraph.codegen.targets.text.assignments import (
 )
 from primgraph.codegen.targets.text.names import is_safe
 from primgraph.ir.frontend.result_names import Title
-from primgraph.ir.primitive import Op
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import BOOL, TensorType
 from primgraph.ir.views import Slice
-from primgraph.primitives.elementwise import cast, integer_pow, neg, stop_gradient
-from primgraph.primitives.logic import logical_not
 
 # A source line, by file and number.
 Place: TypeAlias = tuple[str, int]
-
-# Elementwise primitives that are operators, or no functions of their own.
-_UNNAMED: frozenset[Op] = frozenset({neg, cast, integer_pow, logical_not, stop_gradient})
 
 # Maximum order of derivatives that get names.
 _ORDERS = 2
@@ -56,7 +50,10 @@ def name_values(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]
 
 def function_name(step: Step, called: Mapping[int, str]) -> str:
     """Return a name for the function of a value that has a name in `called`: `tanh_x`."""
-    if len(step.inputs) != 1 or not step.op.elementwise or step.op in _UNNAMED:
+    if len(step.inputs) != 1 or not step.op.elementwise or step.params or step.op.stops:
+        return ""
+    # Operators of one operand are linear, or of booleans.
+    if step.op.linear_operands(1, step.params) or step.results[0].dtype == BOOL:
         return ""
     name = called.get(step.inputs[0], "")
     return f"{step.op.name}_{name}" if name else ""
@@ -286,7 +283,7 @@ class _Assignments:
         marked = step.eqn.source is not None and bool(step.eqn.source.operator)
         readers = (s.eqn.source for s in self.titles.readers[value] if not s.op.is_view)
         own = any(s is not None and not s.is_derived and _place(s) == place for s in readers)
-        return step.op is last.own and not marked and not own
+        return last.computes(step.op) and not marked and not own
 
     def _views_one_of(self, value: int, values: Sequence[int]) -> bool:
         """Return whether a value is a view of another one of `values`."""
