@@ -11,6 +11,7 @@ from primgraph.codegen.ir.statements import Call, HostCall, Loop
 from primgraph.codegen.ir.text import line_of, origin_text, statement_lines
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.regions import LIMITS
+from primgraph.codegen.lower.nests.short_axes import unroll_short_axes
 from primgraph.codegen.runtime.toolchain.compile_c import compiler
 from primgraph.ir.graph import Graph
 
@@ -19,7 +20,8 @@ def native_listing(graph: Graph, limits: Limits, *, is_native: bool = True) -> t
     """Return the lines that describe the native code of `graph`, if it `is_native`."""
     if compiler() is None:
         return ("NumPy does all: there is no C compiler",)
-    plan = nests(schedule(graph), LIMITS if limits == default_limits() else limits)
+    limits = LIMITS if limits == default_limits() else limits
+    plan = nests(schedule(unroll_short_axes(graph)), limits)
     if not stays_inside(plan):
         return ("NumPy does all: there are stacks that grow, and steps that C cannot do",)
     if not is_native:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TypeAlias, final
@@ -12,9 +11,6 @@ from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, Monomial, bounds
 
 # Prefix of size variables, so that no other variable has the same name.
 PREFIX = "n_"
-
-# Pattern of size variables and of macros for memory offsets.
-READS_SIZES = re.compile(rf"\b{PREFIX}\w|_at\d+\(")
 
 # Helper functions that size expressions call.
 HELPERS = (

@@ -44,7 +44,6 @@ from primgraph.codegen import Kernel
 from primgraph.defaults import get_default_dtype
 from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.inlined import Inlined, inlined_steps, results
-from primgraph.eager.inplace.in_place import change
 from primgraph.eager.node import array_node
 from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor, family_of
@@ -191,12 +190,11 @@ def jit(
     `RecompilationWarning`. Without a function, return a decorator: `@pg.jit(target="c")`.
 
     Arrays and numbers give arrays. Tensors give tensors that can be differentiated. Tensors found
-    elsewhere, such as the parameters of a layer, are read at each call; if they require gradients,
-    results are tensors. Tensors that the function changes in place are changed at each call.
-    Switching a layer between training and evaluation compiles again; other
-    Python state is read once. On variables, and in a program or a traced function, the function is
-    called as it is. `math` and `target` are those of `pg.compile`; `rebind` and `through`, by which
-    functions written for NumPy are traced unchanged, those of `pg.trace`.
+    elsewhere, such as the parameters of a layer, are read at each call, and changed if the function
+    changes them; if they require gradients, results are tensors. Switching a layer between training
+    and evaluation compiles again; other Python state is read once. On variables, and in a program
+    or a traced function, the function is called as it is. `math` and `target` are those of
+    `pg.compile`; `rebind` and `through`, for functions written for NumPy, those of `pg.trace`.
 
     `sizes={"x": ("N", 3)}` gives shapes by the names of parameters: one compilation then serves all
     sizes; see `pg.SizedKernel`. None and -1 are sizes with names of their own. Arrays in containers
@@ -401,9 +399,7 @@ class Jit(Transformed[P, R]):
         users = inspect.unwrap(self.function)
         mentioned = partial(rooms.referenced_names, users, call.statics())
         with rooms.warn_of_randomness(title, mentioned, users):
-            found = trace_function(
-                "jit", call_function, types, hints, title, kind, keeps_changes=True
-            )
+            found = trace_function("jit", call_function, types, hints, title, kind, True)
         kernel = compile(found.graph, math=self._math, target=self._target)
         # Symbolic sizes are not used for tensors.
         steps = [] if isinstance(kernel, SizedKernel) else inlined_steps(found.graph)
@@ -480,10 +476,7 @@ def _weight(differences: Sequence[Difference]) -> int:
 
 
 def _call_on_tensors(entry: _Entry, leaves: Sequence[Any]) -> Any:
-    """Call an entry on tensors: computed at once, or recorded if they are tracked.
-
-    Then change the tensors that the function changes in place.
-    """
+    """Call an entry on tensors: computed at once, or recorded if they are tracked."""
     nodes = [x.node if isinstance(x, Tensor) else array_node(np.array(x)) for x in leaves]
     nodes += [t.node for t in entry.traced.tensors]
     if recording.is_on.get() and any(n.tracked for n in nodes):
@@ -491,12 +484,7 @@ def _call_on_tensors(entry: _Entry, leaves: Sequence[Any]) -> Any:
     else:
         compute(nodes)
         found = [array_node(array) for array in entry.kernel(*[n.array for n in nodes])]
-    changed = entry.traced.changed
-    if changed:
-        found, values = found[: -len(changed)], found[-len(changed) :]
-        with recording.no_grad():
-            for tensor, node in zip(changed, values, strict=True):
-                change(tensor, tensor.family(node))
+    found = entry.traced.store_changes(found)
     return tree.unflatten(entry.traced.structure, map(family_of(leaves), found))
 
 

@@ -11,13 +11,16 @@ from primgraph.api.call_in_world import in_program
 from primgraph.api.world import is_array
 from primgraph.base.frames import shorten_tracebacks
 from primgraph.base.grad_mode import enable_tracking
+from primgraph.eager.derivatives.recording import no_grad
 from primgraph.eager.inplace.adoption import Adoption, Trainable, adopting
+from primgraph.eager.inplace.in_place import change
+from primgraph.eager.node import Node
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.containers import LEAF, Form
 from primgraph.ir.frontend.origins import has_ended, outside
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Graph, Value
 from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable, handle_of, use_variable_class
 from primgraph.program.trace import free_name, with_flags
@@ -44,6 +47,16 @@ class Traced:
         """Return whether all layers are still in the same training modes."""
         return all(layer.training is training for layer, training in self.modes)
 
+    def store_changes(self, found: list[Node]) -> list[Node]:
+        """Store new values in the tensors that the function changes, and return the others."""
+        if not self.changed:
+            return found
+        count = len(found) - len(self.changed)
+        with no_grad():
+            for tensor, node in zip(self.changed, found[count:], strict=True):
+                change(tensor, tensor.family(node))
+        return found[:count]
+
 
 def trace_function(
     name: str,
@@ -52,7 +65,6 @@ def trace_function(
     hints: Sequence[str] = (),
     title: str = "f",
     kind: type[Variable] = Variable,
-    *,
     keeps_changes: bool = False,
 ) -> Traced:
     """Call `function` once, with a variable of the class `kind` for each type.
@@ -66,11 +78,7 @@ def trace_function(
     builder.owner = "function"
     builder.written = True
     shorten_tracebacks()
-    names = [*hints, *[""] * (len(types) - len(hints))]
-    inputs = [
-        builder.input(t, free_name(builder, n) if n else "")
-        for t, n in zip(types, names, strict=True)
-    ]
+    inputs = _add_inputs(builder, types, hints)
     adoption: Adoption[Tensor] = Adoption(builder, keeps_changes)
     before = adopting.get()
     try:
@@ -96,6 +104,15 @@ def trace_function(
     modes = tuple(adoption.modes.values())
     changed = tuple([tensor for tensor, _ in changes])
     return Traced(graph, tuple(adoption.tensors), structure, modes, changed)
+
+
+def _add_inputs(builder: Builder, types: Sequence[TensorType], hints: Sequence[str]) -> list[Value]:
+    """Return inputs of the types, the first of which `hints` name."""
+    names = [*hints, *[""] * (len(types) - len(hints))]
+    return [
+        builder.input(t, free_name(builder, n) if n else "")
+        for t, n in zip(types, names, strict=True)
+    ]
 
 
 def result_variable(name: str, builder: Builder, leaf: Any, path: str) -> Variable:

@@ -311,16 +311,21 @@ def instruction(depth: int = 2) -> tuple[CodeType, int] | None:
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         name = frame.f_globals.get("__name__")
+        if name in _other_names:
+            return frame.f_code, frame.f_lasti
         if name not in _own_names:
             if name is None or not (name == PACKAGE or name.startswith(_PASSED[0])):
+                if len(_other_names) < _MOST:
+                    _other_names.add(name)
                 return frame.f_code, frame.f_lasti
             _own_names.add(name)
         frame = frame.f_back
     return None
 
 
-# Names of modules of primgraph seen so far.
+# Names of modules of primgraph, and of others, that were seen so far.
 _own_names: set[str] = set()
+_other_names: set[str | None] = set()
 
 
 def source_at(code: CodeType, instruction: int) -> Source:

@@ -15,8 +15,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from operator import is_
 from pathlib import PurePath
 from types import CodeType, ModuleType
 from typing import Any, final
@@ -57,12 +59,16 @@ def _translate(code: CodeType, word: str, other: str) -> CodeType:
     pattern = re.compile(rf"\b{word}\b")
 
     def change(value: Any) -> Any:
-        if isinstance(value, str):
-            return pattern.sub(other, value)
-        if isinstance(value, tuple | frozenset):
-            return type(value)(map(change, value))
-        if isinstance(value, CodeType):
+        kind = type(value)
+        if kind is str:
+            return pattern.sub(other, value) if word in value else value
+        if kind is tuple or kind is frozenset:
+            items = [*map(change, value)]
+            return value if all(map(is_, items, value)) else kind(items)
+        if kind is CodeType:
             names, constants = change(value.co_names), change(value.co_consts)
+            if names is value.co_names and constants is value.co_consts:
+                return value
             return value.replace(co_names=names, co_consts=constants)
         return value
 
@@ -76,17 +82,18 @@ def original_name(name: str) -> str:
     return ORIGINALS[copy] + name.removeprefix(copy)
 
 
+@cache
 def find_source(name: str) -> ModuleSpec | None:
     """Find a module below `primgraph.compat` without importing it or its package."""
-    path: Sequence[str] | None = sys.modules[_PARENT].__path__
-    parent, spec = _PARENT, None
-    for part in name.removeprefix(f"{_PARENT}.").split("."):
-        parent = f"{parent}.{part}"
-        spec = PathFinder.find_spec(parent, path)
-        if spec is None or spec.loader is None:
-            return None
-        path = spec.submodule_search_locations or ()
-    return spec
+    package = name.rpartition(".")[0]
+    path: Sequence[str] | None
+    if package == _PARENT:
+        path = sys.modules[_PARENT].__path__
+    else:
+        around = find_source(package)
+        path = None if around is None else around.submodule_search_locations
+    spec = PathFinder.find_spec(name, path) if path else None
+    return spec if spec is not None and spec.loader is not None else None
 
 
 def _copy_of(name: str) -> str:

@@ -86,7 +86,8 @@ class Node:
     and instruction of the user that created it. `holder` is the tensor that shows it, while alive.
     `base` is the holder of its base if it would be a view in NumPy. `passed` is the call of a
     function with custom rules that returned it. `former` exists for leaves that a tensor showed
-    before an in-place change, and returns that tensor. `released` and `born` exist for nodes whose
+    before an in-place change, and returns that tensor; for others it returns one with the hooks
+    of the tensor that shows or showed them. `released` and `born` exist for nodes whose
     tape was released: the step that computed them, or the name of the function with custom rules,
     and the number of the node with the tape.
     """

@@ -254,7 +254,7 @@ def _prepare_kernel(nodes: list[Node], roots: Sequence[Node]) -> Begun | None:
             else:
                 _one_by_one(nodes, wanted)
             return None
-        graph = _graphs.pop(digest, None) or graph_of(nodes, leaves, wanted)
+        graph = _graphs.pop(digest) if digest in _graphs else graph_of(nodes, leaves, wanted)
         kernel = _compile_graph(graph, nodes, key)
         asked = all(root.array is None for root in roots)
         pattern = Pattern(roots, nodes, leaves, wanted) if asked else None

@@ -270,18 +270,18 @@ def assemble_result(call: Call, results: list[Any]) -> Any:
 
 
 # Classes of hashable objects without changes, which are equal only if they mean the same.
-constant_classes: set[type] = set()
+constant_classes: set[type] = {bool, int, str, type(None), type(Ellipsis)}
 
 
 def key_of(value: Any) -> Hashable:
     """Return the cache key of a plain argument: equal only for equal bits and types."""
     kind = type(value)
+    if kind in constant_classes:
+        return (kind, value)
     if kind is slice:
         return (slice, key_of(value.start), key_of(value.stop), key_of(value.step))
     if kind is list or kind is tuple:
         return (kind, *map(key_of, value))
-    if value is Ellipsis or value is None or kind is str or kind in constant_classes:
-        return (kind, value)
     try:
         return (kind, bits(freeze(value)))
     except ArgumentError:

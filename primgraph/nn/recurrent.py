@@ -11,6 +11,7 @@ from primgraph.initializers import Uniform
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.nn.basic import key_for
 from primgraph.nn.layer import Layer
+from primgraph.operators.call import handle_operator
 from primgraph.operators.handle import ArrayLike
 
 
@@ -53,6 +54,7 @@ class _Gates(Layer):
         raise NotImplementedError
 
 
+@handle_operator
 def four_gates(states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
     """Input, forget and output gates and a candidate (Hochreiter and Schmidhuber, 1997)."""
     i, f, g, o = operators.split(entered + own, 4, -1)
@@ -60,6 +62,7 @@ def four_gates(states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ..
     return operators.sigmoid(o) * operators.tanh(c), c
 
 
+@handle_operator
 def three_gates(states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
     """Reset and update gates and a candidate (Cho et al., 2014)."""
     (r, z, n), (r_own, z_own, n_own) = (operators.split(v, 3, -1) for v in (entered, own))

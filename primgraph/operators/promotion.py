@@ -85,8 +85,11 @@ def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
             f"{_short_repr(x)} is complex, and does not become {dtype}",
             hint="pg.real(z), pg.imag(z), pg.abs(z) say which part is meant",
         )
+    wanted = found if dtype is None else dtype
+    if array.dtype == wanted:
+        return array
     with np.errstate(all="ignore"):
-        return array.astype(found if dtype is None else dtype, copy=False)
+        return array.astype(wanted, copy=False)
 
 
 def _short_repr(x: Any) -> str:

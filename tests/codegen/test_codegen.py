@@ -648,17 +648,17 @@ def test_a_saved_file_holds_constants_of_any_size_exactly(tmp_path):
 
 PATTERNS = [
     "np.eye(9)", "np.eye(4, 7, 2)", "np.eye(5, 3, -1)", "np.eye(20, dtype=np.float32)",
-    "np.eye(9, dtype=np.bool_)", "np.tril(np.ones((9, 9), np.float64))",
+    "np.eye(9, dtype=np.bool_)", "np.tril(np.ones((9, 9)))",
     "np.tril(np.ones((4, 9), np.float32), 2)", "np.tril(np.ones((9, 4), np.int64), -3)",
-    "np.triu(np.ones((9, 9), np.float64), -2)", "np.triu(np.ones((9, 9), np.bool_), 3)",
+    "np.triu(np.ones((9, 9)), -2)", "np.triu(np.ones((9, 9), np.bool_), 3)",
     "np.arange(20)", "np.arange(20.0)", "np.arange(3.0, 43.0, 2.0)", "np.arange(9, dtype=np.int8)",
     "np.arange(127, -1, -1, dtype=np.int8)", "np.arange(10, 0, -1, dtype=np.uint8)",
     "np.arange(24.0).reshape((2, 3, 4))", "np.linspace(0.0, 1.0, 11)",
-    "np.linspace(-2.0, 3.0, 50, dtype=np.float32)", "np.zeros((3, 4), np.float64)",
-    "np.ones((9,), np.float64)", "np.full((40,), np.nan, np.float64)",
-    "np.full((4, 4), -0.0, np.float64)", "np.full((9,), 2.5, np.float16)",
+    "np.linspace(-2.0, 3.0, 50, dtype=np.float32)", "np.zeros((3, 4))",
+    "np.ones((9,))", "np.full((40,), np.nan)",
+    "np.full((4, 4), -0.0)", "np.full((9,), 2.5, np.float16)",
     "np.eye(9) * 2.0", "np.eye(6, 5, -1) * 0.1", "np.eye(9, dtype=np.float32) * 0.1",
-    "np.eye(9, dtype=np.int8) * -3", "np.tril(np.ones((9, 9), np.float64), -1) * 1e+30",
+    "np.eye(9, dtype=np.int8) * -3", "np.tril(np.ones((9, 9)), -1) * 1e+30",
     "np.triu(np.ones((4, 9), np.float16), 2) * 0.1",
 ]  # fmt: skip
 
@@ -801,15 +801,28 @@ def test_arrays_are_written_number_by_number_and_read_back(array):
 
 
 def test_a_matrix_of_a_file_has_a_line_for_each_row():
-    assert array_lines("noise", np.diag([1e-4, 1e-4, 1e-6])) == [
+    noise = np.diag([1e-4, 1e-4, 1e-6]) + np.diag([0.5, 0.25], 1)
+    assert array_lines("noise", noise) == [
         "noise = np.array(",
         "    [",
-        "        [0.0001, 0.0, 0.0],",
-        "        [0.0, 0.0001, 0.0],",
+        "        [0.0001, 0.5, 0.0],",
+        "        [0.0, 0.0001, 0.25],",
         "        [0.0, 0.0, 1e-06],",
         "    ],",
         ")",
     ]
+
+
+def test_matrices_with_few_elements_are_diagonals_or_set_one_by_one():
+    assert array_lines("k", np.diag([1.0, 2.5, -0.5])) == ["k = np.diag([1.0, 2.5, -0.5])"]
+    sparse = np.zeros((3, 4, 2))
+    sparse[0, 1, 1], sparse[2, 3, 1] = 2.0, -3.0
+    lines = ["k = np.zeros((3, 4, 2))", "k[[0, 2], [1, 3], 1] = [2.0, -3.0]"]
+    assert array_lines("k", sparse) == lines
+    sparse[0, 0, 0] = -0.0
+    found = {"np": np}
+    exec("\n".join(array_lines("k", sparse)), found)
+    assert found["k"].tobytes() == sparse.tobytes()
 
 
 HOSTILE = [

@@ -268,7 +268,7 @@ def test_extents_are_expressions(tmp_path):
             value = extent.at({"N": n, "M": m})
             words = {"pg_times": int.__mul__, "pg_plus": int.__add__, "N": n, "M": m}
             assert eval(most([extent]), words) >= abs(value)
-            told = macro(extent, ["N", "M"]).replace("(N)", str(n)).replace("(M)", str(m))
+            told = macro(extent).replace("(N)", str(n)).replace("(M)", str(m))
             values.append(f'_Static_assert({told} == {value}, "{text} at {n}, {m}");')
     (tmp_path / "values.c").write_text("\n".join([*values, "int values;", ""]))
     compiled([*STRICT, "-fsyntax-only", tmp_path / "values.c"])

@@ -135,6 +135,22 @@ def test_a_hook_lets_no_gradient_be_retained() -> None:
         assert y.grad is None
 
 
+def test_hooks_are_called_for_a_tensor_that_is_no_more() -> None:
+    x = pg.tensor([1.0, 2.0], requires_grad=True)
+    seen: list[float] = []
+
+    def hidden(x: Any) -> Any:
+        z = x * 2.0
+        z.register_hook(lambda g: seen.append(float(g.sum())) or g * 10.0)
+        z.register_hook(lambda g: g * 100.0).remove()
+        return z * 3.0
+
+    for step in range(1, 4):
+        pg.sum(hidden(x)).backward()
+        assert x.grad.tolist() == [60.0 * step] * 2
+    assert seen == [6.0] * 3
+
+
 def test_each_hook_gets_what_the_one_before_made_of_the_gradient() -> None:
     x, seen = leaf(1.0), []
 

@@ -15,7 +15,7 @@ def as_array(x, dtype, shape, name):
 
 @np.errstate(all="ignore")
 def step(x, labels, params, rate):
-    """Compute 5 arrays.
+    """Compute loss, 1.w1, 1.b1, 1.w2 and 1.b2.
 
     x: float64, shape (32, 784)
     labels: int64, shape (32,)
@@ -69,8 +69,8 @@ def step(x, labels, params, rate):
     params_b1_bar = np.sum(v9, axis=0)
     params_w1_bar = x.T @ v9
     # classifier.py:16  return loss, {name: params[name] - rate * grads[name] for name in params}
-    v10 = params_w1 - rate * params_w1_bar
-    v11 = params_b1 - rate * params_b1_bar
-    v12 = params_w2 - rate * params_w2_bar
-    v13 = params_b2 - rate * params_b2_bar
-    return (np.asarray(loss), {"w1": v10, "b1": v11, "w2": v12, "b2": v13})
+    w1 = params_w1 - rate * params_w1_bar
+    b1 = params_b1 - rate * params_b1_bar
+    w2 = params_w2 - rate * params_w2_bar
+    b2 = params_b2 - rate * params_b2_bar
+    return np.asarray(loss), {"w1": w1, "b1": b1, "w2": w2, "b2": b2}

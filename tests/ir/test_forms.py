@@ -398,8 +398,8 @@ def test_the_source_shows_containers_and_names_results(tmp_path):
         "    params.b.left: float64, shape ()",
         '    """Compute hidden, out.weight and out.bias.',
         "        hidden, out.weight: float64, shape (3,)",
-        '    params_w_0 = np.asarray(params["w"][0], np.float64)',
-        '    params_b_left = np.asarray(params["b"].left, np.float64)',
+        '    params_w_0 = as_array(params["w"][0], np.float64, (3,), "params_w_0")',
+        '    params_b_left = as_array(params["b"].left, np.float64, (), "params_b_left")',
     ):
         assert line in text.splitlines()
     assert text.count("make_dataclass(") == 1

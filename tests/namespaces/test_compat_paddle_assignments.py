@@ -82,3 +82,57 @@ def test_hand_written_descent_updates_a_parameter(program) -> None:
     (first,) = run(program, w, x=x_value)
     (second,) = run(program, w, x=x_value)
     assert_allclose(second - first, -0.5 * x_value, rtol=1e-6)
+
+
+def test_auc_is_of_all_batches_and_of_one(program) -> None:
+    scores = static.data("scores", [None, 2], "float32")
+    labels = static.data("labels", [None, 1], "int64")
+    whole, batch, counts = static.auc(scores, labels, num_thresholds=200)
+    rng, all_batches = np.random.default_rng(0), paddle.metric.Auc(num_thresholds=200)
+    for _ in range(3):
+        score = rng.uniform(size=9).astype("float32")
+        feed = {"scores": np.stack([1 - score, score], 1), "labels": rng.integers(0, 2, (9, 1))}
+        one = paddle.metric.Auc(num_thresholds=200)
+        for metric in (one, all_batches):
+            metric.update(*feed.values())
+        found = run(program, whole, batch, counts[2], counts[3], **feed)
+        assert_allclose(found[:2], [all_batches.accumulate(), one.accumulate()])
+    assert found[2].sum() + found[3].sum() == 27
+
+
+def test_serialized_programs_and_states_are_read_back(program) -> None:
+    x = static.data("x", [None, 2], "float32")
+    y = static.nn.fc(x, 1)
+    executor = static.Executor()
+    feed = {"x": np.ones((3, 2), "float32")}
+    (before,) = executor.run(program, feed, [y])
+    text = static.serialize_program([x], [y])
+    values = static.serialize_persistables([x], [y], executor)
+    other = static.deserialize_program(text)
+    static.set_program_state(
+        other, {p.name: np.zeros(p.shape, "float32") for p in program.all_parameters()}
+    )
+    assert_allclose(executor.run(other, feed, [y])[0], 0.0)
+    static.deserialize_persistables(other, values, executor)
+    assert_allclose(executor.run(other, feed, [y])[0], before)
+
+
+def test_a_weight_of_normalized_directions_begins_as_its_initializer(program) -> None:
+    value = np.arange(1.0, 7.0, dtype="float32").reshape(3, 2)
+    for dim in (None, 0, 1):
+        attr = static.WeightNormParamAttr(dim, initializer=paddle.nn.initializer.Assign(value))
+        x = static.data(f"x{dim}", [1, 3], "float32")
+        y = static.nn.fc(x, 2, weight_attr=attr, bias_attr=False)
+        feed = {f"x{dim}": np.ones((1, 3), "float32")}
+        assert_allclose(static.Executor().run(program, feed, [y])[0], [value.sum(0)], rtol=1e-6)
+    shapes = [p.shape for p in program.parameters()]
+    assert shapes == [[3, 2], [1, 1], [3, 2], [3, 1], [3, 2], [1, 2]]
+
+
+@pytest.mark.parametrize("kind", ["LogNormal", "Gumbel", "Multinomial"])
+def test_samples_in_programs_are_new_at_each_run(program, kind) -> None:
+    made = getattr(paddle.distribution, kind)
+    given = (50, paddle.to_tensor([0.5, 0.5])) if kind == "Multinomial" else (0.0, 1.0)
+    drawn = made(*given).sample([4])
+    first, second = (run(program, drawn)[0] for _ in range(2))
+    assert not np.array_equal(first, second)

@@ -177,6 +177,8 @@ DIFFERENT = {
     "paddle.static.Print": "options by keyword",
     "paddle.static.Variable": "made by functions alone",
     "paddle.static.save_inference_model": "options by keyword",
+    "paddle.asarray": "`device` and `requires_grad`, too",
+    "paddle.from_dlpack": "`device`, too",
     "paddle.prod": "no `out`",
     "paddle.rot90": "a tuple of axes",
     "paddle.scatter": "no `out`",

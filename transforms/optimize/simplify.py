@@ -20,7 +20,6 @@ from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.rewrite.arithmetic import ARITHMETIC, FACTORS
 from primgraph.transforms.rewrite.assembly import PLACES
 from primgraph.transforms.rewrite.complex_parts import PARTS_OF_COMPLEX
-from primgraph.transforms.rewrite.constant_masks import MASKS
 from primgraph.transforms.rewrite.derived_sums import DERIVED
 from primgraph.transforms.rewrite.functions import FUNCTIONS, STABLE
 from primgraph.transforms.rewrite.logic import LOGIC
@@ -53,7 +52,7 @@ def _merge_rule_tables(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
 
 _FAMILIES = (
     VIEWS, PARTS, PLACES, LOGIC, PARTS_OF_COMPLEX, ARITHMETIC, FACTORS, FUNCTIONS, SUMS, SIGNS,
-    DERIVED, MASKS,
+    DERIVED,
 )  # fmt: skip
 rules = _merge_rule_tables(*(f.rules for f in _FAMILIES))
 

@@ -1,6 +1,7 @@
-"""Rules of `simplify` for a `select` by a constant between an array and zeros.
+"""Rules of the final `clean_up` for a `select` by a constant between an array and zeros.
 
 Derivatives by single elements have them: seeds are zero elsewhere, and these zeros are structural.
+Further derivatives need the constant, which tells where zeros meet no infinite factor.
 """
 
 from __future__ import annotations
@@ -13,15 +14,14 @@ from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.primitives.logic import select
 from primgraph.primitives.shapes import pad, slice_
-from primgraph.transforms.rewrite.rule import Family, Seen, is_zero
-
-MASKS = Family(any_dtype=True)
+from primgraph.transforms.rewrite.rule import Seen, is_zero
+from primgraph.transforms.rewrite.sink_moves import LAST
 
 # Maximum number of operations that are computed for a part of the elements only.
 _DEEPEST = 6
 
 
-@MASKS.rule(select)
+@LAST.rule(select)
 def _select_of_range(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Pad the part of an array that a constant selects along one axis; it is zero elsewhere."""
     mask = seen.array(inputs[0])

@@ -14,8 +14,8 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.primitives.elementwise import abs_, exp, mul, neg
 from primgraph.primitives.logic import greater, select
+from primgraph.transforms.rewrite.constant_masks import LAST
 from primgraph.transforms.rewrite.rule import Seen
-from primgraph.transforms.rewrite.sink_moves import LAST
 
 # Maximum number of operations through which a select is sought.
 _DEEPEST = 6

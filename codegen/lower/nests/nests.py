@@ -38,6 +38,7 @@ from primgraph.codegen.lower.nests.indexing import (
 from primgraph.codegen.lower.nests.lowering_state import LoweringState
 from primgraph.codegen.lower.nests.regions import LIMITS, add_blocks, regions_of
 from primgraph.codegen.lower.nests.routines import pays, routine
+from primgraph.codegen.lower.nests.short_axes import unroll_short_axes
 from primgraph.codegen.lower.nests.sums import add_up
 from primgraph.codegen.ops.c.spellings import (
     FUNCTIONS,
@@ -45,6 +46,7 @@ from primgraph.codegen.ops.c.spellings import (
     c_type,
     expression_writer,
     function,
+    inline_power,
     literal,
 )
 from primgraph.ir.dims import is_open
@@ -186,7 +188,8 @@ def _count(draft: LoweringState, step: Step) -> None:
 
 def _compute(draft: LoweringState, step: Step) -> None:
     shape, value = step.results[0].shape, step.outputs[0]
-    name, number = function(step)
+    inline = "" if draft.alone else inline_power(step, draft.exact.get(step.inputs[-1]))
+    name, number = ("", "") if inline else function(step)
     if name and step.results[0].dtype.kind != "f":
         _outside(draft, step)
         return
@@ -198,7 +201,8 @@ def _compute(draft: LoweringState, step: Step) -> None:
     operands = [draft.operand(v, shape, at) for v in step.inputs]
     if number:
         operands.append(Operand(text=number))
-    draft.node(at, Node(step, value, "call" if name else "text", name, tuple(operands)))
+    kind = "call" if name else "text"
+    draft.node(at, Node(step, value, kind, name or inline, tuple(operands)))
     draft.access[value] = whole(value, shape)
     draft.made_by[value] = at
 
@@ -289,4 +293,5 @@ def _bodies(step: Step, draft: LoweringState) -> list[Nests]:
     if draft.complete and (along or any(is_open(type.shape) for type in step.results)):
         return []
     limits, alone = draft.limits or LIMITS, draft.alone
-    return [nests(schedule(body), limits, complete=True, alone=alone) for body in regions.graphs]
+    bodies = regions.graphs if alone else [unroll_short_axes(body) for body in regions.graphs]
+    return [nests(schedule(body), limits, complete=True, alone=alone) for body in bodies]

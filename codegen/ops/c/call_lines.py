@@ -13,7 +13,7 @@ class Call(NamedTuple):
     """A call to be generated: its step, and pointers to operands and results.
 
     `room` allocates workspace in bytes, for this call alone. With `numpy`, NumPy recomputes the
-    whole if the function returns anything but 0.
+    whole if the function returns anything but 0. `fail` is called for each statement that returns.
     """
 
     step: Step
@@ -21,6 +21,7 @@ class Call(NamedTuple):
     results: Sequence[str]
     room: Callable[[int], str]
     numpy: bool = False
+    fail: Callable[[], None] = lambda: None
 
     def operand(self, k: int) -> str:
         """Return a typed pointer to the elements of operand `k`."""
@@ -35,6 +36,7 @@ class Call(NamedTuple):
         The status is 0 for success, 1 without a result, and 2 if not all elements are finite; NumPy
         alone knows which ones.
         """
+        self.fail()
         return f"if ({call}) return 1;" if self.numpy else f"if ({call} == 1) return 1;"
 
 

@@ -161,6 +161,29 @@ def _sign(args: Sequence[str], step: Step) -> str | None:
 _PRODUCTS = 3
 
 
+# Powers that are functions of one element in the loop, within one unit in the last place.
+_INLINE_POWERS = {
+    4.0: "4",
+    -2.0: "minus_2",
+    -3.0: "minus_3",
+    -4.0: "minus_4",
+    1.5: "3_halves",
+    -0.5: "minus_half",
+    -1.5: "minus_3_halves",
+    -2.5: "minus_5_halves",
+}
+
+
+def inline_power(step: Step, exponent: Any) -> str:
+    """Return the function that raises an element to a known power; empty if there is none."""
+    dtype = step.results[0].dtype
+    exponent = step.params["n"] if step.op is e.integer_pow else exponent
+    is_power = step.op in (e.integer_pow, e.power)
+    if not is_power or dtype.kind != "f" or exponent not in _INLINE_POWERS:
+        return ""
+    return f"pg_power_{_INLINE_POWERS[exponent]}_{type_name(dtype)}"
+
+
 def _integer_power(args: Sequence[str], step: Step) -> str | None:
     (x,), n, dtype = args, step.params["n"], step.operands[0].dtype
     if dtype.kind in "iu" and n <= np.iinfo(dtype).max:
@@ -246,6 +269,13 @@ SPELLINGS: dict[Op, Spelling] = {
     logic.logical_not: _template("!{0}", "b"),
     logic.select: lambda args, step: "{} ? {} : {}".format(*args),
 }
+
+
+def may_fail(step: Step | None) -> bool:
+    """Return whether the expression of a step sets `bad`: powers of integers may be undefined."""
+    powers = (e.integer_pow, e.power)
+    return step is not None and step.op in powers and step.operands[0].dtype.kind in "iu"
+
 
 # Primitives whose last operation may be a product, which compilers may contract with a sum.
 PRODUCTS = frozenset({e.mul, e.integer_pow})

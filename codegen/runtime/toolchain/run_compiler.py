@@ -101,3 +101,11 @@ NO_ROOM = re.compile(
     "No space left|Disk quota|cannot allocate|Cannot allocate|out of memory|Read-only file system"
     "|[Kk]illed|signal terminated|terminated (?:by|with) signal|cannot execute"
 )
+
+_FAULT = re.compile(r"kernel\.c:(\d+)")
+
+
+def fault_line(told: str) -> int:
+    """Return the number of the first line that a compiler's message is about, 0 for none."""
+    found = _FAULT.search(told)
+    return int(found[1]) if found else 0

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from math import prod
 
-from primgraph.codegen.ir.c_extents import READS_SIZES, extent, is_one, is_zero
+from primgraph.codegen.ir.c_extents import extent, is_one, is_zero
 from primgraph.codegen.ir.statements import Blocks
 from primgraph.codegen.ops.c.spellings import moved_type
 from primgraph.codegen.targets.c.control import Body, Writer
@@ -66,9 +66,8 @@ class _Group:
             found.append(f"    else {self.call(bodies[1])}")
         found.append("    if (failed) return failed;")
         found += ["    if (pg_stop && pg_stop()) return -1;", "}"]
-        if any(map(READS_SIZES.search, found)):
-            found.insert(0, self.writer.sizes(self.address_of(self.writer.place(SIZES))))
-        return found
+        declared = self.writer.sizes(self.address_of)
+        return [declared, *found] if declared else found
 
     def totals(self) -> Iterator[str]:
         for k, (v, kind) in enumerate(self.item.totals.items()):

@@ -18,13 +18,17 @@ from primgraph.codegen.lower.nests.loop_fission import split_nest
 from primgraph.codegen.ops.c.spellings import (
     PRODUCTS,
     expression_writer,
+    may_fail,
     moved_type,
     type_name,
 )
 from primgraph.codegen.targets.c.control import Writer
+from primgraph.codegen.targets.c.lines import indented, lines_of
 from primgraph.codegen.targets.c.reductions import (
+    are_joint_sums,
     initial_statement,
     strip_accumulation,
+    write_joint_sums,
     write_reduction,
 )
 from primgraph.codegen.targets.c.strip_mining import Strips
@@ -56,7 +60,7 @@ class Body:
         self.declare()
         self.loops()
         # An error of an element is returned after all loops.
-        if any("&bad" in line for line in self.lines[begin:]):
+        if any(node.reach or may_fail(node.step) for node in self.nest.nodes):
             self.lines.insert(begin, "int bad = 0;")
             self.lines.append("if (bad) return 1;")
         return self.lines
@@ -124,22 +128,25 @@ class Body:
                 elif node.kind == "spread" and node.value not in self.strips.before:
                     self._say(pad, self.strips.fill_strip(node, count))
             self._loop(pad, nodes, count)
-            for node in nodes:
-                if node.kind in IDENTITY and self.walk.is_run(node):
-                    self._say(pad, write_reduction(self.strips, node, count))
+            runs = [node for node in nodes if node.kind in IDENTITY and self.walk.is_run(node)]
+            if count != "1" and are_joint_sums(self.strips, runs):
+                self._say(pad, write_joint_sums(self.strips, runs, count))
+                runs = []
+            for node in runs:
+                self._say(pad, write_reduction(self.strips, node, count))
 
     def _say(self, pad: str, lines: Iterable[str]) -> None:
-        self.lines += [f"{pad}{line}" for line in lines]
+        self.lines += indented(pad, lines)
 
     def _loop(self, pad: str, nodes: Sequence[Node], count: str) -> None:
         here = {n.value for n in nodes if n.kind in PLAIN and n.kind != "call"}
-        inside = [line for node in nodes for line in self._each(node, here)]
+        inside = [x for node in nodes for x in lines_of(node.step, self._each(node, here))]
         if not inside:
             return
         if count == "1":
             self._say(pad, ["{", "    const long j = 0; (void)j;"])
         else:
-            if all(node.kind in _APART for node in nodes) and not any("&bad" in x for x in inside):
+            if all(node.kind in _APART and not may_fail(node.step) for node in nodes):
                 self.lines.append("#pragma GCC ivdep")
             self.lines.append(f"{pad}for (long j = 0; j < {count}; j++) {{")
         self._say(pad + "    ", inside)
@@ -226,6 +233,8 @@ def _names_of_bounds(node: Node) -> list[tuple[str, str]]:
 def _step_expression(node: Node, args: Sequence[str]) -> str:
     """Return the C expression of a step."""
     assert node.step is not None
+    if node.name:
+        return f"{node.name}({args[0]})"
     spelled = expression_writer(node.step)
     assert spelled is not None
     text = spelled(args, node.step)

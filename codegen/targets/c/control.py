@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from math import prod
 from typing import NamedTuple, Protocol
@@ -43,8 +43,8 @@ class Writer(Protocol):
     def type(self, value: int) -> TensorType:
         """Return the type of a value."""
 
-    def sizes(self, place: str) -> str:
-        """Return the declaration of the symbolic sizes, which are stored at a place."""
+    def sizes(self, address: Callable[[str], str]) -> str:
+        """Return the declaration of the symbolic sizes, if any, read from their place's address."""
 
     def function(self, lines: Sequence[str]) -> str:
         """Add a function for a group of blocks; return its name."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 
+from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.limits import Limits, default_limits
 from primgraph.codegen.ir.program import Options, stays_inside
 from primgraph.codegen.ir.schedule import Schedule, schedule
 from primgraph.codegen.ir.statements import Control, Nests
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.regions import LIMITS
+from primgraph.codegen.lower.nests.short_axes import unroll_short_axes
 from primgraph.codegen.runtime.toolchain.code_cache import (
     MADE,
     NAME,
@@ -21,8 +23,10 @@ from primgraph.codegen.runtime.toolchain.code_cache import (
     Taken,
     modes_of,
 )
+from primgraph.codegen.runtime.toolchain.run_compiler import fault_line
 from primgraph.codegen.targets.c.size_arguments import SIZES, SizeArguments
-from primgraph.codegen.targets.c.source import Segment, Source, origin_of, source
+from primgraph.codegen.targets.c.source import Segment, Source, source
+from primgraph.errors import WRITTEN
 from primgraph.ir.dims import typical
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import INT64, Shape, TensorType
@@ -34,20 +38,21 @@ _FEW = 4096
 
 @final
 class NativeCode(NamedTuple):
-    """The C of a graph, its constants, and the plans of all bodies by function name prefix."""
+    """The C of a graph, its constants, and the user's line of lines of the text."""
 
     entry: Entry
     constants: list[Any]
-    plans: Mapping[str, Nests]
+    sources: Mapping[int, UserLine]
 
     def origin(self, told: str) -> tuple[str, ...]:
         """Return the user's source line for the first C line in a compiler message, if known."""
-        return origin_of(self.entry.text, told, self.plans)
+        source = self.sources.get(fault_line(told))
+        return () if source is None else (f"{WRITTEN}  {source}   {source.text}".rstrip(),)
 
 
 def generate_native(graph: Graph, options: Options, limits: Limits) -> NativeCode | None:
     """Generate native code for `graph`; None if growing stacks would leave the C code."""
-    steps = schedule(graph)
+    steps = schedule(unroll_short_axes(graph))
     told = SizeArguments(graph) if graph.sizes else None
     plan = nests(steps, LIMITS if limits == default_limits() else limits)
     if not stays_inside(plan):
@@ -55,7 +60,7 @@ def generate_native(graph: Graph, options: Options, limits: Limits) -> NativeCod
     written = source(plan, NAME, told)
     modes = modes_of(options, len(plan.outputs))
     entry = _InterfaceBuilder(plan, written, told, steps, graph).entry(modes, options.alone)
-    return NativeCode(entry, list(plan.constants.values()), written.plans)
+    return NativeCode(entry, list(plan.constants.values()), written.sources)
 
 
 @final

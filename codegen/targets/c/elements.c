@@ -205,6 +205,122 @@ static inline T pg_rounded_T(T x) {
 #endif
 }
 
+/* = f */
+/* Eight runs of a sum beside each other. Their total is that of pg_sum_T, to the bit: the rest of
+ * fewer than eight elements goes to the first runs, and runs are added in pairs. */
+typedef T pg_octet_T __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));
+static inline T pg_total_T(pg_octet_T runs, const T *rest, long n) {
+    T a[8];
+    memcpy(a, &runs, sizeof a);
+    for (long k = 0; k < n; k++) a[k] += rest[k];
+    return ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]));
+}
+
+/* = f */
+/* Powers within one unit in the last place, without branches, so that loops of them are vectorised.
+ * Numbers have two parts, of which `..._lost` is what rounding has lost. Powers of 1 / x overflow
+ * only where the result does; the second part is then no number, and the first one is the result. */
+static inline T pg_of_parts_T(T z, T lost) {
+    const T whole = z + lost;
+    return whole == whole ? whole : z;
+}
+
+/* = f */
+static inline T pg_power_4_T(T x) {
+#ifdef FP_FAST_FMA
+    const T p = x * x, z = p * p;
+    return pg_of_parts_T(z, fma_F(p, p, -z) + 2 * p * fma_F(x, x, -p));
+#else
+    return pow_F(x, 4);
+#endif
+}
+
+/* = f */
+static inline T pg_power_minus_2_T(T x) {
+#ifdef FP_FAST_FMA
+    const T y = 1 / x, lost = fma_F(-y, x, 1) * y, z = y * y;
+    return pg_of_parts_T(z, fma_F(y, y, -z) + 2 * y * lost);
+#else
+    return pow_F(x, -2);
+#endif
+}
+
+/* = f */
+static inline T pg_power_minus_3_T(T x) {
+#ifdef FP_FAST_FMA
+    const T y = 1 / x, lost = fma_F(-y, x, 1) * y;
+    const T p = y * y, z = p * y;
+    return pg_of_parts_T(z, fma_F(p, y, -z) + y * (fma_F(y, y, -p) + 3 * (y * lost)));
+#else
+    return pow_F(x, -3);
+#endif
+}
+
+/* = f */
+static inline T pg_power_minus_4_T(T x) {
+#ifdef FP_FAST_FMA
+    const T y = 1 / x, lost = fma_F(-y, x, 1) * y;
+    const T p = y * y, z = p * p;
+    return pg_of_parts_T(z, fma_F(p, p, -z) + 2 * p * (fma_F(y, y, -p) + 2 * (y * lost)));
+#else
+    return pow_F(x, -4);
+#endif
+}
+
+/* = f */
+static inline T pg_power_3_halves_T(T x) {
+#ifdef FP_FAST_FMA
+    const T y = sqrt_F(x), lost = fma_F(-y, y, x) * ((T)0.5 / y), z = x * y;
+    return x == -INFINITY ? INFINITY : pg_of_parts_T(z, fma_F(x, y, -z) + x * lost) + 0;
+#else
+    return pow_F(x, (T)1.5);
+#endif
+}
+
+/* = f */
+/* 1 / sqrt(x) in parts is y and y_lost, where s is sqrt(x) up to a rounding. */
+static inline T pg_power_minus_3_halves_T(T x) {
+#ifdef FP_FAST_FMA
+    const T s = sqrt_F(x), y = 1 / s;
+    const T lost = y * (fma_F(-s, y, 1) - y * (y * ((T)0.5 * fma_F(-s, s, x))));
+    const T p = y * y, z = p * y;
+    const T rest = fma_F(p, y, -z) + y * (fma_F(y, y, -p) + 3 * (y * lost));
+    const T whole = pg_of_parts_T(z, rest);
+    return x == 0 ? INFINITY : x == -INFINITY ? 0 : whole;
+#else
+    return pow_F(x, (T)-1.5);
+#endif
+}
+
+/* = f */
+static inline T pg_power_minus_5_halves_T(T x) {
+#ifdef FP_FAST_FMA
+    const T s = sqrt_F(x), y = 1 / s;
+    const T lost = y * (fma_F(-s, y, 1) - y * (y * ((T)0.5 * fma_F(-s, s, x))));
+    const T p = y * y, q = p * p, z = q * y;
+    const T twice = 2 * fma_F(y, y, -p) + 5 * (y * lost);
+    const T whole = pg_of_parts_T(z, fma_F(q, y, -z) + y * (fma_F(p, p, -q) + p * twice));
+    return x == 0 ? INFINITY : x == -INFINITY ? 0 : whole;
+#else
+    return pow_F(x, (T)-2.5);
+#endif
+}
+
+/* = f */
+/* Small numbers are scaled by an even power of two, as what is lost is subnormal otherwise. */
+static inline T pg_power_minus_half_T(T x) {
+#ifdef FP_FAST_FMA
+    const int small = x < (sizeof(T) == 4 ? (T)0x1p-60 : (T)0x1p-600);
+    const T up = sizeof(T) == 4 ? (T)0x1p60 : (T)0x1p600;
+    const T root = sizeof(T) == 4 ? (T)0x1p30 : (T)0x1p300;
+    const T m = small ? x * up : x, s = sqrt_F(m), y = 1 / s;
+    const T z = pg_of_parts_T(y, y * (fma_F(-s, y, 1) - y * (y * ((T)0.5 * fma_F(-s, s, m)))));
+    return x == 0 ? INFINITY : x == -INFINITY ? 0 : small ? z * root : z;
+#else
+    return pow_F(x, (T)-0.5);
+#endif
+}
+
 /* = c */
 /* Products with a rounding less where processors have that, as NumPy's then are. */
 static inline T pg_mul_T(T x, T y) {

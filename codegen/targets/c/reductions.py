@@ -17,6 +17,8 @@ from primgraph.ir.types import TensorType
 
 # Maximum number of elements that are added without a loop.
 _FEW = 16
+# Minimum number of sums in one loop: a single one has a function.
+_JOINT = 2
 
 
 def first_of(kind: str, type: TensorType) -> str:
@@ -78,6 +80,35 @@ def write_reduction(strips: Strips, node: Node, count: str) -> Iterator[str]:
         return
     statement = accumulation_statement(node.kind, target, "part")
     yield f"{{ const {kind} part = pg_{node.kind}_{name}({given}); {statement} }}"
+
+
+def are_joint_sums(strips: Strips, nodes: Sequence[Node]) -> bool:
+    """Return whether several reductions along a strip are sums that one loop computes."""
+    if strips.walk.flat is not None or len(nodes) < _JOINT:
+        return False
+    runs = [strips.run(node.operands[0]) for node in nodes]
+    dtypes = {strips.types(node.value).dtype for node in nodes}
+    plain = all(node.kind == "sum" for node in nodes) and all(run and run[1] == "1" for run in runs)
+    return plain and len(dtypes) == 1 and dtypes.pop().kind == "f"
+
+
+def write_joint_sums(strips: Strips, nodes: Sequence[Node], count: str) -> Iterator[str]:
+    """Yield one loop for several sums along a strip, in the order of the runtime function.
+
+    Additions to one run wait for each other; those of several sums do not.
+    """
+    name = type_name(strips.types(nodes[0].value).dtype)
+    runs = [run for node in nodes if (run := strips.run(node.operands[0])) is not None]
+    starts = ", ".join([f"s{node.value} = {{0}}" for node in nodes])
+    yield f"{{ pg_octet_{name} {starts}; long k = 0;"
+    yield f"  for (; k + 8 <= {count}; k += 8) {{"
+    for node, (first, _) in zip(nodes, runs, strict=True):
+        yield f"      s{node.value} += *(const pg_octet_{name} *)({first} + k);"
+    yield "  }"
+    for node, (first, _) in zip(nodes, runs, strict=True):
+        target = f"w{node.value}[{strips.walk.base(0, node.strides)}]"
+        yield f"  {target} += pg_total_{name}(s{node.value}, {first} + k, {count} - k);"
+    yield "}"
 
 
 def _rows_reduced(strips: Strips, node: Node, count: str) -> Iterator[str]:

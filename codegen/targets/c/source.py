@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
 from primgraph.base.debug_mode import debugging
+from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.access import Access, row_major
-from primgraph.codegen.ir.c_extents import HELPERS, READS_SIZES, Memory, Place, extent, is_zero
+from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, is_zero
 from primgraph.codegen.ir.statements import (
     PLAIN,
     POINTER,
@@ -32,9 +32,9 @@ from primgraph.codegen.targets.c.blocks import SHARED, STOP, blocks
 from primgraph.codegen.targets.c.body import statements
 from primgraph.codegen.targets.c.control import Body, control
 from primgraph.codegen.targets.c.dynamic_stack import FUNCTIONS, wrapper_function
+from primgraph.codegen.targets.c.lines import indented, sources_of
 from primgraph.codegen.targets.c.parts import required_parts
 from primgraph.codegen.targets.c.size_arguments import SIZES, SizeArguments
-from primgraph.errors import WRITTEN
 from primgraph.ir.dims import is_open
 from primgraph.ir.types import TensorType
 
@@ -62,14 +62,14 @@ class Segment:
 class Source:
     """The text of a file, and its schedule: C functions and host calls in order.
 
-    `arena` is the size in bytes of the shared workspace. `plans` maps function name prefixes to the
-    plans of the graph and its bodies.
+    `arena` is the size in bytes of the shared workspace. `sources` has the user's line of lines of
+    the text, by their numbers.
     """
 
     text: str
     order: tuple[Segment | HostCall, ...]
     arena: int
-    plans: Mapping[str, Nests]
+    sources: Mapping[int, UserLine]
 
 
 def source(plan: Nests, name: str, told: SizeArguments | None = None) -> Source:
@@ -88,7 +88,6 @@ class _Writer:
         self.declared = list(_runtime_declarations(plan))
         # Macros of bodies.
         self.macros: list[str] = []
-        self.plans = {name: plan}
         self.arena = Memory(name)
         self.offset: dict[int, Place] = {}
         # Values that are NumPy arrays: inputs, constants, results, operands of host calls.
@@ -129,8 +128,9 @@ class _Writer:
         opening = list(_OPENING)
         if self.told is not None:
             opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
-        text = "\n".join([*opening, *declared, "", parts, "", *self.functions, ""])
-        return Source(text, tuple(self.order), self.arena.size, self.plans)
+        pieces = [*opening, *declared, "", parts, "", *self.functions, ""]
+        order, size = tuple(self.order), self.arena.size
+        return Source("\n".join(pieces), order, size, sources_of(pieces))
 
     def segment(self, items: Sequence[tuple[int, Item]]) -> None:
         if not items:
@@ -148,11 +148,11 @@ class _Writer:
             self.take(at, item)
             # Functions of bodies come first.
             lines = list(self.lines(item))
-            parts[-1] += ["    {", *[f"        {line}" for line in lines], "    }"]
+            parts[-1] += ["    {", *indented("        ", lines), "    }"]
             self.give(at)
         if self.told is not None:
             for part in parts:
-                self.declare_sizes(part)
+                part.insert(0, f"    {self.sizes(str)}")
         places = [self.place(v) for v in self.stacks]
         self.functions += _functions(f"{name}_within" if places else name, parts)
         if places:
@@ -160,15 +160,9 @@ class _Writer:
             self.functions += wrapper_function(name, f"{name}_within", _ARGUMENTS, places)
         self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
 
-    def declare_sizes(self, part: list[str]) -> None:
-        """Insert the declaration of sizes into a function, if it reads any."""
-        assert self.told is not None
-        if any(map(READS_SIZES.search, part)):
-            part.insert(0, f"    {self.sizes(self.place(SIZES))}")
-
-    def sizes(self, place: str) -> str:
-        """Return the declaration of the sizes, which are stored at a place."""
-        return "" if self.told is None else self.told.declaration(place)
+    def sizes(self, address: Callable[[str], str]) -> str:
+        """Return the declaration of the sizes, if any, read from their place's address."""
+        return "" if self.told is None else self.told.declaration(address(self.place(SIZES)))
 
     # Memory.
 
@@ -236,7 +230,6 @@ class _Writer:
         order = writer.write_source().order
         self.functions += writer.functions
         self.declared += writer.declared
-        self.plans |= writer.plans
         self.macros += [*writer.macros, *writer.arena.macros()]
         if not order:
             return Body(plan, "", (), constants, 0)
@@ -295,26 +288,6 @@ def _functions(name: str, parts: Sequence[Sequence[str]]) -> list[str]:
         lines += [own, unused, *part, *end]
     calls = [f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))]
     return [*lines, head, "    int failed;", *calls, *end]
-
-
-_FAULT = re.compile(r"kernel\.c:(\d+)")
-_HEAD = re.compile(r"\bint (\w+?)(?:_\d+)+\(")
-_VALUE = re.compile(r"\b[vwr](\d+)\b")
-
-
-def origin_of(text: str, told: str, plans: Mapping[str, Nests]) -> tuple[str, ...]:
-    """Return the user's source line for the first C line in a compiler message, if known."""
-    lines = text.splitlines()
-    found = _FAULT.search(told)
-    at = int(found[1]) if found else 0
-    values = [int(v) for v in _VALUE.findall(lines[at - 1])] if 0 < at <= len(lines) else []
-    heads = [head for line in lines[:at] if (head := _HEAD.search(line))]
-    if not values or not heads or heads[-1][1] not in plans:
-        return ()
-    steps = plans[heads[-1][1]].schedule.steps
-    sources = {v: step.eqn.source for step in steps for v in step.outputs}
-    source = next((sources[v] for v in values if sources.get(v)), None)
-    return () if source is None else (f"{WRITTEN}  {source}   {source.text}".rstrip(),)
 
 
 def _product(plan: Nests, item: Product) -> str:

@@ -94,6 +94,7 @@ def _array_routine(text: str) -> Lines:
     def lines(call: Call) -> Iterator[str]:
         found = _c_call(text, call.step, call.operands, call.results)
         assert found is not None
+        call.fail()
         yield f"if ({found}) return 1;"
 
     return lines

@@ -28,12 +28,6 @@ class Writer(Page, Protocol):
     def reopen(self) -> None:
         """Continue in a block that the closing line of the last one has opened."""
 
-    def mark(self) -> int:
-        """Return the index of the next line."""
-
-    def drop_unused(self, mark: int, name: str) -> None:
-        """Remove the declaration before `mark` if no line after it uses the name."""
-
     def new(self, type: TensorType, hint: str) -> Place:
         """Return a place for an array that the current item needs."""
 
@@ -133,6 +127,11 @@ def _next(
     ]
 
 
+def _has_row(stack: Place, type: TensorType, count: int) -> bool:
+    """Return whether `_row` depends on the trip."""
+    return not is_zero(0 if is_zero(count) else prod(type.shape[1:])) and not stack.is_number
+
+
 def _row(
     page: Writer, stack: Place, type: TensorType, count: int, trip: str, hint: str, *, const: bool
 ) -> Place:
@@ -172,9 +171,12 @@ def _scan(page: Writer, item: Control) -> None:
     if p["reverse"]:
         back = page.name("row")
         last = f"{bound} - 1" if p["counted"] else code(length - 1)
-        page.line(f"const long {back} = {last} - {trip};")
+        read = [
+            x for k, x in enumerate(zip(xs, stacks, strict=True)) if k + len(fixed) + count in used
+        ]
+        if any(_has_row(page.place(v), t, length) for v, t in (*read, *ys)):
+            page.line(f"const long {back} = {last} - {trip};")
         trip = back
-    mark = page.mark()
     places: list[Place | int] = [*fixed, *item.values[:count]]
     begin = len(places)
     for k, (v, t) in enumerate(zip(xs, stacks, strict=True)):
@@ -190,8 +192,6 @@ def _scan(page: Writer, item: Control) -> None:
     _write_body(page, item, 0, places)
     for v, place, type in zip(item.values, following, kinds, strict=False):
         write_copy(page, page.place(v), place, type)
-    if p["reverse"]:
-        page.drop_unused(mark, trip)
     page.close()
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import final
 
 from primgraph.base.user_lines import Source
@@ -21,7 +21,7 @@ from primgraph.codegen.ir.statements import (
     Routine,
     values_written,
 )
-from primgraph.codegen.ops.c.spellings import codes_of
+from primgraph.codegen.ops.c.spellings import codes_of, may_fail
 from primgraph.codegen.targets.export.control import control
 from primgraph.codegen.targets.export.extents import code, offset_address
 from primgraph.codegen.targets.export.identifiers import Names, remark, wrap_statement
@@ -34,7 +34,6 @@ from primgraph.codegen.targets.export.scope import scope_of
 from primgraph.codegen.targets.export.unsupported import require_words, unsupported_error
 from primgraph.ir.types import TensorType
 
-_RETURN, _COMMENT = re.compile(r"\breturn \w"), re.compile(r"/\*.*?\*/")
 # Maximum size in bytes of stack arrays; further ones are in the workspace.
 STACK = 2048
 # Maximum number of steps in one function: compile time is superlinear in its length.
@@ -51,16 +50,16 @@ class Part:
     pointers: dict[str, str] = field(default_factory=dict)
     # The expressions of places that were used.
     asked: set[str] = field(default_factory=set)
+    # The arrays of the workspace that are used.
+    members: set[str] = field(default_factory=set)
     stack: int = 0
-
-    @property
-    def is_watched(self) -> bool:
-        """Return whether an element may raise an error."""
-        return any("&bad" in _COMMENT.sub("", line) for line in self.lines)
+    # Whether an element may set `bad`, and whether a statement returns.
+    is_watched: bool = False
+    returns: bool = False
 
     @property
     def can_fail(self) -> bool:
-        return self.is_watched or any(_RETURN.search(_COMMENT.sub("", line)) for line in self.lines)
+        return self.is_watched or self.returns
 
 
 @final
@@ -134,15 +133,13 @@ class Writer:
         self.depth += 1
         return name
 
-    def mark(self) -> int:
-        """Return the index of the next line."""
-        return len(self.parts[-1].lines)
+    def watch(self) -> None:
+        """Declare `bad`, which the elements that follow may set."""
+        self.parts[-1].is_watched = True
 
-    def drop_unused(self, mark: int, name: str) -> None:
-        """Remove the declaration before `mark` if no line after it uses the name."""
-        lines = self.parts[-1].lines
-        if not any(re.search(rf"\b{name}\b", line) for line in lines[mark:]):
-            del lines[mark - 1]
+    def fail(self) -> None:
+        """Let the function return a status, as a statement does."""
+        self.parts[-1].returns = True
 
     def close(self, tail: str = "}") -> None:
         self.names.close()
@@ -242,6 +239,7 @@ class Writer:
         """Return the workspace array that contains a room."""
         if not self.sized:
             return f"{self.work}->{room.member}"
+        self.parts[-1].members.add(room.member)
         name = self.members.get(room.member) or self.names.fresh(room.member, lasting=True)
         return self.members.setdefault(room.member, name)
 
@@ -266,11 +264,13 @@ class Writer:
         self.scope = around
 
 
-def pointers(writer: Writer) -> list[str]:
-    """Return the declarations of pointers to the arrays of an untyped workspace."""
+def pointers(writer: Writer, part: Part) -> list[str]:
+    """Return the declarations of pointers to the arrays of an untyped workspace in a part."""
     found, space, work = [], writer.workspace, writer.work
     offsets = space.offsets()
     for kind, member, _ in space.members if writer.sized else ():
+        if member not in part.members:
+            continue
         at = offsets[member]
         place = work if is_zero(at) else f"(void *)((char *){work} + {code(at)})"
         found += wrap_statement(f"{kind} *const {writer.members[member]} = {place};", 1)
@@ -290,6 +290,9 @@ def _write(writer: Writer, at: int) -> None:
     writer.take(at)
     if isinstance(item, Nest):
         require_words(item, writer.scope.plan, writer.own)
+        some = not is_zero(prod(item.domain))
+        if some and any(node.reach or may_fail(node.step) for node in item.nodes):
+            writer.watch()
         writer.use(*(node.step for node in item.nodes))
         nest(writer, item)
     elif isinstance(item, Product):

@@ -29,6 +29,9 @@ class Page(Protocol):
     def open(self, head: str) -> None:
         """Open a block."""
 
+    def fail(self) -> None:
+        """Let the function return a status, as a statement does."""
+
     def close(self, tail: str = "}") -> None:
         """Close the innermost block."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
@@ -100,16 +99,21 @@ def _return_false_if(test: str) -> list[str]:
     return [f"    if ({test}) {{", "        return false;", "    }"]
 
 
-def macro(n: int, names: Iterable[str]) -> str:
+def macro(n: int) -> str:
     """Return a size as a constant expression of a macro, with arguments in parentheses."""
     text = _constant(n)
-    text = text if text.startswith("(") or text.isalnum() else f"({text})"
-    for name in names:
-        text = re.sub(rf"\b{name}\b", f"({name})", text)
-    return text
+    return f"({text})" if _is_product(n) else text
+
+
+def _is_product(n: int) -> bool:
+    if type(n) is not Dim or len(n.terms) > 1:
+        return False
+    ((monomial, number),) = n.terms
+    return number != 1 or sum(power for _, power in monomial) > 1
 
 
 def _constant(n: int) -> str:
+    """Return a size as a constant expression, with its names in parentheses."""
     if type(n) is not Dim:
         return str(n)
     terms = []
@@ -123,7 +127,7 @@ def _constant(n: int) -> str:
 
 def _atom(atom: Atom) -> str:
     if isinstance(atom, str):
-        return atom
+        return f"({atom})"
     kind, x, y = atom
     left, right = _constant(x), _constant(y)
     if kind != FLOOR:

@@ -116,9 +116,11 @@ def result_lines(
     """Return the lines of an expression for results in the containers of `tree`.
 
     `texts` are the expressions of the leaves. A container that exceeds `width` is broken into
-    lines.
+    lines; a tuple on one line has no parentheses.
     """
-    return _laid_out(tree, iter(texts), classes, taken, width)
+    lines = _laid_out(tree, iter(texts), classes, taken, width + len("()"))
+    bare = not isinstance(tree, Leaf) and tree.kind is tuple and len(tree.parts) > 1
+    return [lines[0][1:-1]] if bare and len(lines) == 1 else lines
 
 
 def _laid_out(

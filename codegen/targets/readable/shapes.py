@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import final
 
 from primgraph.codegen.ir.schedule import Schedule, Step, is_repetition, seen_shape
+from primgraph.codegen.targets.readable.positions import assigned_indices
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import Shape
 from primgraph.ir.views import Permute, Reshape, Slice
@@ -181,7 +182,7 @@ def _ask(groups: _Groups, step: Step) -> None:
     elif step.op is placed:
         groups.record_shape(result, None)
         for value, type in zip(step.inputs, step.operands, strict=True):
-            if type.shape == (1,):
+            if type.shape == (1,) and assigned_indices(step) is not None:
                 groups.allow_shape(value, ())
             else:
                 groups.record_shape(value, None)

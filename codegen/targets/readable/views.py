@@ -38,6 +38,8 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
             page.waiting[value] = None
             piece = replace(piece, value=value)
         page.pieces[value] = piece
+        if piece.base and not piece.is_pending and value in page.called:
+            page.settle(replace(piece, value=value, step=i), inline=True)
         return
     piece = page.explicit(piece, page.written_type(source, step.operands[0]))
     shape = page.shown.get(value, seen_shape(step, k))

@@ -72,8 +72,10 @@ def _summary(inputs: Sequence[Told], outputs: Sequence[Told], titles: Sequence[T
     else:
         sentence = f"Compute {text}."
     listed = [n for n, _ in outputs]
-    named = f"Compute {_listing(listed)}." if all(map(_NAME.fullmatch, listed)) else sentence
-    for summary in (sentence, named):
+    are_named = bool(listed) and all(map(_NAME.fullmatch, listed))
+    named = f"Compute {_listing(listed)}." if are_named else sentence
+    plainly = len(plain) == len(outputs) and len(outputs) > _MANY
+    for summary in (named, sentence) if plainly else (sentence, named):
         if len(summary) + len('    """') <= WIDTH:
             return summary
     return f"Compute {counted}."

@@ -122,7 +122,9 @@ class _Titles:
             elif title.by and not self.alone:
                 self.name(value, f"{title.by.replace('.', '_')}_bar")
         for value, key in zip(self.schedule.outputs, keys, strict=True):
-            self.name(value, key.replace(".", "_"))
+            # Positions in containers are no names.
+            parts = [part for part in key.split(".") if not part.isdigit()]
+            self.name(value, "_".join(parts))
 
     def use_assignments(self) -> None:
         """Use the names to which lines assign values."""

@@ -28,6 +28,7 @@ from primgraph.compat.paddle import (
     device,
     distributed,
     distribution,
+    environment,
     fft,
     functions,
     incubate,
@@ -42,6 +43,7 @@ from primgraph.compat.paddle import (
     static,
     tensor,
     utils,
+    version,
 )
 from primgraph.compat.paddle.autograd.gradient import grad
 from primgraph.compat.paddle.core.defaults import get_default_dtype, set_default_dtype
@@ -84,7 +86,9 @@ from primgraph.compat.paddle.device import (
     is_compiled_with_xpu,
     set_device,
 )
+from primgraph.compat.paddle.distributed import DataParallel
 from primgraph.compat.paddle.dynamic import Tensor, to_tensor
+from primgraph.compat.paddle.environment import *  # noqa: F403
 from primgraph.compat.paddle.files import load, save
 from primgraph.compat.paddle.framework import (
     CPUPlace,
@@ -100,6 +104,14 @@ from primgraph.compat.paddle.functions.inplace import *  # noqa: F403
 from primgraph.compat.paddle.functions.printing import set_printoptions
 from primgraph.compat.paddle.hapi import Model, summary
 from primgraph.compat.paddle.linalg import inverse
+from primgraph.compat.paddle.nn.functional import (
+    adaptive_avg_pool1d,
+    conv1d,
+    conv2d,
+    conv3d,
+    group_norm,
+    layer_norm,
+)
 from primgraph.compat.paddle.randomness import *  # noqa: F403
 from primgraph.eager.derivatives.recording import (
     enable_grad,
@@ -112,6 +124,8 @@ __version__ = "3.3.1"
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 globals().update(DTYPES)
 dtype = type(DTYPES["float32"])
+half, float, double = (DTYPES[n] for n in ("float16", "float32", "float64"))
+cfloat, cdouble = DTYPES["complex64"], DTYPES["complex128"]
 
 if not TYPE_CHECKING:
     __getattr__ = absent(__name__)
@@ -122,28 +136,37 @@ if not TYPE_CHECKING:
 
 __all__ = [
     *DTYPES,
+    *environment.__all__,
     *functions.__all__,
     *inplace.__all__,
     *randomness.__all__,
     "CPUPlace",
     "CUDAPinnedPlace",
     "CUDAPlace",
+    "DataParallel",
     "GradientError",
     "Model",
     "ParamAttr",
     "Size",
     "Tensor",
+    "adaptive_avg_pool1d",
     "amp",
     "arange",
     "as_tensor",
     "assign",
     "autograd",
     "callbacks",
+    "cdouble",
+    "cfloat",
+    "conv1d",
+    "conv2d",
+    "conv3d",
     "create_parameter",
     "device",
     "disable_static",
     "distributed",
     "distribution",
+    "double",
     "e",
     "empty",
     "empty_like",
@@ -151,6 +174,7 @@ __all__ = [
     "enable_static",
     "eye",
     "fft",
+    "float",
     "from_numpy",
     "full",
     "full_like",
@@ -158,6 +182,8 @@ __all__ = [
     "get_cudnn_version",
     "get_device",
     "grad",
+    "group_norm",
+    "half",
     "in_dynamic_mode",
     "incubate",
     "io",
@@ -171,6 +197,7 @@ __all__ = [
     "is_grad_enabled",
     "inverse",
     "jit",
+    "layer_norm",
     "linalg",
     "linspace",
     "load",
@@ -201,6 +228,7 @@ __all__ = [
     "triu_indices",
     "uniform",
     "utils",
+    "version",
     "zeros",
     "zeros_like",
 ]

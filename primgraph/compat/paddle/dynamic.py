@@ -22,7 +22,7 @@ from primgraph.compat.paddle.framework import (
 )
 from primgraph.compat.paddle.functions.conversions import Conversions
 from primgraph.compat.paddle.functions.printing import describe
-from primgraph.compat.torch.core.indices import in_two_steps
+from primgraph.compat.torch.core.indices import in_two_steps, is_plain
 from primgraph.eager.derivatives.differentiable import Differentiable, Hook
 from primgraph.eager.derivatives.recording import no_grad as nothing_recorded
 from primgraph.eager.inplace.adoption import stand_ins
@@ -213,7 +213,7 @@ class Tensor(Conversions, Methods, _Tensor):
             self[first][second] = value
 
     def __getitem__(self, index: Any) -> Self:
-        steps = in_two_steps(index)
+        steps = None if is_plain(index) else in_two_steps(index)
         if steps is None:
             return super().__getitem__(index)
         first, second = steps

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast, final
 
 from primgraph.compat.paddle.core.methods import Variable
 from primgraph.compat.paddle.core.program import Program as Program
 from primgraph.compat.paddle.core.program import building_program
-from primgraph.eager.seeds import next_key
+from primgraph.compat.randomness import Generator as _Generator
+from primgraph.eager.seeds import next_key, seeded
 from primgraph.eager.seeds import seed as set_seed
 from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, OptionError
 from primgraph.ir.frontend.signature import checked_late
@@ -147,15 +148,44 @@ def in_dynamic_mode() -> bool:
     return not _is_static[0]
 
 
+@final
+class Generator(_Generator):
+    """The source of the random tensors of dynamic mode, which `paddle.seed` returns.
+
+    >>> generator = paddle.seed(7)
+    >>> generator.initial_seed()
+    7
+    >>> state = generator.get_state()
+    >>> a = paddle.rand([2])
+    >>> generator.set_state(state)
+    >>> bool((a == paddle.rand([2])).all())
+    True
+    """
+
+    def __init__(self) -> None:
+        self._streams = seeded
+
+    def get_state(self) -> Any:
+        """Return the state, as `paddle.get_rng_state` does."""
+        return self._streams.state()
+
+    def random(self) -> int:
+        """Return a random integer."""
+        return self._streams.next_key()
+
+
+_generator = Generator()
+
+
 @paddles
-def seed(seed: int) -> None:
+def seed(seed: int) -> Generator:
     """Set the `random_seed` of the program being built, as each program has its own.
 
-    In dynamic mode, outside of programs, set the seed for random tensors.
+    In dynamic mode, outside of programs, set the seed for random tensors. Returns their generator.
 
-    >>> paddle.seed(0)
+    >>> _ = paddle.seed(0)
     >>> first = paddle.rand([2])
-    >>> paddle.seed(0)
+    >>> _ = paddle.seed(0)
     >>> bool(paddle.max(paddle.abs(first - paddle.rand([2]))) == 0.0)
     True
     """
@@ -163,6 +193,7 @@ def seed(seed: int) -> None:
         building_program().random_seed = seed
     else:
         set_seed(seed)
+    return _generator
 
 
 def builds_program() -> bool:

@@ -85,9 +85,32 @@ from primgraph.compat.torch.framework import (
     uint32,
     uint64,
 )
-from primgraph.compat.torch.func import vmap
+from primgraph.compat.torch.func import cond, vmap
 from primgraph.compat.torch.functions import *  # noqa: F403
 from primgraph.compat.torch.functions.properties import finfo, iinfo
+from primgraph.compat.torch.nn.functional import (
+    adaptive_avg_pool1d,
+    avg_pool1d,
+    bilinear,
+    celu_,
+    channel_shuffle,
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+    cosine_similarity,
+    hardshrink,
+    pairwise_distance,
+    pixel_shuffle,
+    pixel_unshuffle,
+    prelu,
+    relu_,
+    rrelu_,
+    selu_,
+    threshold_,
+)
 from primgraph.compat.torch.randomness import (
     Generator,
     default_generator,
@@ -114,6 +137,7 @@ empty_like = create.empty_like
 empty_strided = create.empty_strided
 eye = create.eye
 from_numpy = create.from_numpy
+frombuffer = create.frombuffer
 full = create.full
 full_like = create.full_like
 linspace = create.linspace
@@ -145,6 +169,29 @@ if not TYPE_CHECKING:
     globals().update(configuration.TYPES)
 
     __all__ = [
+        "adaptive_avg_pool1d",
+        "avg_pool1d",
+        "bilinear",
+        "celu_",
+        "channel_shuffle",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "cosine_similarity",
+        "hardshrink",
+        "pairwise_distance",
+        "pixel_shuffle",
+        "pixel_unshuffle",
+        "prelu",
+        "relu_",
+        "rrelu_",
+        "selu_",
+        "threshold_",
+        "cond",
+        "frombuffer",
         *configuration.TYPES,
         *configuration.__all__,
         *functions.__all__,

@@ -93,6 +93,23 @@ class Creators(RangeCreators[T]):
             raise ArgumentError(f"expected np.ndarray (got {type(array).__name__})")
         return self._create(array, None, None, False)
 
+    def frombuffer(
+        self,
+        buffer: Any,
+        *,
+        dtype: Any,
+        count: int = -1,
+        offset: int = 0,
+        requires_grad: bool = False,
+    ) -> T:
+        """Return a tensor with copies of the elements in a buffer of bytes.
+
+        >>> torch.frombuffer(bytearray([1, 0, 2, 0]), dtype=torch.int16)
+        tensor([1, 2], dtype=torch.int16)
+        """
+        array = np.frombuffer(buffer, as_dtype(dtype), count, offset)
+        return self._create(array, None, None, requires_grad)
+
     def full(
         self,
         size: Any,

@@ -13,10 +13,14 @@ from primgraph.api.vmap import vmap as vectorized
 from primgraph.compat.absent import absent
 from primgraph.compat.randomness import batch_randomness
 from primgraph.compat.torch.core.conjugates import conjugate_values
+from primgraph.compat.torch.nn.modules import normalization
 from primgraph.compat.torch.nn.stateless import functional_call, stack_module_state
+from primgraph.control import branches
 from primgraph.errors import ArgumentError, OptionError
+from primgraph.operators.variable import Variable
 
 __all__ = [
+    "debug_unwrap",
     "functional_call",
     "functionalize",
     "grad",
@@ -26,6 +30,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",
@@ -199,6 +204,40 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
         return products.jvp(func, primals, tangents)[1]
 
     return func(*primals), push
+
+
+def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
+    """Return the tensor: those in transformed functions are not wrapped.
+
+    >>> torch.func.debug_unwrap(torch.ones(1))
+    tensor([1.])
+    """
+    return tensor
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Let batch normalizations in a module keep no running statistics; return the module.
+
+    >>> net = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
+    >>> torch.func.replace_all_batch_norm_modules_(net)[0].running_mean is None
+    True
+    """
+    for module in root.modules():
+        if isinstance(module, normalization.NormBase):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
+
+
+def cond(pred: Any, true_fn: Function, false_fn: Function, operands: Any = ()) -> Any:
+    """Return `true_fn(*operands)` if `pred`, a boolean, is true, else `false_fn(*operands)`.
+
+    >>> torch.cond(torch.tensor(True), lambda x: x + 1, lambda x: x - 1, (torch.ones(2),))
+    tensor([2., 2.])
+    """
+    if not isinstance(pred, Variable):
+        return (true_fn if pred else false_fn)(*operands)
+    return branches.cond(pred, true_fn, false_fn, *operands)
 
 
 def functionalize(func: Function, *, remove: str = "mutations") -> Function:

@@ -177,12 +177,7 @@ class Tensor(TensorMethods, NewTensors, RandomMethods, _Tensor):
     @property
     def _version(self) -> builtins.int:
         """Number of changes in place, counted from the first view or the first time it is read."""
-        if self._alias is None:
-            self._alias = Storage(self)
-            self._alias.node = self.node
-        alias = self._alias
-        storage = alias.storage if isinstance(alias, View) else alias
-        return storage.version  # type: ignore[union-attr]
+        return storage_of(self).version
 
     @property
     def is_view(self) -> builtins.bool:
@@ -280,6 +275,16 @@ class Tensor(TensorMethods, NewTensors, RandomMethods, _Tensor):
         elif self.requires_grad:
             notes.append("requires_grad=True")
         return format_tensor(array, notes)
+
+
+def storage_of(tensor: Any) -> Storage:
+    """Return the storage of a tensor, made now if it shares its elements with no other."""
+    if tensor._alias is None:
+        tensor._alias = Storage(tensor)
+        tensor._alias.node = tensor.node
+    alias = tensor._alias
+    storage: Storage = alias.storage if isinstance(alias, View) else alias
+    return storage
 
 
 for _name, _method in in_place_methods().items():

@@ -240,7 +240,7 @@ class Differentiable(Handle, Generic[D]):
             raise NotDifferentiable(
                 "cannot register a hook on a tensor that doesn't require gradient"
             )
-        return _register_hook(self.kept().hooks, hook)
+        return _register_hook(_hooks_of(self), hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Self], None]) -> Hook:
         """Call `hook` with this leaf whenever `backward` has added to its `.grad`.
@@ -326,6 +326,16 @@ class Differentiable(Handle, Generic[D]):
 
 # Sets the slot itself, also of tensors of classes with a property of that name.
 set_node: Callable[[Differentiable[Any], Node], None] = vars(Differentiable)["last_node"].__set__
+
+
+def _hooks_of(tensor: Differentiable[Any]) -> dict[int, Any]:
+    """Return the hooks, which the node keeps after its tensor if it is no leaf."""
+    hooks = tensor.kept().hooks
+    if not tensor.is_leaf:
+        keeper = tensor.family(Node(tensor.type, None, (), False, None))
+        keeper._backward = _Backward(hooks=hooks)
+        tensor.node.former = lambda: keeper
+    return hooks
 
 
 def _register_hook(hooks: dict[int, Any], hook: Callable[..., Any]) -> Hook:

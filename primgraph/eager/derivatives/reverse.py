@@ -21,13 +21,18 @@ def holder_of(node: Node) -> Holder | None:
 
 
 def receiver_of(node: Node) -> Holder | None:
-    """Return the tensor that receives the gradient by a node: its holder, or for a leaf the tensor
-    that showed it before an in-place change, if that still requires a gradient."""
+    """Return the tensor that receives the gradient by a node.
+
+    It is the holder, or for a leaf the tensor that showed it before an in-place change, if that
+    still requires a gradient; for others one that has the hooks of a tensor that is no more.
+    """
     holder = holder_of(node)
-    if holder is None and node.is_leaf and hasattr(node, "former"):
-        former: Holder | None = node.former()
-        return former if former is not None and former.requires_grad else None
-    return holder
+    if holder is not None or not hasattr(node, "former"):
+        return holder
+    former: Holder | None = node.former()
+    if former is None or (node.is_leaf and not former.requires_grad):
+        return None
+    return former
 
 
 def unshared_node(node: Node) -> Node:
@@ -84,8 +89,8 @@ def gradients_through_hooks(
     for node in way:
         if node.passed is not None:
             passed = True
-        # Only a node that a tensor shows has hooks, or a leaf whose tensor now shows another node.
-        if not hooked and (node.is_held or node.is_leaf):
+        # Only a node that a tensor shows has hooks, or one that a tensor has shown before.
+        if not hooked and (node.is_held or hasattr(node, "former")):
             hooked = _is_hooked(node)
     if not hooked and not (passed and count is None):
         known = None if passed else way

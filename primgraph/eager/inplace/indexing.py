@@ -30,6 +30,9 @@ T = TypeVar("T", bound=Differentiable[Any])
 # Types of the entries of a basic index, for which NumPy returns a view.
 _BASIC = frozenset((int, slice, NoneType, EllipsisType))
 
+# Types of the bounds of most slices.
+_BOUNDS = frozenset((int, NoneType))
+
 # Prefixes of NumPy's messages for objects that are not indices.
 _OF_KINDS = ("only integers", "arrays used as indices")
 
@@ -45,7 +48,7 @@ def elements_at(tensor: T, index: Any) -> T:
     index = with_numbers(index)
     entries = index if isinstance(index, tuple) else (index,)
     try:
-        if all(type(entry) in _BASIC for entry in entries):
+        if _BASIC.issuperset(map(type, entries)):
             moving = _data_entries(tensor, entries)
             if moving and (found := _index_by_data(tensor, entries, moving)) is not None:
                 return found
@@ -63,17 +66,22 @@ def with_numbers(index: Any) -> Any:
 
     While tracing, the bounds stay tensors, as they may differ in the next call.
     """
-    if adopting.get() is not None:
+    kind = type(index)
+    if (kind is not tuple and kind is not slice) or adopting.get() is not None:
         return index
-    if type(index) is tuple and any(type(entry) is slice for entry in index):
-        return tuple([with_numbers(entry) for entry in index])
-    if type(index) is not slice:
-        return index
-    bounds: Any = (index.start, index.stop, index.step)
+    if kind is slice:
+        return _with_plain_bounds(index)
+    return tuple([_with_plain_bounds(e) if type(e) is slice else e for e in index])
+
+
+def _with_plain_bounds(entry: slice) -> slice:
+    """Return a slice with numbers in place of bounds that are tensors."""
+    bounds: Any = (entry.start, entry.stop, entry.step)
+    if _BOUNDS.issuperset(map(type, bounds)):
+        return entry
     if not any(isinstance(n, Differentiable) for n in bounds):
-        return index
-    start, stop, step = (operator.index(n) if handles((n,)) else n for n in bounds)
-    return slice(start, stop, step)
+        return entry
+    return slice(*[operator.index(n) if handles((n,)) else n for n in bounds])
 
 
 def numpy_index_error(
@@ -211,7 +219,7 @@ def _data_entries(tensor: Differentiable[Any], entries: tuple[Any, ...]) -> froz
 
 def moves(tensor: Differentiable[Any], entries: tuple[Any, ...]) -> bool:
     """Return whether numbers in `entries` change at this line between evaluations."""
-    return all(type(entry) in _BASIC for entry in entries) and bool(_data_entries(tensor, entries))
+    return _BASIC.issuperset(map(type, entries)) and bool(_data_entries(tensor, entries))
 
 
 def _moving_here(pattern: Hashable, numbers: tuple[int, ...]) -> frozenset[int]:
@@ -235,15 +243,21 @@ def _moving_here(pattern: Hashable, numbers: tuple[int, ...]) -> frozenset[int]:
     return met.moving
 
 
+# The start and the fixed part of a slice without bounds.
+_WHOLE = 0, (slice, None)
+
+
 def _start(entry: Any) -> tuple[int, Any]:
     """Return the variable number of an entry, and its fixed part: the length of a slice."""
     if type(entry) is int:
         return entry, int
     if type(entry) is slice:
-        start, stop = entry.start, entry.stop
-        whole = type(start) is int and type(stop) is int and entry.step in (None, 1)
-        if whole and (0 <= start <= stop or start <= stop < 0):
-            return start, stop - start
+        start, stop, step = entry.start, entry.stop, entry.step
+        if type(start) is int and type(stop) is int and step in (None, 1):
+            if 0 <= start <= stop or start <= stop < 0:
+                return start, stop - start
+        elif start is stop is step is None:
+            return _WHOLE
         return 0, (str(entry), slice)
     return 0, type(entry)
 

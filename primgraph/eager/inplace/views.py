@@ -26,7 +26,9 @@ from primgraph.eager.node import Node
 from primgraph.eager.run import add_to_evaluation
 from primgraph.eager.steps import Step, Traced, trace_call
 from primgraph.errors import ArgumentError, NotDifferentiable
+from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import TensorType
+from primgraph.ir.views import Reshape
 from primgraph.numpy.aliasing import VIEWS, Link, is_basic
 from primgraph.operators.call import called
 from primgraph.operators.index.scatter import set_places
@@ -121,8 +123,7 @@ class View:
     def is_copy(self) -> bool:
         """Return whether NumPy copies the elements, as in some reshapes of transposes."""
         whole = self._unset()
-        part = self._apply_to_array(whole)
-        return part is not None and part.size > 0 and not np.may_share_memory(part, whole)
+        return _are_apart(self._apply_to_array(whole), whole)
 
     @property
     def is_stale(self) -> bool:
@@ -327,11 +328,37 @@ def share_step(
 
     view = View(source, take, _part(step), followed)
     # Only a reshape of a view that is not contiguous is a copy.
-    is_plain = view.outer is None and isinstance(step, Traced) and len(step.graph.body) < 2
-    if is_plain or view.part is None or not view.is_copy:
-        found._alias = view
+    if view.part is not None and _reshapes(step):
+        is_copy = view.is_copy if view.outer is not None else _copies_contiguous(step)
+        if is_copy:
+            return
+    found._alias = view
 
 
+@lru_cache(maxsize=4096)
+def _reshapes(step: Step) -> bool:
+    """Return whether a step may reshape its operand."""
+    return not isinstance(step, Traced) or any(
+        not isinstance(eqn.op, Primitive)
+        or isinstance(eqn.op.seen(k, eqn.inputs[0].type, eqn.kwargs), Reshape | None)
+        for eqn in step.graph.body
+        for k in range(len(eqn.outputs))
+    )
+
+
+@lru_cache(maxsize=4096)
+def _copies_contiguous(step: Step) -> bool:
+    """Return whether NumPy copies the elements of a contiguous array in a step with views."""
+    assert isinstance(step, Traced)
+    whole = np.empty(step.graph.inputs[0].type.shape, np.int8)
+    return _are_apart(ViewGraph(step.graph).part(whole), whole)
+
+
+def _are_apart(part: Array | None, whole: Array) -> bool:
+    return part is not None and part.size > 0 and not np.may_share_memory(part, whole)
+
+
+@lru_cache(maxsize=4096)
 def _part(step: Step) -> Callable[[Array], Array] | None:
     """Return the function that applies the view of `step` to an array; None if it is no view."""
     return ViewGraph(step.graph).part if step.is_view and isinstance(step, Traced) else None

@@ -56,7 +56,10 @@ def scatter_add(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 
 
 
 def _fit_update(name: str, x: Variable, y: ArrayLike, shape: Shape) -> Variable:
-    """Convert `y` to the dtype of `x`, and broadcast it to the part of `x` that it replaces."""
+    """Convert `y` to the dtype of `x`, and broadcast it to the part of `x` that it replaces.
+
+    An assignment drops first axes of size one that `y` has too many, as NumPy's does.
+    """
     if type(y) in SCALARS and result_dtype(x, y) == x.dtype:
         return wrap(filled_constant(y, x.type.with_shape(shape)))
     part = lift(y)
@@ -66,6 +69,9 @@ def _fit_update(name: str, x: Variable, y: ArrayLike, shape: Shape) -> Variable:
             f"{name} cannot put {part.type} into {x.type}",
             hint=f"convert the value by .astype({cast}), or make an array of {part.dtype.name}",
         )
+    more = part.ndim - len(shape)
+    if more > 0 and name == "set_slice" and part.shape[:more] == (1,) * more:
+        part = reshape_to(part, part.shape[more:])
     if not broadcasts_to(part.shape, shape):
         raise ShapeError(f"{name} into {x.type} cannot put {part.type} where {shape} is needed")
     return broadcast_to_shape(convert_dtype(part, x.dtype), shape)

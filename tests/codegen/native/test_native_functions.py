@@ -232,6 +232,31 @@ def test_powers_by_numbers_and_of_numbers_and_along_other_axes():
         np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
+POWERS = (4.0, -2.0, -3.0, -4.0, 1.5, -0.5, -1.5, -2.5)
+
+
+@pytest.mark.parametrize(("dtype", "digits", "least"), [("f8", 53, -1074), ("f4", 24, -149)])
+def test_powers_by_numbers_are_within_a_unit_in_the_last_place(dtype, digits, least):
+    """Also where they are subnormal or overflow, and NumPy's at the edges."""
+    low, high = (-1074, 1024) if dtype == "f8" else (-149, 128)
+    edges = [e for p in POWERS for e in (low / p, high / p, (low + digits) / p) if low < e < high]
+    logarithms = np.concatenate([rng.uniform(low, high, 90), rng.uniform(-1, 2, 90)])
+    near = rng.uniform(-2, 2, (len(edges), 8)) + np.array(edges)[:, None]
+    x = np.exp2(np.concatenate([logarithms, near.ravel().clip(low, high - 0.01)])).astype(dtype)
+    with np.errstate(all="ignore"):
+        x = np.concatenate([x, -x, np.array(EDGES).astype(dtype)])
+        expected = [np.power(x, np.array(p, dtype)) for p in POWERS]
+    kernel = pg.compile(pg.trace(lambda x: [x**p for p in POWERS], x), target="c")
+    for p, found, numpys in zip(POWERS, kernel(x), expected, strict=True):
+        for a, b, c in zip(x, found, numpys, strict=True):
+            if not np.isfinite(a) or a == 0 or (a < 0 and p != int(p)):
+                assert np.isnan(b) if np.isnan(c) else b == c, (p, a, b)
+                assert np.isnan(b) or np.signbit(b) == np.signbit(c), (p, a, b)
+                continue
+            apart = units_apart(b, mp.mpf(float(a)) ** mp.mpf(p), digits, least)
+            assert apart <= 1.0, (p, a, b, apart)
+
+
 def test_what_a_function_needs_stands_alone():
     """Its family has each definition behind what it uses, and nothing else."""
     text = definitions(["pg_tanh"])

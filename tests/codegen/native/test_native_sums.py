@@ -237,3 +237,17 @@ def test_products_are_right_on_processors_with_shorter_vectors(option, tmp_path)
                         found = product(name, left, right, before)
                         bound = rtol * np.max(np.abs(expected))
                         np.testing.assert_allclose(found, expected, rtol, bound)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 250, 256, 257, 700])
+def test_sums_in_one_loop_are_those_of_the_function(dtype, count):
+    x = rng.normal(size=(3, count)).astype(dtype)
+
+    def sums(*powers):
+        return lambda x: [pg.sum(x**p, axis=1) for p in powers]
+
+    together = pg.compile(pg.trace(sums(1, 2, 3), x), target="c")
+    for p, found in zip((1, 2, 3), together(x), strict=True):
+        (alone,) = pg.compile(pg.trace(sums(p), x), target="c")(x)
+        np.testing.assert_array_equal(found, alone)

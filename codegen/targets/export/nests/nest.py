@@ -23,6 +23,7 @@ def nest(page: Page, item: Nest) -> None:
         # No index is valid.
         page.open(f"if ({code(n)} == 0 && {code(prod(item.domain))} != 0)")
         page.line("return 1;")
+        page.fail()
         page.close()
     loops = _Loops(page, item)
     loops.reductions.begin_others()

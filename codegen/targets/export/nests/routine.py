@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def routine(page: Page, item: Routine) -> None:
     values = (*item.operands, *item.values)
     kinds = [kind_of(page.type(v).dtype) for v in values]
     pointers = {f"pg_given{k}": _address(page, v) for k, v in enumerate(values)}
-    made, rooms = _call_lines(item, pointers, kinds)
+    made, rooms = _call_lines(item, pointers, kinds, page.fail)
     own = len(made) > 1
     if own:
         page.open("")
@@ -50,7 +50,7 @@ def routine(page: Page, item: Routine) -> None:
 
 
 def _call_lines(
-    item: Routine, pointers: Mapping[str, str], kinds: Sequence[str]
+    item: Routine, pointers: Mapping[str, str], kinds: Sequence[str], fail: Callable[[], None]
 ) -> tuple[list[str], list[int]]:
     """Return the lines of a call with these pointers, and the sizes of its workspace requests."""
     lines, count = routines.routine(item.step), len(item.operands)
@@ -62,7 +62,7 @@ def _call_lines(
         return f"@{len(rooms) - 1}@"
 
     words = list(pointers)
-    call = Call(item.step, words[:count], words[count:], room)
+    call = Call(item.step, words[:count], words[count:], room, fail=fail)
     told = {
         (word, kind)
         for (word, text), kind in zip(pointers.items(), kinds, strict=True)

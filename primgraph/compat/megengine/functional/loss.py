@@ -62,7 +62,8 @@ def cross_entropy(
     if pred.ndim != label.ndim + 1:
         raise LabelError(f"cross_entropy: labels {label.shape} are not classes of {pred.shape}")
     logarithms = pg.log_softmax(pred, axis) if with_logits else pg.log(pred)
-    places = pg.expand_dims(pg.astype(label, "int32"), axis)
+    places = label if label.dtype == "int32" else pg.astype(label, "int32")
+    places = pg.expand_dims(places, axis)
     loss = -pg.squeeze(pg.take_along_axis(logarithms, places, axis), axis)
     if label_smooth:
         loss = (1 - label_smooth) * loss - label_smooth * pg.mean(logarithms, axis)

@@ -151,6 +151,8 @@ def linear(inp: Any, weight: Any, bias: Any = None, compute_mode: str = "default
     >>> F.linear(F.ones((1, 2)), F.ones((3, 2)), F.ones(3))
     Tensor([[3. 3. 3.]], device=xpux:0)
     """
+    if weight.ndim == 2:
+        return pg.linear(inp, weight, bias, transposed=True)
     return pg.linear(inp, pg.transpose(weight), bias)
 
 

@@ -39,6 +39,61 @@ class ParamAttr:
             raise ArgumentError("ParamAttr: name is None or a string that is not empty")
 
 
+@dataclass(slots=True)
+class WeightNormParamAttr(ParamAttr):
+    """Attributes of a weight of a program that is a direction times norms, both parameters.
+
+    There is a norm for each index along the axis `dim`, or one for all elements. After T. Salimans
+    and D. Kingma, Weight normalization, 2016.
+
+    >>> attr = paddle.static.WeightNormParamAttr(dim=1, name="w")
+    >>> with paddle.static.program_guard(paddle.static.Program()) as program:
+    ...     y = paddle.static.nn.fc(paddle.static.data("x", [2, 3]), 4, weight_attr=attr)
+    >>> [(p.name, p.shape) for p in program.parameters()][:2]
+    [('w_v', paddle.Size([3, 4])), ('w_g', paddle.Size([1, 4]))]
+    """
+
+    dim: int | None = None
+
+    def __init__(
+        self,
+        dim: int | None = None,
+        name: str | None = None,
+        initializer: Any = None,
+        learning_rate: float = 1.0,
+        regularizer: Any = None,
+        trainable: bool = True,
+        do_model_average: bool = False,
+        need_clip: bool = True,
+    ) -> None:
+        ParamAttr.__init__(
+            self, name, initializer, learning_rate, regularizer, trainable, do_model_average,
+            need_clip,
+        )  # fmt: skip
+        self.dim = dim
+
+    def axes(self, shape: Shape) -> tuple[int, ...]:
+        """Return the axes over which norms are taken."""
+        kept = None if self.dim is None else self.dim % len(shape)
+        return tuple(axis for axis in range(len(shape)) if axis != kept)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstNorms:
+    """Initializer of the norms of the first value of another state."""
+
+    program: Any
+    state: Any
+    axes: tuple[int, ...]
+
+    def __call__(
+        self, shape: Shape, dtype: DType, rng: np.random.Generator
+    ) -> np.ndarray[Any, Any]:
+        found = np.asarray(self.program.first_value(self.state), float)
+        norms: np.ndarray[Any, Any] = np.sqrt(np.sum(found**2, self.axes, keepdims=True))
+        return norms.astype(dtype)
+
+
 def as_attribute(attr: Any) -> ParamAttr | None:
     """Return the attribute that an argument means; None for False, which means no parameter.
 

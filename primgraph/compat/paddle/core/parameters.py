@@ -6,9 +6,16 @@ from typing import Any, cast
 
 import numpy as np
 
+from primgraph import operators as pg
 from primgraph.compat.paddle.core.defaults import dtype_or_default
 from primgraph.compat.paddle.core.methods import Variable
-from primgraph.compat.paddle.core.parameter_attributes import Declaration, ParamAttr, as_attribute
+from primgraph.compat.paddle.core.parameter_attributes import (
+    Declaration,
+    FirstNorms,
+    ParamAttr,
+    WeightNormParamAttr,
+    as_attribute,
+)
 from primgraph.compat.paddle.core.program import building_program
 from primgraph.compat.paddle.dynamic import Tensor, as_tensor
 from primgraph.compat.paddle.framework import builds_program, paddles
@@ -74,6 +81,9 @@ class EagerParamBase(Tensor):
         if not isinstance(trainable, bool):
             raise ArgumentError(f"trainable is True or False, not {trainable!r:.60}")
         self.stop_gradient = not trainable
+
+    def initialize(self) -> None:
+        """Do nothing: the parameter has values, in `paddle.LazyGuard` too."""
 
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
@@ -151,6 +161,8 @@ def new_parameter(
     rule = chosen_initializer(attr.initializer, default, is_bias)
     type, rule = parameter_kind(_listed(shape), dtype, rule, is_bias)
     chosen = name or attr.name or unique_name.generate(f"{owner}.{'b' if is_bias else 'w'}")
+    if isinstance(attr, WeightNormParamAttr):
+        return _normalized(type, rule, attr, chosen)
     if builds_program():
         return _in_program(type, rule, attr, chosen)
     array = first_array(rule, type.shape, type.dtype, reserve_generator()())
@@ -179,6 +191,23 @@ def _in_program(type: TensorType, rule: Any, attr: ParamAttr, name: str) -> Any:
     if found.type != type:
         raise ShapeError(f"parameter {name!r} is {found.type} and cannot become {type} as well")
     return in_manner(Variable, found)
+
+
+def _normalized(type: TensorType, rule: Any, attr: WeightNormParamAttr, name: str) -> Any:
+    """Return a weight computed of two parameters of a program: its direction and its norms."""
+    if not builds_program():
+        raise BuildError(
+            "WeightNormParamAttr is for static programs",
+            hint="paddle.nn.utils.weight_norm(layer) is for layers of dynamic mode",
+        )
+    direction = _in_program(type, rule, attr, f"{name}_v")
+    axes = attr.axes(type.shape)
+    shape = tuple(1 if axis in axes else n for axis, n in enumerate(type.shape))
+    program = building_program()
+    first = FirstNorms(program, program.states[direction.value], axes)
+    norms = _in_program(TensorType(shape, type.dtype), first, attr, f"{name}_g")
+    lengths = pg.sqrt(pg.sum(pg.square(direction), axes, keepdims=True))
+    return pg.multiply(direction, pg.divide(norms, lengths))
 
 
 def share_started_scope(name: str, type: TensorType) -> None:

@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle.distributed import fleet
+from primgraph.compat.paddle.distributed.parallel import DataParallel
 
-__all__ = ["ParallelEnv", "fleet", "get_rank", "get_world_size", "init_parallel_env"]
+__all__ = [
+    "DataParallel",
+    "ParallelEnv",
+    "fleet",
+    "get_rank",
+    "get_world_size",
+    "init_parallel_env",
+]
 
 
 def get_rank(group: Any = None) -> int:

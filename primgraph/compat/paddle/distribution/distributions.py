@@ -185,6 +185,8 @@ class LogNormal(Distribution, transformed.LogNormal):
 
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc, scale)
+        # In programs its samples are new at each run.
+        self.base_dist = Normal(self.loc, self.scale)
 
     def probs(self, value: Any) -> Any:
         """Return the density at a value."""
@@ -204,6 +206,8 @@ class Gumbel(Distribution, transformed.Gumbel):
 
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc, scale)
+        # In programs its samples are new at each run.
+        self.base_dist = Uniform(self.base_dist.low, self.base_dist.high)
 
 
 class Bernoulli(ExponentialFamily, discrete.Bernoulli):
@@ -294,6 +298,15 @@ class Multinomial(Distribution, categorical.Multinomial):
 
     def __init__(self, total_count: int, probs: Any) -> None:
         super().__init__(total_count, probs)
+        # In programs its samples are new at each run.
+        self._draws = Categorical(self.probs)
+
+    def sample(self, shape: Any = ()) -> Any:
+        """Return numbers of events without derivatives."""
+        with no_grad():
+            drawn = self._draws.sample((self.total_count, *shape))
+            events = pg.one_hot(drawn, self.probs.type.shape[-1])
+            return pg.astype(pg.sum(pg.astype(events, "float64"), 0), self.probs.type.dtype)
 
 
 class Categorical(Distribution):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle.core.methods import Variable
-from primgraph.compat.paddle.core.parameter_attributes import ParamAttr
+from primgraph.compat.paddle.core.parameter_attributes import ParamAttr, WeightNormParamAttr
 from primgraph.compat.paddle.core.parameters import create_parameter
 from primgraph.compat.paddle.core.program import Program
 from primgraph.compat.paddle.static import nn
@@ -19,14 +19,21 @@ from primgraph.compat.paddle.static.executor import (
     Executor,
 )
 from primgraph.compat.paddle.static.files import (
+    deserialize_persistables,
+    deserialize_program,
     load,
+    load_from_file,
     load_inference_model,
     load_program_state,
     normalize_program,
     save,
     save_inference_model,
+    save_to_file,
+    serialize_persistables,
+    serialize_program,
     set_program_state,
 )
+from primgraph.compat.paddle.static.measures import accuracy, auc
 from primgraph.compat.paddle.static.programs import (
     InputSpec,
     cpu_places,
@@ -41,7 +48,6 @@ from primgraph.compat.paddle.static.scopes import Scope, global_scope, scope_gua
 from primgraph.compat.paddle.static.values import (
     ExponentialMovingAverage,
     Print,
-    accuracy,
     create_global_var,
     py_func,
 )
@@ -59,8 +65,10 @@ __all__ = [
     "Program",
     "Scope",
     "Variable",
+    "WeightNormParamAttr",
     "accuracy",
     "append_backward",
+    "auc",
     "cpu_places",
     "create_global_var",
     "create_parameter",
@@ -68,10 +76,13 @@ __all__ = [
     "data",
     "default_main_program",
     "default_startup_program",
+    "deserialize_persistables",
+    "deserialize_program",
     "device_guard",
     "global_scope",
     "gradients",
     "load",
+    "load_from_file",
     "load_inference_model",
     "load_program_state",
     "name_scope",
@@ -81,7 +92,10 @@ __all__ = [
     "py_func",
     "save",
     "save_inference_model",
+    "save_to_file",
     "scope_guard",
+    "serialize_persistables",
+    "serialize_program",
     "set_program_state",
 ]
 

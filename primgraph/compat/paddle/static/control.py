@@ -11,6 +11,7 @@ from primgraph.compat.paddle.core.assignments import current
 from primgraph.compat.paddle.framework import paddles
 from primgraph.control.branches import cond as _cond
 from primgraph.control.loops import while_loop as _while_loop
+from primgraph.custom.decorators import custom_vjp
 from primgraph.errors import ArgumentError
 from primgraph.operators.variable import Variable
 
@@ -159,3 +160,38 @@ def switch_case(
         raise ArgumentError("branch_fns has functions by index")
     rest = max(listed, key=lambda pair: pair[0])[1] if default is None else default
     return _first_of([(pg.equal(branch_index, k), f) for k, f in listed], rest)
+
+
+@paddles
+def static_pylayer(
+    forward_fn: Callable[..., Any],
+    inputs: Sequence[Any],
+    backward_fn: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> Any:
+    """Return `forward_fn(*inputs)`, whose gradients by the inputs `backward_fn` computes.
+
+    `backward_fn` takes one gradient for each result. Without it the results are constants.
+
+    >>> program = paddle.static.Program()
+    >>> with paddle.static.program_guard(program):
+    ...     x = paddle.static.data("x", [1], "float32")
+    ...     y = paddle.static.nn.static_pylayer(paddle.exp, [x], lambda dy: 2.0 * dy)
+    ...     (dx,) = paddle.static.gradients(y, x)
+    >>> paddle.static.Executor().run(program, {"x": [0.0]}, [y, dx])
+    [array([1.], dtype=float32), array([2.], dtype=float32)]
+    """
+    if not callable(forward_fn) or not callable(backward_fn or forward_fn):
+        raise ArgumentError("static_pylayer takes functions, forward_fn and backward_fn")
+    if backward_fn is None:
+        return pg.stop_gradient(forward_fn(*inputs))
+    called = custom_vjp(forward_fn)
+    called.defvjp(
+        lambda *given: (forward_fn(*given), None),
+        lambda _, *slopes: _as_tuple(backward_fn(*slopes)),
+    )
+    return called(*inputs)
+
+
+def _as_tuple(found: Any) -> tuple[Any, ...]:
+    return tuple(found) if isinstance(found, list | tuple) else (found,)

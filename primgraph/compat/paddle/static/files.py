@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -47,10 +49,16 @@ def save_inference_model(
     [array([2., 2.], dtype=float32)]
     """
     feeds, fetches = _variables("feed_vars", feed_vars), _variables("fetch_vars", fetch_vars)
+    _write(_inference_part(feeds, fetches), path_prefix, feeds, fetches)
+
+
+def _inference_part(feed_vars: Any, fetch_vars: Any) -> Program:
+    """Return the normalized program of `fetch_vars`, with the values of its parameters."""
+    feeds, fetches = _variables("feed_vars", feed_vars), _variables("fetch_vars", fetch_vars)
     source = program_of(fetches[0]) if fetches else building_program()
     made = normalize_program(source, feeds, fetches)
     made.scope = current_scope().storage or source.scope
-    _write(made, path_prefix, feeds, fetches)
+    return made
 
 
 def save_training_model(
@@ -144,6 +152,70 @@ def _variables(name: str, given: Any) -> list[Variable]:
         if not isinstance(item, Variable):
             raise ArgumentError(f"{name} is a list of variables, and {item!r:.60} is none")
     return listed
+
+
+def serialize_program(feed_vars: Any, fetch_vars: Any, **kwargs: Any) -> bytes:
+    """Return the part of a program that computes `fetch_vars`, for inference, as bytes.
+
+    >>> with paddle.static.program_guard(paddle.static.Program()):
+    ...     x = paddle.static.data("x", [2])
+    ...     text = paddle.static.serialize_program([x], [paddle.tanh(x)])
+    >>> len(paddle.static.deserialize_program(text).operators())
+    1
+    """
+    made = _inference_part(feed_vars, fetch_vars)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "program")
+        _save(made, path)
+        return path.read_bytes()
+
+
+def deserialize_program(data: bytes) -> Any:
+    """Return a program from bytes of `serialize_program`."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "program")
+        path.write_bytes(data)
+        return _load(path)
+
+
+def serialize_persistables(feed_vars: Any, fetch_vars: Any, executor: Any, **kwargs: Any) -> bytes:
+    """Return the parameters and other states of that part of a program, as bytes.
+
+    >>> with paddle.static.program_guard(paddle.static.Program()) as program:
+    ...     x = paddle.static.data("x", [2])
+    ...     y = x * paddle.create_parameter([2], "float32", name="w")
+    ...     values = paddle.static.serialize_persistables([x], [y], paddle.static.Executor())
+    >>> exe = paddle.static.Executor()
+    >>> paddle.static.deserialize_persistables(program, values, exe) is program
+    True
+    """
+    file = BytesIO()
+    np.savez(file, **_inference_part(feed_vars, fetch_vars).state_dict())
+    return file.getvalue()
+
+
+def deserialize_persistables(program: Any, data: bytes, executor: Any) -> Any:
+    """Store what `serialize_persistables` returned as states of a program; return the program."""
+    with np.load(BytesIO(data), allow_pickle=False) as arrays:
+        set_program_state(program, dict(arrays))
+    return program
+
+
+def save_to_file(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write bytes to a file.
+
+    >>> paddle.static.save_to_file("content", b"abc")
+    >>> paddle.static.load_from_file("content")
+    b'abc'
+    """
+    if not isinstance(content, bytes):
+        raise ArgumentError(f"'content' type should be bytes, not {type(content).__name__}")
+    Path(path).write_bytes(content)
+
+
+def load_from_file(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a file."""
+    return Path(path).read_bytes()
 
 
 def save(

@@ -14,7 +14,13 @@ from primgraph.compat.paddle.framework import paddles, reject_options
 from primgraph.compat.paddle.nn import layer as layers
 from primgraph.compat.paddle.nn.layer.layers import named_layer
 from primgraph.compat.paddle.nn.layer.norm import activate, divide_by_spectrum
-from primgraph.compat.paddle.static.control import case, cond, switch_case, while_loop
+from primgraph.compat.paddle.static.control import (
+    case,
+    cond,
+    static_pylayer,
+    switch_case,
+    while_loop,
+)
 from primgraph.compat.paddle.static.values import py_func
 from primgraph.compat.paddle.utils import unique_name
 from primgraph.errors import ArgumentError
@@ -36,6 +42,7 @@ __all__ = [
     "prelu",
     "py_func",
     "spectral_norm",
+    "static_pylayer",
     "switch_case",
     "while_loop",
 ]

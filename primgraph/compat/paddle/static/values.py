@@ -1,4 +1,4 @@
-"""Variables that are kept between runs, averages of parameters, measures and prints."""
+"""Variables that are kept between runs, averages of parameters, and prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.paddle.core.program import building_program
-from primgraph.compat.paddle.framework import paddles, reject_options
+from primgraph.compat.paddle.framework import paddles
 from primgraph.compat.paddle.initializers import Constant
 from primgraph.compat.paddle.static.scopes import current_scope
 from primgraph.compat.paddle.utils import unique_name
@@ -39,26 +39,6 @@ def create_global_var(
     type = TensorType(as_shape(shape), as_dtype(dtype))
     chosen = name or unique_name.generate("global_var")
     return building_program().state(chosen, type, Constant(float(value)))
-
-
-@paddles
-def accuracy(
-    input: Variable, label: Variable, k: int = 1, correct: Any = None, total: Any = None
-) -> Variable:
-    """Compute the share of rows whose label is among the `k` largest of `input`.
-
-    >>> scores = paddle.to_tensor([[0.1, 0.9], [0.8, 0.2]])
-    >>> paddle.static.accuracy(scores, paddle.to_tensor([[1], [1]])).item()
-    0.5
-    """
-    reject_options("accuracy", correct=correct, total=total)
-    labels = pg.reshape(label, (-1, 1))
-    score = pg.take_along_axis(input, pg.astype(labels, "int64"), 1)
-    # Of equal scores the first counts.
-    places = pg.iota(input.type.shape, 1, "int64")
-    is_before = pg.logical_and(pg.equal(input, score), pg.less(places, labels))
-    better = pg.logical_or(pg.greater(input, score), is_before)
-    return pg.mean(pg.astype(pg.less(pg.sum(pg.astype(better, "int64"), 1), k), "float32"))
 
 
 def Print(input: Any, first_n: int = -1, message: str | None = None, **options: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.absent import absent
@@ -35,7 +37,18 @@ __all__ = [
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
+
+
+@contextmanager
+def set_multithreading_enabled(mode: bool) -> Iterator[None]:
+    """Accept whether derivatives use several threads: `set_num_threads` decides it.
+
+    >>> with torch.autograd.set_multithreading_enabled(False):
+    ...     pass
+    """
+    yield
 
 
 def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.core.gradient_nodes import Node
+from primgraph.compat.torch.tensor import storage_of
+from primgraph.eager.tensor import Tensor
 from primgraph.errors import OptionError
 
 __all__ = [
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
+    "increment_version",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
@@ -57,6 +61,34 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     ...     pass
     """
     yield
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[None]:
+    """Accept a block in which tensors may change that derivatives need: they always may here.
+
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x * 2
+    ...     z = (y * y).sum()
+    ...     y = y.zero_()
+    >>> z.backward()
+    >>> x.grad
+    tensor([8., 8.])
+    """
+    yield
+
+
+def increment_version(tensor: Any) -> None:
+    """Count one more change in place of a tensor, or of several.
+
+    >>> x = torch.ones(2)
+    >>> torch.autograd.graph.increment_version(x)
+    >>> x._version
+    1
+    """
+    for item in [tensor] if isinstance(tensor, Tensor) else tensor:
+        storage_of(item).version += 1
 
 
 def register_multi_grad_hook(

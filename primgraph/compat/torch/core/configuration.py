@@ -19,14 +19,18 @@ __all__ = [
     "channels_last",
     "compile",
     "contiguous_format",
+    "get_deterministic_debug_mode",
     "get_float32_matmul_precision",
     "get_num_interop_threads",
     "get_num_threads",
+    "is_deterministic_algorithms_warn_only_enabled",
     "is_inference_mode_enabled",
     "is_warn_always_enabled",
     "preserve_format",
     "set_default_tensor_type",
+    "set_deterministic_debug_mode",
     "set_float32_matmul_precision",
+    "set_flush_denormal",
     "set_num_interop_threads",
     "set_num_threads",
     "set_warn_always",
@@ -75,6 +79,45 @@ def are_deterministic_algorithms_enabled() -> builtins.bool:
     True
     """
     return True
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> builtins.bool:
+    """Return False.
+
+    >>> torch.is_deterministic_algorithms_warn_only_enabled()
+    False
+    """
+    return False
+
+
+def set_deterministic_debug_mode(debug_mode: Any) -> None:
+    """Accept any mode: all algorithms here are deterministic.
+
+    >>> torch.set_deterministic_debug_mode("error")
+    """
+    if debug_mode not in (0, 1, 2, "default", "warn", "error"):
+        raise OptionError(
+            "invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got "
+            f"{debug_mode!r:.60}"
+        )
+
+
+def get_deterministic_debug_mode() -> builtins.int:
+    """Return 2, the mode in which algorithms that are not deterministic are errors.
+
+    >>> torch.get_deterministic_debug_mode()
+    2
+    """
+    return 2
+
+
+def set_flush_denormal(mode: builtins.bool) -> builtins.bool:
+    """Return whether the mode is set: denormal numbers are kept here.
+
+    >>> torch.set_flush_denormal(True)
+    False
+    """
+    return not mode
 
 
 def set_float32_matmul_precision(precision: str) -> None:

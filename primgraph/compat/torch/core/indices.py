@@ -9,6 +9,8 @@ import numpy as np
 from primgraph.errors import ArgumentError
 from primgraph.operators.handle import Handle
 
+_PLAIN = frozenset((int, type(None), type(Ellipsis)))
+
 
 def as_masks(index: Any) -> Any:
     """Return `index` with booleans for arrays of bytes, and as a tuple if it is a list of indices.
@@ -22,6 +24,18 @@ def as_masks(index: Any) -> Any:
     if isinstance(index, Handle | np.ndarray) and index.dtype == np.uint8 and index.ndim:
         return index.astype("bool")
     return index
+
+
+def is_plain(index: Any) -> bool:
+    """Return whether an index is of integers, None, an ellipsis, and slices without steps."""
+    for entry in index if type(index) is tuple else (index,):
+        kind = type(entry)
+        if kind is slice:
+            if entry.step is not None:
+                return False
+        elif kind not in _PLAIN:
+            return False
+    return True
 
 
 def checked_index(index: Any) -> Any:
@@ -63,11 +77,10 @@ def _is_an_index(entry: Any) -> bool:
 
 
 def _is_integer(entry: Any) -> bool:
-    if isinstance(entry, bool | np.bool_):
-        return False
+    if isinstance(entry, int):
+        return not isinstance(entry, bool)
     dtype = getattr(entry, "dtype", None)
-    single = dtype is not None and dtype.kind in "iu" and np.ndim(entry) == 0
-    return isinstance(entry, int) or single
+    return dtype is not None and dtype.kind in "iu" and not len(entry.shape)
 
 
 def _is_array(entry: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from primgraph.compat.promotion import promote_arguments
 from primgraph.compat.torch import framework, functions
-from primgraph.compat.torch.core.indices import as_masks, checked_index, in_two_steps
+from primgraph.compat.torch.core.indices import as_masks, checked_index, in_two_steps, is_plain
 from primgraph.errors import ArgumentError, DTypeError
 from primgraph.operators.handle import Handle
 
@@ -54,6 +54,8 @@ class Operators(Handle):
         return promote_arguments(function, args, framework.dtype_or_default(None), is_ranked=True)
 
     def __getitem__(self, index: Any) -> Self:
+        if is_plain(index):
+            return super().__getitem__(index)
         known = checked_index(as_masks(index))
         steps = in_two_steps(known)
         if steps is None:

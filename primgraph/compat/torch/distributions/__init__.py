@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.distributions import constraint_registry, constraints, kl, transforms
+from primgraph.compat.torch.distributions.bounded import (
+    ContinuousBernoulli,
+    GeneralizedPareto,
+    VonMises,
+)
 from primgraph.compat.torch.distributions.categorical import (
     Categorical,
     Multinomial,
@@ -43,8 +48,10 @@ from primgraph.compat.torch.distributions.distribution import Distribution, Expo
 from primgraph.compat.torch.distributions.kl import kl_divergence, register_kl
 from primgraph.compat.torch.distributions.multivariate import (
     Dirichlet,
+    LKJCholesky,
     LowRankMultivariateNormal,
     MultivariateNormal,
+    Wishart,
 )
 from primgraph.compat.torch.distributions.relaxed import (
     RelaxedBernoulli,
@@ -66,6 +73,7 @@ from primgraph.compat.torch.distributions.transforms import (
     AffineTransform,
     CatTransform,
     ComposeTransform,
+    CorrCholeskyTransform,
     CumulativeDistributionTransform,
     ExpTransform,
     IndependentTransform,
@@ -94,6 +102,8 @@ __all__ = [
     "Cauchy",
     "Chi2",
     "ComposeTransform",
+    "ContinuousBernoulli",
+    "CorrCholeskyTransform",
     "CumulativeDistributionTransform",
     "Dirichlet",
     "Distribution",
@@ -102,6 +112,7 @@ __all__ = [
     "ExponentialFamily",
     "FisherSnedecor",
     "Gamma",
+    "GeneralizedPareto",
     "Geometric",
     "Gumbel",
     "HalfCauchy",
@@ -110,6 +121,7 @@ __all__ = [
     "IndependentTransform",
     "InverseGamma",
     "Kumaraswamy",
+    "LKJCholesky",
     "Laplace",
     "LogNormal",
     "LogisticNormal",
@@ -139,7 +151,9 @@ __all__ = [
     "Transform",
     "TransformedDistribution",
     "Uniform",
+    "VonMises",
     "Weibull",
+    "Wishart",
     "biject_to",
     "constraint_registry",
     "constraints",

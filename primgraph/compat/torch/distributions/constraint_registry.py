@@ -105,6 +105,7 @@ def _fill() -> None:
         (constraints.less_than, _to_below),
         (constraints.interval, _to_interval),
         (constraints.half_open_interval, _to_interval),
+        (constraints.corr_cholesky, lambda c: transforms.CorrCholeskyTransform()),
         (constraints.lower_cholesky, lambda c: transforms.LowerCholeskyTransform()),
         (constraints.positive_definite, lambda c: transforms.PositiveDefiniteTransform()),
     ]

@@ -2,6 +2,7 @@
 
 from primgraph.compat.torch.distributions.transforms_of_arrays import (
     CatTransform,
+    CorrCholeskyTransform,
     CumulativeDistributionTransform,
     IndependentTransform,
     LowerCholeskyTransform,
@@ -29,6 +30,7 @@ __all__ = [
     "AffineTransform",
     "CatTransform",
     "ComposeTransform",
+    "CorrCholeskyTransform",
     "CumulativeDistributionTransform",
     "ExpTransform",
     "IndependentTransform",

@@ -290,3 +290,71 @@ class CumulativeDistributionTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         return self.distribution.log_prob(x)
+
+
+class CorrCholeskyTransform(Transform):
+    """Map of vectors of length `n (n - 1) / 2` to Cholesky factors of correlation matrices.
+
+    >>> t = torch.distributions.transforms.CorrCholeskyTransform()
+    >>> t(torch.zeros(1))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.corr_cholesky
+    bijective = True
+
+    def _call(self, x: Any) -> Any:
+        eps = float(np.finfo(as_dtype(x.dtype)).eps)
+        r = _below_diagonal(pg.clip(pg.tanh(x), eps - 1.0, 1.0 - eps))
+        left = pg.cumprod(pg.sqrt(1.0 - r * r), -1)
+        identity = np.eye(r.type.shape[-1], dtype=as_dtype(x.dtype))
+        return (r + identity) * _shifted(left)
+
+    def _inverse(self, y: Any) -> Any:
+        left = _shifted(1.0 - pg.cumsum(y * y, -1))
+        rows, columns = np.tril_indices(y.type.shape[-1], -1)
+        t = y[..., rows, columns] / pg.sqrt(left[..., rows, columns])
+        return pg.arctanh(t)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        left = 1.0 - pg.cumsum(y * y, -1)
+        rows, columns = np.tril_indices(y.type.shape[-1], -2)
+        sticks = 0.5 * pg.sum(pg.log(left[..., rows, columns]), -1)
+        tanh = -2.0 * pg.sum(x + pg.softplus(-2.0 * x) - math.log(2.0), -1)
+        return sticks + tanh
+
+    def forward_shape(self, shape: Any) -> tuple[int, ...]:
+        """Return the shape of matrices for a shape of vectors."""
+        return (*shape[:-1], *(_size_of_matrix(shape[-1]),) * 2)
+
+    def inverse_shape(self, shape: Any) -> tuple[int, ...]:
+        """Return the shape of vectors for a shape of matrices."""
+        if len(shape) < 2 or shape[-2] != shape[-1]:
+            raise ShapeError("Input is not square")
+        return (*shape[:-2], shape[-1] * (shape[-1] - 1) // 2)
+
+
+def _size_of_matrix(count: int) -> int:
+    """Return the size of a square matrix with that many elements below the diagonal."""
+    size = round(((8 * count + 1) ** 0.5 + 1) / 2)
+    if size * (size - 1) // 2 != count:
+        raise ShapeError("Input is not a flattend lower-diagonal number")
+    return size
+
+
+def _below_diagonal(x: Any) -> Any:
+    """Return square matrices with the elements of vectors below the diagonal, row by row."""
+    size = _size_of_matrix(x.type.shape[-1])
+    rows, columns = np.tril_indices(size, -1)
+    places = np.zeros((size, size), np.int64)
+    places[rows, columns] = np.arange(len(rows))
+    below = np.tri(size, k=-1, dtype=bool)
+    taken = pg.reshape(pg.take(x, places.reshape(-1), -1), (*x.type.shape[:-1], size, size))
+    return pg.where(below, taken, 0)
+
+
+def _shifted(x: Any) -> Any:
+    """Return the columns of matrices moved to the right, after a column of ones."""
+    return pg.concatenate([pg.ones_like(x[..., :1]), x[..., :-1]], -1)

@@ -11,6 +11,7 @@ from primgraph.compat.torch.functions import (
     joining,
     matrices,
     ordering,
+    places,
     products,
     properties,
     reductions,
@@ -20,7 +21,7 @@ from primgraph.compat.torch.functions import (
 
 _MODULES: tuple[Any, ...] = (
     *(elementwise, arithmetic, compositions, elements, products, reductions, cumulative),
-    *(shapes, joining, ordering, scatter, properties, matrices),
+    *(shapes, joining, ordering, scatter, properties, matrices, places),
 )
 __all__ = [name for module in _MODULES for name in module.__all__]
 globals().update({name: getattr(m, name) for m in _MODULES for name in m.__all__})

@@ -3,7 +3,15 @@
 from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.absent import absent
-from primgraph.compat.torch.nn import functional, init, modules, parallel, parameter, utils
+from primgraph.compat.torch.nn import (
+    attention,
+    functional,
+    init,
+    modules,
+    parallel,
+    parameter,
+    utils,
+)
 from primgraph.compat.torch.nn.modules import *  # noqa: F403
 from primgraph.compat.torch.nn.parallel import DataParallel
 from primgraph.compat.torch.nn.parameter import (
@@ -27,6 +35,7 @@ else:
         "Parameter",
         "UninitializedBuffer",
         "UninitializedParameter",
+        "attention",
         "functional",
         "init",
         "modules",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.absent import absent
@@ -86,7 +86,32 @@ def _chain(functions: Sequence[Callable[..., Any]]) -> Callable[[Any], Any]:
     return call
 
 
-__all__ = ["checkpoint", "checkpoint_sequential"]
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Accept whether checkpoints explain their errors, which has no effect.
+
+    >>> with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):
+    ...     pass
+    """
+    yield
+
+
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Accept whether checkpoints stop early, which has no effect.
+
+    >>> with torch.utils.checkpoint.set_checkpoint_early_stop(False):
+    ...     pass
+    """
+    yield
+
+
+__all__ = [
+    "checkpoint",
+    "checkpoint_sequential",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+]
 
 if not TYPE_CHECKING:
     __getattr__ = absent(__name__)

@@ -8,6 +8,7 @@ from primgraph.compat.torch.nn.functional import (
     alignments,
     attention,
     distances,
+    fractional,
     losses,
     margins,
     norms,
@@ -18,6 +19,7 @@ from primgraph.compat.torch.nn.functional.activations import *  # noqa: F403
 from primgraph.compat.torch.nn.functional.alignments import *  # noqa: F403
 from primgraph.compat.torch.nn.functional.attention import *  # noqa: F403
 from primgraph.compat.torch.nn.functional.distances import *  # noqa: F403
+from primgraph.compat.torch.nn.functional.fractional import *  # noqa: F403
 from primgraph.compat.torch.nn.functional.losses import *  # noqa: F403
 from primgraph.compat.torch.nn.functional.margins import *  # noqa: F403
 from primgraph.compat.torch.nn.functional.norms import *  # noqa: F403
@@ -35,6 +37,7 @@ else:
         alignments,
         attention,
         distances,
+        fractional,
         losses,
         margins,
         norms,

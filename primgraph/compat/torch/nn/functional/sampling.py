@@ -38,6 +38,8 @@ def interpolate(
 ) -> Any:
     """Resample the axes behind samples and channels to a size, or by a factor.
 
+    With `antialias` the weights of a smaller size reach over as many elements as it has fewer.
+
     >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
     tensor([[[1., 1., 2., 2.]]])
     """
@@ -45,8 +47,11 @@ def interpolate(
         raise UnsupportedError(
             f"interpolate has no mode {mode!r:.60}: use one of {', '.join(_MODES)}"
         )
-    if antialias:
-        raise OptionError("interpolate does not have antialias=True")
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ArgumentError(
+            "Anti-alias option is only supported for bilinear and bicubic modes, and not for "
+            f"{mode!r}"
+        )
     if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
         raise ArgumentError(
             "align_corners option can only be set with the interpolating modes: linear | bilinear "
@@ -61,7 +66,8 @@ def interpolate(
     if recompute_scale_factor:
         scales = [None] * count
     for axis, (wanted, scale) in enumerate(zip(sizes, scales, strict=True), 2):
-        matrix = _weights(input.shape[axis], wanted, scale, mode, bool(align_corners))
+        weights = _antialiased_weights if antialias else _weights
+        matrix = weights(input.shape[axis], wanted, scale, mode, bool(align_corners))
         input = _apply_along(input, matrix, axis)
     return input
 
@@ -103,6 +109,31 @@ def _weights(extent: int, size: int, scale: Any, mode: str, align: bool) -> Any:
     return _cubic(where, extent) if mode == "bicubic" else _linear(where, extent)
 
 
+def _antialiased_weights(extent: int, size: int, scale: Any, mode: str, align: bool) -> Any:
+    """Return the matrix of weights of windows that are as wide as the step between results."""
+    step = extent / size if scale is None else 1 / scale
+    if align:
+        step = (extent - 1) / (size - 1) if size > 1 else 0.0
+    stretch = max(step, 1.0)
+    reach = (1.0 if mode == "bilinear" else 2.0) * stretch
+    matrix = np.zeros((size, extent))
+    for row in range(size):
+        center = step * (row + 0.5)
+        first = max(int(center - reach + 0.5), 0)
+        taken = np.arange(first, min(int(center + reach + 0.5), extent))
+        x = np.abs((taken - center + 0.5) / stretch)
+        share = np.maximum(1.0 - x, 0.0) if mode == "bilinear" else _cubic_kernel(x, -0.5)
+        matrix[row, taken] = share / share.sum()
+    return matrix
+
+
+def _cubic_kernel(x: Any, a: float) -> Any:
+    """Return the weights of cubic convolution at distances `x`."""
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
+
+
 def _linear(where: Any, extent: int) -> Any:
     matrix = np.zeros((len(where), extent))
     below = np.minimum(np.floor(where).astype(int), extent - 1)
@@ -119,9 +150,7 @@ def _cubic(where: Any, extent: int, a: float = -0.75) -> Any:
     rows = np.arange(len(where))
     for offset in range(-1, 3):
         x = np.abs(where - (below + offset))
-        near = ((a + 2) * x - (a + 3)) * x * x + 1
-        far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-        share = np.where(x <= 1, near, np.where(x < 2, far, 0.0))
+        share = _cubic_kernel(x, a)
         np.add.at(matrix, (rows, np.clip(below + offset, 0, extent - 1)), share)
     return matrix
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.torch.nn.modules import (
     activation,
+    adaptive,
     container,
     conv,
     lazy,
@@ -19,6 +20,7 @@ from primgraph.compat.torch.nn.modules import (
     transformer,
 )
 from primgraph.compat.torch.nn.modules.activation import *  # noqa: F403
+from primgraph.compat.torch.nn.modules.adaptive import *  # noqa: F403
 from primgraph.compat.torch.nn.modules.container import *  # noqa: F403
 from primgraph.compat.torch.nn.modules.conv import *  # noqa: F403
 from primgraph.compat.torch.nn.modules.lazy import *  # noqa: F403
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
 
 else:
     _FILES = (
-        activation, container, conv, lazy, linear, loss, normalization, padding, pooling, rnn,
-        shapes, sparse, transformer,
+        activation, adaptive, container, conv, lazy, linear, loss, normalization, padding,
+        pooling, rnn, shapes, sparse, transformer,
     )  # fmt: skip
     __all__ = sorted({"Module", *(name for file in _FILES for name in file.__all__)})
     # Files that torch has for the layers of other files here.

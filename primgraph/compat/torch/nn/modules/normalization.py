@@ -95,7 +95,7 @@ class _WithStatistics(Module):
         return f"{self.num_features}, {shown}, {bias}, {show(self, 'track_running_stats')}"
 
 
-_NormBase = _WithStatistics
+NormBase = _NormBase = _WithStatistics
 
 
 class _BatchNorm(_WithStatistics):

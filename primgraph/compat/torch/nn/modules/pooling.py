@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from primgraph.compat.torch.nn import functional
 from primgraph.compat.torch.nn.layer_tables import FunctionLayer, define_layers
+from primgraph.errors import ArgumentError
 
 
 class _Pool(FunctionLayer):
@@ -92,7 +93,33 @@ Return the largest element of each of `output_size` bins along each axis.
 torch.Size([TWOS])
 """
 
+_FRACTIONAL = """
+FractionalMaxPoolNd(kernel_size, output_size=None, output_ratio=None, return_indices=False, \
+_random_samples=None): fractional_max_poolNd(input) | kernel_size
+Return the largest elements of windows at random places.
+>>> torch.nn.FractionalMaxPoolNd(2, output_size=2)(torch.ones(FOURS)).shape
+torch.Size([TWOS])
+"""
+
+
+class _Fractional(FunctionLayer):
+    """Pool whose output has a size or a share of the input's."""
+
+    def _complete(self) -> None:
+        own = self.__dict__
+        if (own["output_size"] is None) == (own["output_ratio"] is None):
+            raise ArgumentError(
+                f"{type(self).__name__} requires specifying either an output size, or a pooling "
+                "ratio"
+            )
+        ratios = own["output_ratio"]
+        parts = ratios if isinstance(ratios, tuple | list) else (0.5 if ratios is None else ratios,)
+        if not all(0 < ratio < 1 for ratio in parts):
+            raise ArgumentError(f"output_ratio must be between 0 and 1 (got {ratios})")
+
+
 __all__ = [
+    *define_layers(globals(), _Fractional, vars(functional), _rows(_FRACTIONAL, (2, 3))),
     *define_layers(globals(), _Pool, vars(functional), _rows(_MAX)),
     *define_layers(globals(), FunctionLayer, vars(functional), _rows(_LP)),
     *define_layers(globals(), _Sized, vars(functional), _rows(_AVERAGE, (1,))),

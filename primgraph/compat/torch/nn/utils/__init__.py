@@ -39,11 +39,26 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     return module_cls(*args, **kwargs)
 
 
+def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
+    """Return the module: the layout of weights in memory is not the caller's.
+
+    >>> layer = torch.nn.Conv2d(1, 1, 1)
+    >>> utils = torch.nn.utils
+    >>> utils.convert_conv2d_weight_memory_format(layer, torch.channels_last) is layer
+    True
+    """
+    return module
+
+
+convert_conv3d_weight_memory_format = convert_conv2d_weight_memory_format
+
 __all__ = [
     "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
+    "convert_conv2d_weight_memory_format",
+    "convert_conv3d_weight_memory_format",
     "fuse_conv_bn_eval",
     "fuse_conv_bn_weights",
     "fuse_linear_bn_eval",
