@@ -45,15 +45,11 @@ class _OfCall:
 class Argument(_OfCall):
     """An array that the caller passes."""
 
-    syntax: ClassVar[str] = "x{number:int}: {type:type}"
-
 
 @final
 @dataclass(frozen=True, eq=False, slots=True)
 class Result(_OfCall):
     """An array returned to the caller; `given` if the caller passed it."""
-
-    syntax: ClassVar[str] = "r{number:int}: {type:type}{given:flag , given}"
 
     given: bool
 
@@ -62,8 +58,6 @@ class Result(_OfCall):
 @dataclass(frozen=True, eq=False, slots=True)
 class Held(_OfCall):
     """A copy that is kept until the end of a call."""
-
-    syntax: ClassVar[str] = "held{number:int}: {type:type}"
 
 
 @final
@@ -75,8 +69,6 @@ class Buffer:
     its partial result of a total. Buffers with equal `number` are the same array at different
     times.
     """
-
-    syntax: ClassVar[str] = "b{number:int}: {type:type} @{offset:int}, {loop:int} {axis:data}"
 
     number: int
     type: TensorType
@@ -98,8 +90,6 @@ class Buffer:
 class Stack:
     """A growing stack, filled by one loop and read by others; it is outside all arenas."""
 
-    syntax: ClassVar[str] = "stack{number:int}: {type:type}"
-
     number: int
     type: TensorType
     life: ClassVar[Life] = Life.KEPT
@@ -114,8 +104,6 @@ class Stack:
 class Number:
     """A number that represents an array filled with it."""
 
-    syntax: ClassVar[str] = "c{number:int} = number {value:data} {dtype:dtype}"
-
     number: int
     value: Any
     dtype: DType
@@ -127,8 +115,6 @@ class Number:
 @dataclass(frozen=True, eq=False, slots=True)
 class Ones:
     """A vector of ones; in a `loop` with one element per row of a block."""
-
-    syntax: ClassVar[str] = "c{number:int} = ones {count:int} {dtype:dtype}, loop {loop:int}"
 
     number: int
     count: int
@@ -149,8 +135,6 @@ class Ones:
 class Constant:
     """The result of a step without operands, before broadcasting."""
 
-    syntax: ClassVar[str] = "k{number:int} = {step:step} {shape:dims}"
-
     number: int
     step: Step
     shape: Shape
@@ -161,8 +145,6 @@ class Constant:
 @dataclass(frozen=True, eq=False, slots=True)
 class View:
     """A view of another array; views with equal `number` are one array object."""
-
-    syntax: ClassVar[str] = "v{number:int} = {of:place} {how:data} {shape:dims}, {life:life}"
 
     number: int
     of: Place
@@ -181,6 +163,20 @@ _OF_VIEW = {
     Life.CALL: Life.CALL,
     Life.BLOCK: Life.BLOCK,
     Life.TURN: Life.TURN,
+}
+
+
+# The syntax of each class: text, and in braces a field and its word.
+SYNTAX: dict[Any, str] = {
+    Argument: "x{number:int}: {type:type}",
+    Result: "r{number:int}: {type:type}{given:flag , given}",
+    Held: "held{number:int}: {type:type}",
+    Buffer: "b{number:int}: {type:type} @{offset:int}, {loop:int} {axis:data}",
+    Stack: "stack{number:int}: {type:type}",
+    Number: "c{number:int} = number {value:data} {dtype:dtype}",
+    Ones: "c{number:int} = ones {count:int} {dtype:dtype}, loop {loop:int}",
+    Constant: "k{number:int} = {step:step} {shape:dims}",
+    View: "v{number:int} = {of:place} {how:data} {shape:dims}, {life:life}",
 }
 
 

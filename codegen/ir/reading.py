@@ -33,13 +33,6 @@ _DATA: dict[str, Callable[..., Any]] = {
 }
 _NAMES = {"nan": float("nan"), "inf": float("inf")}
 
-_PLACES = tuple(
-    c for c in vars(places).values() if isinstance(c, type) and "syntax" in vars(c)
-)  # fmt: skip
-_STATEMENTS = tuple(
-    c for c in vars(statements).values() if isinstance(c, type) and "syntax" in vars(c)
-)  # fmt: skip
-
 Constants: TypeAlias = Mapping[str, Any]
 
 
@@ -116,7 +109,7 @@ class _Reader:
     def plan(self, block: _Block) -> Plan:
         self.schedule, _ = self.read_schedule(block, json.loads(block.rest))
         for line in block.part("places").inside:
-            self.known[line.line.split(":")[0].split(" ")[0]] = self.statement(line, _PLACES)
+            self.known[line.line.split(":")[0].split(" ")[0]] = self.statement(line, places.SYNTAX)
         options = read_data(block.part("options").rest)
         arena, least, space = map(int, block.part("memory").rest.split())
         named = [
@@ -128,9 +121,11 @@ class _Reader:
         bodies = tuple(
             [_Reader(self.long, self.cards).plan(b) for b in block.inside if _is_plan(b)]
         )
+        arguments, constants, arrays, buffers = named
         return Plan(
-            self.schedule, options, *named, body, loops, arena, least, space, self.cards, bodies
-        )
+            self.schedule, options, arguments, constants, arrays, buffers, body, loops, arena,
+            least, space, self.cards, bodies,
+        )  # fmt: skip
 
     def nests(self, block: _Block) -> Nests:
         name, _, added = block.rest.rpartition(" block")
@@ -179,11 +174,13 @@ class _Reader:
     # Statements.
 
     def statements(self, block: _Block) -> tuple[Any, ...]:
-        return tuple([self.statement(b, _STATEMENTS) for b in block.inside if b.line != "in turn:"])
+        return tuple(
+            [self.statement(b, statements.SYNTAX) for b in block.inside if b.line != "in turn:"]
+        )
 
-    def statement(self, block: _Block, classes: tuple[Any, ...]) -> Any:
-        for kind in classes:
-            pattern, words = _pattern(kind)
+    def statement(self, block: _Block, classes: Mapping[Any, str]) -> Any:
+        for kind, syntax in classes.items():
+            pattern, words = _pattern(syntax)
             found = pattern.fullmatch(block.line) or pattern.fullmatch(f"{block.line} ")
             if found is None:
                 continue
@@ -301,10 +298,10 @@ _PATTERNS = {
 
 
 @cache
-def _pattern(kind: Any) -> tuple[re.Pattern[str], list[tuple[str, str]]]:
+def _pattern(syntax: str) -> tuple[re.Pattern[str], list[tuple[str, str]]]:
     """Return the pattern of a class's lines, and the field and word of each group."""
     pattern, words = "", []
-    for text, name, spec in pieces_of(kind.syntax):
+    for text, name, spec in pieces_of(syntax):
         pattern += re.escape(text)
         word, _, argument = spec.partition(" ")
         if word == "flag":

@@ -1,6 +1,6 @@
 """Statements of plans: calls of NumPy on places, and loop nests, products and calls in C.
 
-Each class has its syntax: text, and in braces a field and how it is written and read (`text.py`).
+`SYNTAX` says how each is written and read (`text.py`): text, and in braces a field and its word.
 Behind ` !` is what only the complete text of a plan has.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 from primgraph.codegen.ir.access import Access
 from primgraph.codegen.ir.axis_semantics import Role
@@ -56,12 +56,6 @@ class Compute(NamedTuple):
     If `replaced`, operand 0 is overwritten entirely, and need not be written.
     """
 
-    syntax = (
-        "{new:flag new }{out:place}: {step:result} {taken:over} "
-        "{step:step} {operands:places}{step:params}{parts:with}{replaced:flag , all replaced}"
-        " !{at:int}"
-    )
-
     at: int
     step: Step
     operands: tuple[Place, ...]
@@ -75,11 +69,6 @@ class Compute(NamedTuple):
 class Put(NamedTuple):
     """The operation of `step`, written to `part` of `out`, which then is `value`."""
 
-    syntax = (
-        "{part:place}: {step:result} = {step:step} {operands:places}{step:params}"
-        " !{at:int}, in {out:place} as {value:value}"
-    )
-
     at: int
     step: Step
     operands: tuple[Place, ...]
@@ -91,11 +80,6 @@ class Put(NamedTuple):
 class Create(NamedTuple):
     """The operation of `step`, which allocates `out` itself."""
 
-    syntax = (
-        "new {out:place}: {step:result} = {step:step} {operands:places}{step:params}"
-        " !{at:int}, allocated"
-    )
-
     at: int
     step: Step
     operands: tuple[Place, ...]
@@ -104,8 +88,6 @@ class Create(NamedTuple):
 
 class Call(NamedTuple):
     """A user function; its results are copied into `outs`, or are these arrays."""
-
-    syntax = "{outs:places} = call {step:step} {operands:places}{step:params} !{at:int}"
 
     at: int
     step: Step
@@ -116,8 +98,6 @@ class Call(NamedTuple):
 class See(NamedTuple):
     """The start of the lifetime of `view`, the result of a view step."""
 
-    syntax = "see {view:place} !{at:int}, by {step:step}"
-
     at: int
     step: Step
     view: View
@@ -126,16 +106,12 @@ class See(NamedTuple):
 class Make(NamedTuple):
     """The start of the lifetime of `out`, with undefined contents."""
 
-    syntax = "make {out:place}: {out:its_type} !{at:int}"
-
     at: int
     out: Argument | Result | Buffer
 
 
 class Fill(NamedTuple):
     """Fill `out` with one number."""
-
-    syntax = "fill {out:place} with {value:data} !{at:int}, {dtype:dtype}"
 
     at: int
     out: Place
@@ -145,8 +121,6 @@ class Fill(NamedTuple):
 
 class Copy(NamedTuple):
     """Copy the elements of `value` from one array to another, or to a `new` one."""
-
-    syntax = "{new:flag new }{out:place} = copy {source:place} !{at:int}, of {value:value}"
 
     at: int
     value: int
@@ -158,8 +132,6 @@ class Copy(NamedTuple):
 class Combine(NamedTuple):
     """Combine `part`, the partial result of a block, into `total` by the ufunc `how`."""
 
-    syntax = "{total:place} = {how:word} {total:place}, {part:place} !{at:int}"
-
     at: int
     how: str
     part: Buffer
@@ -168,8 +140,6 @@ class Combine(NamedTuple):
 
 class Release(NamedTuple):
     """The end of a buffer's lifetime."""
-
-    syntax = "release {buffer:place} !{at:int}"
 
     at: int
     buffer: Buffer
@@ -181,11 +151,6 @@ class Loop(NamedTuple):
     `totals` run at the end of each turn, in the order of the turns.
     """
 
-    syntax = (
-        "for each block of {region:rows} rows{region:threads}:"
-        " !{at:int}, loop {number:int}, {region:data}"
-    )
-
     at: int
     number: int
     region: Region
@@ -195,8 +160,6 @@ class Loop(NamedTuple):
 
 class Return(NamedTuple):
     """Return a place as result `number`."""
-
-    syntax = "return {place:place} as result {number:int} !{at:int}"
 
     at: int
     number: int
@@ -237,13 +200,9 @@ class Node:
     value. A reduction has its result in memory at `strides`. "take" gathers from its first operand
     at the indices in the others; `reach` has size and stride of each indexed axis. "add" scatters
     into the value at such indices. "inner" is its first operand where each index operand is
-    `within` a range (first index, count), else the constant `name`.
+    `within` a range (first index, count), else the constant `name`. "parts" is the operand in whose
+    range `within` the index along axis `offset` is.
     """
-
-    syntax: ClassVar[str] = (
-        "{value:value} = {kind:word} {step:step} {name:quoted}{operands:operands}"
-        "{offset:offset}{strides:by}{reach:reach}{within:within}"
-    )
 
     step: Step | None
     value: int
@@ -260,15 +219,13 @@ class Node:
 POINTER = 8
 
 # Kinds whose result is a loop variable, stored to memory only on demand.
-PLAIN = ("text", "call", "copy", "take", "inner")
+PLAIN = ("text", "call", "copy", "take", "inner", "parts")
 
 
 @final
 @dataclass(slots=True)
 class Nest:
     """A loop nest: `nodes` for all indices in `domain`; `stored` values are written to memory."""
-
-    syntax: ClassVar[str] = "loops over {domain:shape}: {nodes:summary} !stored {stored:values}"
 
     domain: Shape
     nodes: list[Node] = field(default_factory=list)
@@ -285,11 +242,6 @@ class Nest:
 class Product:
     """A product of two stacks of matrices, which may be accumulated into its value."""
 
-    syntax: ClassVar[str] = (
-        "product of {step:types}{is_added:flag , added to the one before}"
-        " !{value:value} = {step:step} {left:access} {right:access}"
-    )
-
     step: Step
     value: int
     left: Access
@@ -305,10 +257,6 @@ class Control:
     `operands` are in memory as a whole, and so are the inputs and outputs of the bodies.
     `constants` maps the constants of each body to values here.
     """
-
-    syntax: ClassVar[str] = (
-        "{step:trips}: !{values:values} = {step:step} {operands:values}, constants {constants:maps}"
-    )
 
     step: Step
     values: tuple[int, ...]
@@ -342,12 +290,6 @@ class Blocks:
     each body to values here.
     """
 
-    syntax: ClassVar[str] = (
-        "{extent:dim} rows in blocks of {rows:dim}, in {groups:groups}:"
-        " !{groups:dim}, given {given:rows_map}, totals {totals:words}, kept {kept:all_rows},"
-        " constants {constants:maps}"
-    )
-
     extent: int
     rows: int
     groups: int
@@ -368,10 +310,6 @@ class Blocks:
 class Routine:
     """A step that calls a C function on whole arrays, or loops over calls."""
 
-    syntax: ClassVar[str] = (
-        "{step:name} of {step:types} !{values:values} = {step:step} {operands:values}"
-    )
-
     step: Step
     values: tuple[int, ...]
     operands: tuple[int, ...]
@@ -381,11 +319,6 @@ class Routine:
 @dataclass(frozen=True, slots=True)
 class HostCall:
     """A host call: a step that NumPy runs, and the reason: what C has not, or does not faster."""
-
-    syntax: ClassVar[str] = (
-        "by NumPy: {step:name}{step:origin}{reason:because}"
-        " !{values:values} = {step:step} {operands:values}"
-    )
 
     step: Step
     values: tuple[int, ...]
@@ -414,6 +347,58 @@ class Nests:
     last: Mapping[int, int]
     is_block: bool = False
     added: frozenset[int] = frozenset()
+
+
+# The syntax of each class: text, and in braces a field and its word.
+SYNTAX: dict[Any, str] = {
+    Compute: (
+        "{new:flag new }{out:place}: {step:result} {taken:over} "
+        "{step:step} {operands:places}{step:params}{parts:with}{replaced:flag , all replaced}"
+        " !{at:int}"
+    ),
+    Put: (
+        "{part:place}: {step:result} = {step:step} {operands:places}{step:params}"
+        " !{at:int}, in {out:place} as {value:value}"
+    ),
+    Create: (
+        "new {out:place}: {step:result} = {step:step} {operands:places}{step:params}"
+        " !{at:int}, allocated"
+    ),
+    Call: "{outs:places} = call {step:step} {operands:places}{step:params} !{at:int}",
+    See: "see {view:place} !{at:int}, by {step:step}",
+    Make: "make {out:place}: {out:its_type} !{at:int}",
+    Fill: "fill {out:place} with {value:data} !{at:int}, {dtype:dtype}",
+    Copy: "{new:flag new }{out:place} = copy {source:place} !{at:int}, of {value:value}",
+    Combine: "{total:place} = {how:word} {total:place}, {part:place} !{at:int}",
+    Release: "release {buffer:place} !{at:int}",
+    Loop: (
+        "for each block of {region:rows} rows{region:threads}:"
+        " !{at:int}, loop {number:int}, {region:data}"
+    ),
+    Return: "return {place:place} as result {number:int} !{at:int}",
+    Node: (
+        "{value:value} = {kind:word} {step:step} {name:quoted}{operands:operands}"
+        "{offset:offset}{strides:by}{reach:reach}{within:within}"
+    ),
+    Nest: "loops over {domain:shape}: {nodes:summary} !stored {stored:values}",
+    Product: (
+        "product of {step:types}{is_added:flag , added to the one before}"
+        " !{value:value} = {step:step} {left:access} {right:access}"
+    ),
+    Control: (
+        "{step:trips}: !{values:values} = {step:step} {operands:values}, constants {constants:maps}"
+    ),
+    Blocks: (
+        "{extent:dim} rows in blocks of {rows:dim}, in {groups:groups}:"
+        " !{groups:dim}, given {given:rows_map}, totals {totals:words}, kept {kept:all_rows},"
+        " constants {constants:maps}"
+    ),
+    Routine: ("{step:name} of {step:types} !{values:values} = {step:step} {operands:values}"),
+    HostCall: (
+        "by NumPy: {step:name}{step:origin}{reason:because}"
+        " !{values:values} = {step:step} {operands:values}"
+    ),
+}
 
 
 def values_read(item: Item) -> Iterator[int]:

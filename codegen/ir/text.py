@@ -1,8 +1,9 @@
 """Text of plans: a listing for people, and the complete text, which `reading.py` reads back.
 
-Both have one line per statement, from its `syntax`: text, and in braces a field and its word, which
-is how the field is written. The complete text begins with the types, steps and places of the plan,
-whose numbers the statements have. Words that repeat what the rest implies are empty there.
+Both have one line per statement, from the `SYNTAX` of its class: text, and in braces a field and
+its word, which is how the field is written. The complete text begins with the types, steps and
+places of the plan, whose numbers the statements have. Words that repeat what the rest implies are
+empty there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from string import Formatter
 from typing import Any, NamedTuple, TypeAlias, final
 
 from primgraph.base.user_lines import Source
+from primgraph.codegen.ir import places, statements
 from primgraph.codegen.ir.access import Access
 from primgraph.codegen.ir.places import Buffer, Number, Ones, Place, View, name_of
 from primgraph.codegen.ir.schedule import Schedule, Step
@@ -219,6 +221,8 @@ _STYLED: dict[str, Callable[[Any, Style], str]] = {
     "params": lambda step, style: "" if style.is_full else _params(step),
 }
 
+_SYNTAX = {**places.SYNTAX, **statements.SYNTAX}
+
 # A piece of a syntax: text, and the field that follows it with its kind of word.
 Piece: TypeAlias = tuple[str, str, str]
 
@@ -230,7 +234,7 @@ def pieces_of(syntax: str) -> list[Piece]:
 
 def line_of(x: Any, style: Style = BRIEF) -> str:
     """Return the line of a statement or of a place's definition."""
-    brief, _, full = x.syntax.partition(" !")
+    brief, _, full = _SYNTAX[x.__class__].partition(" !")
     line = _line(x, brief, style)
     return f"{line} !{_line(x, full, style)}" if style.is_full and full else line
 

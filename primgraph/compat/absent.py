@@ -14,6 +14,11 @@ _CPU = "all arrays are in the memory of the CPU: leave it out"
 _ONE = "there is one process: pg.distributed trains on the workers of a dask client"
 _NO_OPERATOR = "there is no such operator: compose it of others, or use pg.custom_vjp"
 _ATTENTION = "its weights are in cuDNN's order: pg.scaled_dot_product_attention computes attention"
+_READERS = "utils.data.Dataset reads samples by functions of Python"
+_EXACT = "there is no quantization"
+_OF_FUNCTION = "it is an attribute of autograd.Function, or of its ctx"
+_FUNCTIONAL = "it is in autograd.functional"
+_IMAGES = "data.transform changes arrays of images before they are tensors"
 _NO_DTYPE = "arrays are of NumPy's dtypes"
 _FLASH = "it is for other processors: scaled_dot_product_attention computes attention"
 _PADDED = "sequences are padded arrays with lengths: see functional.sequence_mask"
@@ -67,6 +72,34 @@ _INSTEAD = {
     **dict.fromkeys(("VisualDL", "WandbCallback"), "a callback of paddle.Model writes numbers"),
     "ctr_metric_bundle": "paddle.metric has measures, which are computed of batches",
     "sparse_embedding": "tables are in the memory of one process: static.nn.embedding",
+    **dict.fromkeys(("COCOReader", "CoinFlip", "CropMirrorNormalize"), _READERS),
+    **dict.fromkeys(("OFRecordBytesDecoder", "OFRecordImageDecoder", "OFRecordReader"), _READERS),
+    **dict.fromkeys(("OFRecordImageDecoderRandomCrop", "OFRecordRawDecoder"), _READERS),
+    **dict.fromkeys(("FakeQuantization", "MinMaxObserver", "Quantization"), _EXACT),
+    **dict.fromkeys(("MovingAverageMinMaxObserver", "QatConv1d", "QatConv2d", "QatConv3d"), _EXACT),
+    **dict.fromkeys(("apply", "forward", "save_for_backward"), _OF_FUNCTION),
+    **dict.fromkeys(("saved_tensors", "mark_non_differentiable"), _OF_FUNCTION),
+    **dict.fromkeys(("hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"), _FUNCTIONAL),
+    "ctc_greedy_decoder": "argmax of the scores gives the best symbols",
+    **dict.fromkeys(("Client", "Group", "Server", "WORLD", "bcast_list_", "get_backend"), _ONE),
+    **dict.fromkeys(("get_client", "get_local_device_id", "get_mm_server_addr"), _ONE),
+    **dict.fromkeys(("get_py_server_addr", "group", "group_end", "group_start"), _ONE),
+    **dict.fromkeys(("make_allreduce_cb", "mproperty", "new_group", "override_backend"), _ONE),
+    **dict.fromkeys(("synchronized", "DistributedDataParallel"), _ONE),
+    **dict.fromkeys(("get_allocated_memory", "get_max_allocated_memory"), _CPU),
+    **dict.fromkeys(("get_reserved_memory", "get_max_reserved_memory"), _CPU),
+    **dict.fromkeys(("get_mem_status_bytes", "reset_max_memory_stats"), _CPU),
+    **dict.fromkeys(("get_cuda_compute_capability", "get_cuda_device_property"), _CPU),
+    **dict.fromkeys(("get_cuda_driver_version", "get_cuda_version", "get_tensorrt_version"), _CPU),
+    "get_cudnn_version": _CPU,
+    **dict.fromkeys(("ActiveBlur", "AdditiveElemwise", "AdditiveGaussianNoise"), _IMAGES),
+    **dict.fromkeys(("AdditiveLaplaceNoise", "AdditivePoissonNoise", "CropAndPad"), _IMAGES),
+    **dict.fromkeys(("Cutmix", "Dilation", "Emboss", "FillPoly", "GaussianBlur"), _IMAGES),
+    **dict.fromkeys(("LinearContrast", "Mixup", "Remap", "Rotate", "Sharpen", "rotate"), _IMAGES),
+    "Resize": "functional.vision.resize computes it",
+    **dict.fromkeys(("MegEngineLogFormatter", "call_countlog_func"), "see the module logging"),
+    "DeformablePSROIPooling": _NO_OPERATOR,
+    "LAMBFp16": "LAMB has the states of the parameters' dtype",
     "bfloat16": "NumPy has no such dtype: the float dtypes are float16, float32 and float64",
 }
 

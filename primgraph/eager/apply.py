@@ -17,7 +17,7 @@ from primgraph.eager.inplace.views import makes_views, share_as_numpy, share_ste
 from primgraph.eager.mixed import apply_tracing, in_program_of
 from primgraph.eager.node import Node, array_node
 from primgraph.eager.run import compute, debugging, postpone, source_of
-from primgraph.eager.steps import Call, Step, assemble_result, key_of, trace_call
+from primgraph.eager.steps import Call, Step, assemble_result, constant_classes, key_of, trace_call
 from primgraph.eager.tensor import Tensor, plain_families
 from primgraph.errors import WRITTEN, PrimgraphError
 from primgraph.ir.types import TensorType
@@ -65,38 +65,34 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     if adoption is not None:
         return apply_tracing(adoption, function, args, kwargs)
     if function in _by_masks:
-        args = [args[0], *map(with_numbers, args[1:2]), *args[2:]]
-        if "index" in kwargs:
-            kwargs = {**kwargs, "index": with_numbers(kwargs["index"])}
+        args, kwargs = _with_numbers(args, kwargs)
     inputs: list[Node] = []
-    # The key includes the default dtype: it decides the dtype of Python floats and of creation
-    # functions. The family decides which results share elements.
+    entries: list[Any] = []
     family = Tensor
-    key: list[Any] = [function, get_default_dtype(), family]
     for argument in args:
         kind = type(argument)
         known = plain_families.get(kind)
         if known is not None:
             node = argument.last_node if argument._alias is None else argument.node
             inputs.append(node)
-            key.append(node.type)
-            if known is not Tensor:
-                family = known
+            entries.append(node.type)
+            family = family if known is Tensor else known
         elif kind is float or kind is int:
-            key.append(_key_entry(function, argument, args, inputs))
+            entries.append(_key_entry(function, argument, args, inputs))
+        elif kind in constant_classes:
+            entries.append((kind, argument))
         else:
-            key.append(_key_entry(function, argument, args, inputs))
+            entries.append(_key_entry(function, argument, args, inputs))
             family = _family(argument, family)
-    if kwargs:
-        for name, argument in kwargs.items():
-            key += (name, _key_entry(function, argument, (), inputs))
-            family = _family(argument, family)
-    key[2] = family
-    signature = tuple(key)
+    for name, argument in kwargs.items():
+        entries += (name, _key_entry(function, argument, (), inputs))
+        family = _family(argument, family)
+    # The default dtype decides the dtype of Python floats and of creation functions, and the family
+    # which results share elements.
+    signature = (function, get_default_dtype(), family, *entries)
     call = _calls.get(signature)
     if call is None:
-        others = family.operands(function, args)
-        if others is not None:
+        if (others := family.operands(function, args)) is not None:
             return apply(function, others, kwargs)
         if any(isinstance(v, Variable) for v in handles((*args, *kwargs.values()))):
             return in_program_of(function, args, kwargs)
@@ -113,6 +109,15 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     if call.shares:
         _share_views([found], function, args, kwargs, call)
     return found
+
+
+def _with_numbers(
+    args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Return the arguments of an indexing function with numbers for tensors in slices."""
+    if "index" in kwargs:
+        kwargs = {**kwargs, "index": with_numbers(kwargs["index"])}
+    return [args[0], *map(with_numbers, args[1:2]), *args[2:]], kwargs
 
 
 def _results_of_steps(
@@ -261,7 +266,9 @@ def _key_entry(
         type_ = TensorType((), dtype)
         inputs.append(Node(type_, None, (), False, None, _array(argument, dtype)))
         return (kind, type_)
-    if kind is slice or argument is None:
+    if kind in constant_classes:
+        return (kind, argument)
+    if kind is slice:
         return key_of(argument)
     if isinstance(argument, Tensor):
         node = argument.node

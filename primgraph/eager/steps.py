@@ -270,7 +270,7 @@ def assemble_result(call: Call, results: list[Any]) -> Any:
 
 
 # Classes of hashable objects without changes, which are equal only if they mean the same.
-constant_classes: set[type] = {int, str, type(None), type(Ellipsis)}
+constant_classes: set[type] = {bool, int, str, type(None), type(Ellipsis)}
 
 
 def key_of(value: Any) -> Hashable:

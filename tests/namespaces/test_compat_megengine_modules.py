@@ -278,3 +278,14 @@ def test_frozen_layers_are_not_trained() -> None:
         M.Embedding(2, 2, padding_idx=0)
     with pytest.raises(ValueError, match="expected 4D"):
         norm(mge.tensor(X[0]))
+
+
+def test_joined_layers_compute_their_parts() -> None:
+    x = mge.tensor(np.random.default_rng(0).normal(size=(5, 3)).astype("float32"))
+    layer = M.LinearBnRelu1d(3, 4)
+    apart = F.relu(layer.bn(layer.linear(x)))
+    assert_allclose(layer(x).numpy(), apart.numpy(), rtol=1e-5)
+    batched = M.BatchMatMulActivation(2, 3, 4, nonlinear_mode="relu")
+    rows = F.ones((2, 3, 5))
+    expected = np.maximum(batched.weight.numpy() @ rows.numpy() + batched.bias.numpy(), 0.0)
+    assert_allclose(batched(rows).numpy(), expected, rtol=1e-6)

@@ -492,3 +492,18 @@ def test_a_held_gradient_is_zero_after_clear_grad_and_stays_so():
     held = x.grad
     (x * 3).backward()
     assert (before.item(), held.item(), x.grad.item()) == (0.0, 0.0, 3.0)
+
+
+def test_nested_structures_are_mapped_in_the_order_of_keys():
+    nest = {"b": 1, "a": [2, (3,)]}
+    assert paddle.utils.flatten(nest) == [2, 3, 1]
+    assert paddle.utils.map_structure(lambda a, b: a * b, nest, nest) == {"b": 1, "a": [4, (9,)]}
+    assert list(paddle.utils.pack_sequence_as(nest, [5, 6, 7])) == ["b", "a"]
+    with pytest.raises(ValueError, match="3 items"):
+        paddle.utils.pack_sequence_as(nest, [1])
+    with pytest.raises(ImportError, match="pip install no_such_module"):
+        paddle.utils.try_import("no_such_module")
+
+
+def test_powers_of_a_vector_keep_its_dtype():
+    assert paddle.vander(paddle.ones([3])).dtype == paddle.float32

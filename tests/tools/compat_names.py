@@ -60,16 +60,18 @@ def section(system: str) -> str:
     lines = [BEGIN, text, ""]
     for module, (names, _) in found.items():
         lines += _item(module, names)
-    lines += ["", "It lacks these:", ""]
     reasons = defaultdict(list)
+    lacking = []
     for module, (_, names) in found.items():
-        plain = [name for name in names if not reason_for(name)]
-        lines += _item(module, plain)
+        lacking += _item(module, [name for name in names if not reason_for(name)])
         for name in names:
             if reason_for(name):
                 reasons[reason_for(name)].append(f"`{module}.{name}`")
+    if lacking:
+        lines += ["", "It lacks these:", "", *lacking]
     if reasons:
-        lines += ["", "And these, with reasons or replacements:", "", "| | |", "|---|---|"]
+        head = "And these" if lacking else "It lacks these"
+        lines += ["", f"{head}, with reasons or replacements:", "", "| | |", "|---|---|"]
         lines += [f"| {', '.join(sorted(set(names)))} | {r} |" for r, names in reasons.items()]
     return "\n".join([*lines, ""])
 

@@ -22,7 +22,6 @@ from primgraph.codegen.targets.export.places import Place, Tables
 from primgraph.codegen.targets.export.remarks import Needs, comment_lines
 from primgraph.codegen.targets.export.sizes import REFUSED, Sizes, in_order, macro, sizes_of
 from primgraph.codegen.targets.export.unsupported import SERIAL
-from primgraph.codegen.targets.export.unused import drop_unused_names
 from primgraph.codegen.targets.export.user_c import called_functions
 from primgraph.codegen.targets.text.identifiers import name_values
 from primgraph.codegen.targets.text.ordering import order_by_source
@@ -327,7 +326,7 @@ def _parts(
     alone, can_fail = len(writer.parts) == 1, writer.can_fail
     for part in writer.parts:
         crossing = [f"    {line}" for line in part.pointers.values()]
-        lines = drop_unused_names([*pointers(writer), *crossing, *part.lines])
+        lines = [*pointers(writer, part), *crossing, *part.lines]
         if part.is_watched:
             lines.insert(0, "    int bad = 0;")
         if part.can_fail or (alone and sizes):

@@ -50,6 +50,8 @@ class Part:
     pointers: dict[str, str] = field(default_factory=dict)
     # The expressions of places that were used.
     asked: set[str] = field(default_factory=set)
+    # The arrays of the workspace that are used.
+    members: set[str] = field(default_factory=set)
     stack: int = 0
     # Whether an element may set `bad`, and whether a statement returns.
     is_watched: bool = False
@@ -237,6 +239,7 @@ class Writer:
         """Return the workspace array that contains a room."""
         if not self.sized:
             return f"{self.work}->{room.member}"
+        self.parts[-1].members.add(room.member)
         name = self.members.get(room.member) or self.names.fresh(room.member, lasting=True)
         return self.members.setdefault(room.member, name)
 
@@ -261,11 +264,13 @@ class Writer:
         self.scope = around
 
 
-def pointers(writer: Writer) -> list[str]:
-    """Return the declarations of pointers to the arrays of an untyped workspace."""
+def pointers(writer: Writer, part: Part) -> list[str]:
+    """Return the declarations of pointers to the arrays of an untyped workspace in a part."""
     found, space, work = [], writer.workspace, writer.work
     offsets = space.offsets()
     for kind, member, _ in space.members if writer.sized else ():
+        if member not in part.members:
+            continue
         at = offsets[member]
         place = work if is_zero(at) else f"(void *)((char *){work} + {code(at)})"
         found += wrap_statement(f"{kind} *const {writer.members[member]} = {place};", 1)

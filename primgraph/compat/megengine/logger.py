@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
 
-__all__ = ["get_logger", "replace_mgb_log_level", "set_log_file", "set_log_level"]
+__all__ = [
+    "enable_debug_log",
+    "get_logger",
+    "replace_mgb_log_level",
+    "set_log_file",
+    "set_log_level",
+]
 
 
 def get_logger(
@@ -50,6 +56,17 @@ def set_log_level(level: int | str, update_existing: bool = True) -> int:
     before = logger.level
     logger.setLevel(level)
     return before
+
+
+def enable_debug_log() -> None:
+    """Set the level of `get_logger()` to DEBUG.
+
+    >>> before = megengine.get_logger().level
+    >>> megengine.logger.enable_debug_log()
+    >>> megengine.set_log_level(before)
+    10
+    """
+    set_log_level(logging.DEBUG)
 
 
 @contextmanager

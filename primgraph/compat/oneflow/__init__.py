@@ -14,7 +14,7 @@ There is one process: global tensors have the placement `flow.placement("cpu", r
 from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.mirror import mirror
-from primgraph.compat.oneflow import env, global_tensors, sbp
+from primgraph.compat.oneflow import env, extras, global_tensors, sbp
 from primgraph.compat.oneflow.global_tensors import placement, with_placement
 
 if TYPE_CHECKING:
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 else:
     # OneFlow has no transforms of functions.
     mirror(globals(), without=("func", "vmap"))
+    globals().update({name: getattr(extras, name) for name in extras.__all__})
 
-    # Functions that OneFlow has beside those of torch: of networks, and `cast`.
+    # Functions of networks that OneFlow has at its root, too.
     _FUNCTIONS = (
-        "celu", "elu", "gelu", "glu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish",
+        "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "celu",
+        "elu", "gelu", "glu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish",
         "one_hot", "pad", "prelu", "relu6", "selu", "silu", "softplus", "softsign",
     )  # fmt: skip
     _FUNCTIONS = [n for n in _FUNCTIONS if n not in globals() and n in nn.functional.__all__]
@@ -47,12 +49,4 @@ else:
     Tensor.is_global = Tensor.is_consistent = property(global_tensors.is_global)
     Tensor.is_local = property(lambda self: not self.is_global)
 
-    def cast(x: Any, dtype: Any) -> Any:
-        """Convert a tensor to another dtype.
-
-        >>> flow.cast(flow.ones(1), flow.int64)
-        tensor([1], dtype=oneflow.int64)
-        """
-        return x.to(dtype)
-
-    globals()["__all__"] += [*_FUNCTIONS, "cast", "env", "placement", "sbp"]
+    globals()["__all__"] += [*_FUNCTIONS, *extras.__all__, "env", "placement", "sbp"]

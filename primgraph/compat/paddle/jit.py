@@ -192,7 +192,8 @@ def _build(call: Any, given: Any, is_training: bool) -> tuple[Program, list[Any]
     for layer, _ in modes:
         layer.training = is_training
     try:
-        with static_mode(True), program_guard(Program(), Program()) as program:
+        program = Program()
+        with static_mode(True), program_guard(program, Program()):
             inputs = [_declare(number, spec) for number, spec in enumerate(given)]
             found = call(*inputs)
             outputs = list(found) if isinstance(found, list | tuple) else [found]

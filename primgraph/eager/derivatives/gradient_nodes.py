@@ -92,6 +92,14 @@ def derived_step(question: DerivativeRequest, place: int, type: TensorType) -> D
     return Derived(question, place, type)
 
 
+@lru_cache(maxsize=4096)
+def _derived_steps(
+    question: DerivativeRequest, types: tuple[TensorType | None, ...]
+) -> tuple[Derived | None, ...]:
+    """Return the steps of the results of these types; None for one that is not computed."""
+    return tuple([None if t is None else derived_step(question, i, t) for i, t in enumerate(types)])
+
+
 def gradients(
     outputs: Sequence[Node],
     inputs: Sequence[Node],
@@ -114,18 +122,16 @@ def gradients(
     question = DerivativeRequest("grad", len(outputs), len(inputs), seeded, options, len(cut))
     operands = (*outputs, *inputs, *cut, *given)
     line = instruction()
-    found: list[Node | None] = []
     if way is None:
         way = path(outputs, inputs if apart else cut, reaching=apart)
     reached = set(way)
-    for place, node in enumerate(inputs):
-        if node not in reached:
-            found.append(None)
-            continue
-        type = node.type
-        if count is not None:
-            type = type.with_shape((count, *type.shape))
-        found.append(Node(type, derived_step(question, place, type), operands, tracked, line))
+    types: list[TensorType | None] = [n.type if n in reached else None for n in inputs]
+    if count is not None:
+        types = [t and t.with_shape((count, *t.shape)) for t in types]
+    found = [
+        None if s is None else Node(s.type, s, operands, tracked, line)
+        for s in _derived_steps(question, tuple(types))
+    ]
     if debugging.get():
         compute([n for n in found if n is not None])
     return found

@@ -51,7 +51,9 @@ class DataParallel(Layer):
         found: dict[str, Any] = self._layers.state_dict(*args, **kwargs)
         return found
 
-    def set_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def set_state_dict(  # type: ignore[override]
+        self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
         """Store a state of the layer, under its own names."""
         return self._layers.set_state_dict(state_dict, *args, **kwargs)
 

@@ -127,7 +127,7 @@ triu(x, diagonal=0): triu(x, diagonal)
 Return the upper triangles, and zeros elsewhere. | [[1, 2], [3, 4]] -> [[1, 2], [0, 4]]
 meshgrid(*args) = list(pg.meshgrid(*listed(args), indexing="ij"))
 Return the coordinates of a grid. | [1, 2], [3, 4] => [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
-vander(x, n=None, increasing=False): vander(x, n, increasing)
+vander(x, n=None, increasing=False) = pg.astype(pg.vander(x, n, increasing), x.dtype)
 Return the matrix of powers of a vector. | [1, 2], 3 -> [[1, 1, 1], [4, 2, 1]]
 atleast_1d(*inputs) = single(pg.atleast_1d(*inputs))
 Give tensors at least one axis. | [1, 2] -> [1, 2]

@@ -77,11 +77,10 @@ def _is_an_index(entry: Any) -> bool:
 
 
 def _is_integer(entry: Any) -> bool:
-    if isinstance(entry, bool | np.bool_):
-        return False
+    if isinstance(entry, int):
+        return not isinstance(entry, bool)
     dtype = getattr(entry, "dtype", None)
-    single = dtype is not None and dtype.kind in "iu" and np.ndim(entry) == 0
-    return isinstance(entry, int) or single
+    return dtype is not None and dtype.kind in "iu" and not len(entry.shape)
 
 
 def _is_array(entry: Any) -> bool:
