@@ -20,10 +20,8 @@ from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.rewrite.arithmetic import ARITHMETIC, FACTORS
 from primgraph.transforms.rewrite.assembly import PLACES
 from primgraph.transforms.rewrite.complex_parts import PARTS_OF_COMPLEX
-from primgraph.transforms.rewrite.derived_sums import DERIVED
 from primgraph.transforms.rewrite.functions import FUNCTIONS, STABLE
 from primgraph.transforms.rewrite.logic import LOGIC
-from primgraph.transforms.rewrite.nested_selects import LAST
 from primgraph.transforms.rewrite.rule import (
     Family,
     Fold,
@@ -36,9 +34,9 @@ from primgraph.transforms.rewrite.rule import (
     select_rules,
 )
 from primgraph.transforms.rewrite.signs import SIGNS
-from primgraph.transforms.rewrite.sink_moves import OWN_SLOPES
+from primgraph.transforms.rewrite.sink_moves import LAST, OWN_SLOPES
 from primgraph.transforms.rewrite.slices import PARTS
-from primgraph.transforms.rewrite.sums import SUMS
+from primgraph.transforms.rewrite.sums import DERIVED, SUMS
 from primgraph.transforms.rewrite.views import VIEWS
 
 

@@ -1,4 +1,4 @@
-"""Rules of the final `clean_up`: compute elementwise functions before elements are moved.
+"""Rules of the final `clean_up`: functions before moves of elements, and selects of parts.
 
 They are exact. But they move functions out of the `select` that guards them, so that later
 derivatives could be NaN. `where(x > 0, log(x), 0)` is guarded only while all its parts have the
@@ -10,12 +10,23 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
+
 from primgraph.ir.facts.choices import FALSE_AT_NAN
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Primitive, loaded_ops
 from primgraph.primitives import logic
 from primgraph.primitives.constants import filled_constant, full
-from primgraph.primitives.elementwise import add, as_another, steady, stop_gradient
+from primgraph.primitives.elementwise import (
+    abs_,
+    add,
+    as_another,
+    exp,
+    mul,
+    neg,
+    steady,
+    stop_gradient,
+)
 from primgraph.primitives.linear_algebra.cholesky import as_cholesky_of, as_symmetric
 from primgraph.primitives.linear_algebra.spectral_derivatives import (
     as_spectral_gradient,
@@ -27,7 +38,7 @@ from primgraph.primitives.shapes import broadcast, pad, permute, reshape, slice_
 from primgraph.primitives.special_functions.special import as_gamma_of
 from primgraph.transforms.rewrite.assembly import sum_of_overlapping
 from primgraph.transforms.rewrite.rows import rows
-from primgraph.transforms.rewrite.rule import Family, Seen
+from primgraph.transforms.rewrite.rule import Family, Seen, is_zero
 from primgraph.transforms.rewrite.slices import assign_joined, slice_across
 from primgraph.transforms.rewrite.terms import words, x, y
 from primgraph.transforms.rewrite.views import permute_axes, repeat_axes, reshape_to
@@ -43,6 +54,10 @@ greater, less_equal = words(logic.greater, logic.less_equal)
 
 # Maximum number of nested `select` equations that are inspected.
 _NESTED = 3
+
+# Maximum number of operations through which a `select` by the same condition is sought, or that are
+# computed for a part of the elements only.
+_NESTED_DEEP = 6
 
 # Minimum number of elements at which moving them takes longer than a function call.
 _LARGE = 2048
@@ -219,6 +234,107 @@ for _choices in (
     select(_not_positive, 0.0, select(equal(x, x), y, x)),
 ):
     exact(_choices, select(greater(_positive_part, 0.0), y, _positive_part))
+
+
+# A `select` by a constant between an array and zeros, as in derivatives by single elements. Further
+# derivatives need the constant, which tells where zeros meet no infinite factor.
+
+
+@_rule(logic.select)
+def _select_of_range(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Pad the part of an array that a constant selects along one axis; it is zero elsewhere."""
+    mask = seen.array(inputs[0])
+    if mask is None or not is_zero(seen.scalar(inputs[2]), 1.0):
+        return None
+    for axis in range(mask.ndim):
+        others = tuple(a for a in range(mask.ndim) if a != axis)
+        along = np.any(mask, axis=others)
+        where = np.flatnonzero(along)
+        if not where.size or not np.array_equal(np.all(mask, axis=others), along):
+            continue
+        start, stop = int(where[0]), int(where[-1]) + 1
+        if stop - start != where.size or where.size == along.size:
+            continue
+        part = _part(seen, inputs[1], axis, start, stop, _NESTED_DEEP)
+        low, high = ([0] * mask.ndim for _ in range(2))
+        low[axis], high[axis] = start, along.size - stop
+        result: Value = pad(part, low=tuple(low), high=tuple(high))
+        return result
+    return None
+
+
+def _part(seen: Seen, x: Value, axis: int, start: int, stop: int, depth: int) -> Value:
+    """Return the elements from `start` to `stop`; elementwise functions are computed for these."""
+    eqn = seen.builder.definition(x)
+    if depth and eqn is not None and _is_elementwise(eqn) and seen.single(x):
+        parts = [_part(seen, v, axis, start, stop, depth - 1) for v in eqn.inputs]
+        op: Any = eqn.op
+        found: Value = op(*parts, **eqn.kwargs)
+        return found
+    starts = tuple(start if a == axis else 0 for a in range(x.type.ndim))
+    sizes = tuple(stop - start if a == axis else n for a, n in enumerate(x.shape))
+    result = slice_(x, starts=starts, sizes=sizes, steps=(1,) * x.type.ndim)
+    return result
+
+
+def _is_elementwise(eqn: Equation) -> bool:
+    return isinstance(eqn.op, Primitive) and eqn.op.elementwise and len(eqn.outputs) == 1
+
+
+# A `select` inside another one by the same condition. It may guard a derivative that is not taken:
+# `where(x > 0, log(where(x > 0, x, 1)), 0)` has a finite one, `where(x > 0, log(x), 0)` has not.
+
+
+@_rule(logic.select)
+def _select_in_select(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Replace selects by the same condition inside a branch by what they choose there."""
+    condition, first, second = inputs
+    found = [_chosen(seen, v, condition, k, _NESTED_DEEP) for k, v in ((1, first), (2, second))]
+    if found == [None, None]:
+        return None
+    chosen = [v if new is None else new for v, new in zip((first, second), found, strict=True)]
+    result: Value = logic.select(condition, *chosen)
+    return result
+
+
+def _chosen(seen: Seen, value: Value, condition: Value, branch: int, depth: int) -> Value | None:
+    """Return `value` where `condition` has chosen that branch, if it has a select by it."""
+    eqn = seen.builder.definition(value)
+    if eqn is None or not depth or not isinstance(eqn.op, Primitive):
+        return None
+    if eqn.op is logic.select and eqn.inputs[0] is condition:
+        inner = _chosen(seen, eqn.inputs[branch], condition, branch, depth - 1)
+        return eqn.inputs[branch] if inner is None else inner
+    if not eqn.op.elementwise or len(eqn.outputs) != 1 or not seen.single(value):
+        return None
+    found = [_chosen(seen, v, condition, branch, depth - 1) for v in eqn.inputs]
+    if not any(v is not None for v in found):
+        return None
+    operands = [v if new is None else new for v, new in zip(eqn.inputs, found, strict=True)]
+    result: Value = eqn.op(*operands, **eqn.kwargs)
+    return result
+
+
+@_rule(exp, of=(neg,))
+def _bell_of_clamped(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Rewrite `exp(-near**2)`, where `near` is x or a bound at which this is 0, to `exp(-x**2)`."""
+    square = seen.inside(neg, inputs[0])
+    product = None if square is None else seen.made_by(mul, square)
+    near = None if product is None or product.inputs[0] is not product.inputs[1] else product
+    chosen = None if near is None else seen.made_by(logic.select, near.inputs[0])
+    test = None if chosen is None else seen.made_by(logic.greater, chosen.inputs[0])
+    if chosen is None or test is None:
+        return None
+    edge, x = seen.scalar(chosen.inputs[1]), chosen.inputs[2]
+    if edge is None or seen.inside(abs_, test.inputs[0]) is not x:
+        return None
+    least = seen.scalar(test.inputs[1])
+    with np.errstate(under="ignore"):
+        vanishes = np.exp(np.asarray(-edge * edge, x.dtype)) == 0
+    if not vanishes or least is None or least < abs(edge):
+        return None
+    result: Value = exp(-(x * x))
+    return result
 
 
 for _op in loaded_ops().values():

@@ -90,8 +90,10 @@ class _Writer:
         fixed, state, xs = split_operands(self.given[counted:], p["consts"], carries)
         named = self.body_names(p["body"], p["consts"], carries)
         names = _write_initial_carries(self, state, named)
-        rows = named[carries:]
-        stacks = _stacks(self, self.step.outputs[carries:], "zeros" if counted else "empty", rows)
+        stacked = named[carries:]
+        stacks = _stacks(
+            self, self.step.outputs[carries:], "zeros" if counted else "empty", stacked
+        )
         k = self.counter()
         count = extent_text(p["length"])
         if counted:

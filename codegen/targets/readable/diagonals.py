@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ir.schedule import Step, assigns
 from primgraph.codegen.ops.spelling.notation import ATOM, Text
 from primgraph.codegen.targets.readable.page import Page
 from primgraph.ir.types import Shape
 from primgraph.ir.views import Reshape, Slice
-from primgraph.primitives.shapes import slice_assign
 
 
 def write_diagonal(page: Page, i: int, step: Step, value: int) -> bool:
@@ -35,14 +34,14 @@ def write_diagonal(page: Page, i: int, step: Step, value: int) -> bool:
 
 def write_diagonal_matrix(page: Page, i: int, step: Step) -> bool:
     """Write an assignment to a diagonal of zeros as `np.diag`, if it is one; return whether."""
-    if step.op is not slice_assign or page.pieces[step.inputs[0]].scalar != 0:
+    if not assigns(step) or page.pieces[step.inputs[0]].scalar != 0:
         return False
     (value,), shape = step.outputs, step.operands[1].shape
     reader = page.only_reader(value)
     if len(shape) != 1 or type(shape[0]) is not int or reader is None:
         return False
     wanted = (shape[0], shape[0])
-    first = step.params["starts"] == (0,) and step.params["steps"] == (shape[0] + 1,)
+    first = step.params.get("starts") == (0,) and step.params.get("steps") == (shape[0] + 1,)
     turned = reader.op.is_view and isinstance(reader.form.seen[0], Reshape)
     if not first or not turned or reader.results[0].shape != wanted or shape[0] < 2:
         return False

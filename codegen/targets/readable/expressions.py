@@ -18,6 +18,7 @@ from primgraph.codegen.targets.readable.control import write_control
 from primgraph.codegen.targets.readable.diagonals import write_diagonal_matrix
 from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece
 from primgraph.codegen.targets.readable.placement import write_placed
+from primgraph.codegen.targets.readable.positions import joins_parts
 from primgraph.codegen.targets.readable.views import write_view
 from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.layout import statement
@@ -25,7 +26,6 @@ from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.types import FLOAT32, FLOAT64, TensorType, broadcast_shapes
 from primgraph.primitives.logic import select
 from primgraph.primitives.reductions import REDUCES
-from primgraph.primitives.shapes import concat
 
 
 def write_step(page: Page, i: int, step: Step) -> None:
@@ -108,7 +108,7 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
         return Text(library.format(f"{card.library}({args[0].text.code})"))
     if card.helper and card.repeated is None:
         page.include(card.helper)
-    if step.op is concat and any(v in page.shown for v in step.inputs):
+    if joins_parts(step) and any(v in page.shown for v in step.inputs):
         return _joined(page, step)
     shown = page.shown.get(step.outputs[0]) if step.op.fact(REDUCES) else None
     return card.read(

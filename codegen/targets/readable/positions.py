@@ -9,9 +9,33 @@ import numpy as np
 
 from primgraph.codegen.ir.schedule import Step
 from primgraph.ir.dims import names_in
-from primgraph.primitives.indexing import placed, places_in
+from primgraph.ir.facts.choices import JOINS
+from primgraph.primitives.indexing import places_in
+from primgraph.primitives.linear_algebra.systems import SOLVES
 
 Indices = tuple[np.ndarray[Any, Any], ...]
+
+
+def joins_parts(step: Step) -> bool:
+    """Return whether a step joins its operands along an axis."""
+    return step.op.fact(JOINS) and step.op.moves and step.params.keys() == {"axis"}
+
+
+def takes_vector(step: Step) -> bool:
+    """Return whether a step solves a linear system whose right-hand side may be a vector."""
+    if not step.op.fact(SOLVES) or len(step.operands) != 2 or step.params:
+        return False
+    return step.operands[1].ndim == 2 and step.operands[1].shape[1] == 1
+
+
+def _is_assembled(step: Step) -> bool:
+    """Return whether a step assembles an array from parts at their own positions."""
+    return step.op.moves and {"starts", "strides"} <= step.params.keys()
+
+
+def takes_numbers(step: Step) -> bool:
+    """Return whether parts of one element of a step may be numbers."""
+    return joins_parts(step) or _is_assembled(step)
 
 
 def assigned_indices(step: Step) -> list[Indices] | None:
@@ -19,7 +43,7 @@ def assigned_indices(step: Step) -> list[Indices] | None:
 
     Return None for other steps, and unless each part has the positions of slices, or a diagonal.
     """
-    if step.op is not placed:
+    if not _is_assembled(step):
         return None
     result, starts, strides = step.results[0], step.params["starts"], step.params["strides"]
     if names_in((*result.shape, *(n for t in step.operands for n in t.shape))):

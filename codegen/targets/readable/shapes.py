@@ -11,15 +11,17 @@ from collections.abc import Collection
 from typing import final
 
 from primgraph.codegen.ir.schedule import Schedule, Step, is_repetition, seen_shape
-from primgraph.codegen.targets.readable.positions import assigned_indices
+from primgraph.codegen.targets.readable.positions import (
+    assigned_indices,
+    joins_parts,
+    takes_numbers,
+    takes_vector,
+)
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import Shape
 from primgraph.ir.views import Permute, Reshape, Slice
-from primgraph.primitives.indexing import placed
 from primgraph.primitives.linear_algebra.products import CONTRACTS
-from primgraph.primitives.linear_algebra.systems import solve
 from primgraph.primitives.reductions import REDUCES
-from primgraph.primitives.shapes import concat
 
 
 def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape]:
@@ -53,7 +55,7 @@ def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape
 def _may_change(step: Step) -> bool:
     """Return whether a step may be written in another shape by itself."""
     op = step.op
-    return op.fact(REDUCES) or op.fact(CONTRACTS) or op in (concat, placed) or _reshapes(step)
+    return op.fact(REDUCES) or op.fact(CONTRACTS) or takes_numbers(step) or _reshapes(step)
 
 
 def _reshapes(step: Step) -> bool:
@@ -165,7 +167,7 @@ def _ask(groups: _Groups, step: Step) -> None:
         groups.record_shape(result, _squeeze_shape(step.operands[0].shape))
     elif step.op.fact(CONTRACTS) and _vectors(step):
         _ask_product(groups, step)
-    elif step.op is solve and step.operands[1].ndim == 2 and step.operands[1].shape[1] == 1:
+    elif takes_vector(step):
         groups.record_shape(x[0], None)
         for value in (step.inputs[1], result):
             groups.record_shape(value, step.operands[1].shape[:1])
@@ -177,9 +179,9 @@ def _ask(groups: _Groups, step: Step) -> None:
         groups.record_shape(x[0], None)
         for k, value in enumerate(step.outputs):
             _allow_dropped(groups, step, k, value)
-    elif step.op is concat:
+    elif joins_parts(step):
         _ask_joined(groups, step)
-    elif step.op is placed:
+    elif takes_numbers(step):
         groups.record_shape(result, None)
         for value, type in zip(step.inputs, step.operands, strict=True):
             if type.shape == (1,) and assigned_indices(step) is not None:

@@ -99,6 +99,10 @@ class Operation(NamedTuple):
     own: Op | None = None
     alone: bool = False
 
+    def computes(self, op: Op) -> bool:
+        """Return whether `op` computes the operation as it is written."""
+        return self.own is op
+
 
 @lru_cache(maxsize=4096)
 def parse_assignments(line: str) -> tuple[tuple[str, Operation], ...]:

@@ -20,17 +20,11 @@ from primgraph.codegen.targets.text.assignments import (
 )
 from primgraph.codegen.targets.text.names import is_safe
 from primgraph.ir.frontend.result_names import Title
-from primgraph.ir.primitive import Op
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import BOOL, TensorType
 from primgraph.ir.views import Slice
-from primgraph.primitives.elementwise import cast, integer_pow, neg, stop_gradient
-from primgraph.primitives.logic import logical_not
 
 # A source line, by file and number.
 Place: TypeAlias = tuple[str, int]
-
-# Elementwise primitives that are operators, or no functions of their own.
-_UNNAMED: frozenset[Op] = frozenset({neg, cast, integer_pow, logical_not, stop_gradient})
 
 # Maximum order of derivatives that get names.
 _ORDERS = 2
@@ -44,7 +38,7 @@ def name_values(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]
     found = _Titles(schedule)
     found.use_hints()
     found.use_returned_names(titles)
-    found.use_assignments()
+    _Assignments(found).name_all()
     found.use_result_titles(titles, keys)
     for order in range(1, _ORDERS + 1):
         if order in found.orders:
@@ -56,7 +50,10 @@ def name_values(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]
 
 def function_name(step: Step, called: Mapping[int, str]) -> str:
     """Return a name for the function of a value that has a name in `called`: `tanh_x`."""
-    if len(step.inputs) != 1 or not step.op.elementwise or step.op in _UNNAMED:
+    if len(step.inputs) != 1 or not step.op.elementwise or step.params or step.op.stops:
+        return ""
+    # Operators of one operand are linear, or of booleans.
+    if step.op.linear_operands(1, step.params) or step.results[0].dtype == BOOL:
         return ""
     name = called.get(step.inputs[0], "")
     return f"{step.op.name}_{name}" if name else ""
@@ -126,103 +123,12 @@ class _Titles:
             parts = [part for part in key.split(".") if not part.isdigit()]
             self.name(value, "_".join(parts))
 
-    def use_assignments(self) -> None:
-        """Use the names to which lines assign values."""
-        for place, steps in self.lines.items():
-            source = steps[0].eqn.source
-            line = "" if source is None else source.text
-            unpacked = parse_unpacking(line) if line else ()
-            if unpacked:
-                self._name_parts(unpacked, steps)
-                continue
-            found = parse_assignments(line) if line else ()
-            for last in dict.fromkeys(last for _, last in found):
-                names = [name for name, other in found if other == last]
-                if all(last == other or last.ops != other.ops for _, other in found):
-                    self._name_last(names, last, place, steps, single=len(found) == 1)
-
-    def _name_last(
-        self,
-        names: Sequence[str],
-        last: Operation,
-        place: Place,
-        steps: Sequence[Step],
-        *,
-        single: bool,
-    ) -> None:
-        """Name the values that the last operation of a line computes, whenever the line runs.
-
-        If it assigns several `names` by such operations, they are named in turn.
-        """
-        values = [v for s in steps for v in s.outputs if self._is_read_outside(v, place)]
-        if not values and last.ops and single:
-            values = list(steps[-1].outputs)
-        # Dead operations are missing, and the remaining ones may belong to other lines, too. So
-        # each operation of that kind in the text has to exist.
-        complete = sum(s.op in last.ops for s in steps) >= last.times
-        values = [v for v in values if self._may_be_last(v, steps[0], last, complete)]
-        if len(values) != 1 or len(names) > 1:
-            ends = [v for v in values if self._ends_line(v, place, last)]
-            ends = [v for v in ends if not self._views_one_of(v, ends)]
-            values = ends if last.alone or len(ends) == 1 else []
-        if len(values) % len(names):
-            return
-        for k, value in enumerate(values):
-            self.name(value, names[k % len(names)])
-        if len(values) > len(names):
-            self.repeated.update(names)
-
-    def _ends_line(self, value: int, place: Place, last: Operation) -> bool:
-        """Return whether the primitive that an operation is computes a value last on its line."""
-        step = self._skip_views(value, self.made[value])
-        marked = step.eqn.source is not None and bool(step.eqn.source.operator)
-        readers = (s.eqn.source for s in self.readers[value] if not s.op.is_view)
-        own = any(s is not None and not s.is_derived and _place(s) == place for s in readers)
-        return step.op is last.own and not marked and not own
-
-    def _views_one_of(self, value: int, values: Sequence[int]) -> bool:
-        """Return whether a value is a view of another one of `values`."""
-        while self.schedule.is_view(value) and value in self.made:
-            (value,) = self.made[value].inputs
-            if value in values:
-                return True
-        return False
-
-    def _name_parts(self, names: Sequence[str], steps: Sequence[Step]) -> None:
-        """Name the parts of a value that a line unpacks."""
-        for step in steps:
-            for k, value in enumerate(step.outputs if step.op.is_view else ()):
-                part = _part(step, k)
-                if part is not None and part[1] == len(names):
-                    self.name(value, names[part[0]])
-
-    def _is_read_outside(self, value: int, place: Place) -> bool:
+    def is_read_outside(self, value: int, place: Place) -> bool:
         """Return whether a value is used beyond its own line and derivatives of it."""
         if value in self.outputs:
             return True
         readers = (s.eqn.source for s in self.readers[value])
         return any(s is None or _place(s) != place for s in readers)
-
-    def _may_be_last(self, value: int, line: Step, last: Operation, complete: bool) -> bool:
-        """Return whether a value may be its line's last operation, given that line's operations."""
-        step = self.made[value] if last.ops == PARTS else self._skip_views(value, line)
-        eqn = step.eqn
-        operator = eqn.source.operator if eqn.source is not None else ""
-        if operator:
-            return operator == last.operator or not last.ops
-        if not last.ops:
-            return True
-        return complete and step.op in last.ops
-
-    def _skip_views(self, value: int, line: Step) -> Step:
-        """Return the step of a line that computes a value, looking through views."""
-        step = self.made[value]
-        while self.schedule.is_view(step.outputs[0]) and step.inputs[0] in self.made:
-            before = self.made[step.inputs[0]]
-            if before.source != line.source:
-                break
-            step = before
-        return step
 
     def name_derivatives(self, order: int) -> None:
         """Name tangents and cotangents of that order, if unique, after their named values."""
@@ -261,7 +167,7 @@ class _Titles:
         return [
             t
             for t in self.written.get((place, order, "tangent"), ())
-            if self._fits(t, value) and self._is_read_outside(t, place)
+            if self._fits(t, value) and self.is_read_outside(t, place)
         ]
 
     def name_gradients(self) -> None:
@@ -316,6 +222,105 @@ class _Titles:
     def _place_of(self, value: int) -> Place | None:
         step = self.made.get(value)
         return None if step is None or step.eqn.source is None else _place(step.eqn.source)
+
+
+@final
+class _Assignments:
+    """Names of values that lines of the user assign."""
+
+    def __init__(self, titles: _Titles) -> None:
+        self.titles, self.schedule, self.made = titles, titles.schedule, titles.made
+
+    def name_all(self) -> None:
+        """Use the names to which lines assign values."""
+        for place, steps in self.titles.lines.items():
+            source = steps[0].eqn.source
+            line = "" if source is None else source.text
+            unpacked = parse_unpacking(line) if line else ()
+            if unpacked:
+                self._name_parts(unpacked, steps)
+                continue
+            found = parse_assignments(line) if line else ()
+            for last in dict.fromkeys(last for _, last in found):
+                names = [name for name, other in found if other == last]
+                if all(last == other or last.ops != other.ops for _, other in found):
+                    self._name_last(names, last, place, steps, single=len(found) == 1)
+
+    def _name_last(
+        self,
+        names: Sequence[str],
+        last: Operation,
+        place: Place,
+        steps: Sequence[Step],
+        *,
+        single: bool,
+    ) -> None:
+        """Name the values that the last operation of a line computes, whenever the line runs.
+
+        If it assigns several `names` by such operations, they are named in turn.
+        """
+        values = [v for s in steps for v in s.outputs if self.titles.is_read_outside(v, place)]
+        if not values and last.ops and single:
+            values = list(steps[-1].outputs)
+        # Dead operations are missing, and the remaining ones may belong to other lines, too. So
+        # each operation of that kind in the text has to exist.
+        complete = sum(s.op in last.ops for s in steps) >= last.times
+        values = [v for v in values if self._may_be_last(v, steps[0], last, complete)]
+        if len(values) != 1 or len(names) > 1:
+            ends = [v for v in values if self._ends_line(v, place, last)]
+            ends = [v for v in ends if not self._views_one_of(v, ends)]
+            values = ends if last.alone or len(ends) == 1 else []
+        if len(values) % len(names):
+            return
+        for k, value in enumerate(values):
+            self.titles.name(value, names[k % len(names)])
+        if len(values) > len(names):
+            self.titles.repeated.update(names)
+
+    def _ends_line(self, value: int, place: Place, last: Operation) -> bool:
+        """Return whether the primitive that an operation is computes a value last on its line."""
+        step = self._skip_views(value, self.made[value])
+        marked = step.eqn.source is not None and bool(step.eqn.source.operator)
+        readers = (s.eqn.source for s in self.titles.readers[value] if not s.op.is_view)
+        own = any(s is not None and not s.is_derived and _place(s) == place for s in readers)
+        return last.computes(step.op) and not marked and not own
+
+    def _views_one_of(self, value: int, values: Sequence[int]) -> bool:
+        """Return whether a value is a view of another one of `values`."""
+        while self.schedule.is_view(value) and value in self.made:
+            (value,) = self.made[value].inputs
+            if value in values:
+                return True
+        return False
+
+    def _name_parts(self, names: Sequence[str], steps: Sequence[Step]) -> None:
+        """Name the parts of a value that a line unpacks."""
+        for step in steps:
+            for k, value in enumerate(step.outputs if step.op.is_view else ()):
+                part = _part(step, k)
+                if part is not None and part[1] == len(names):
+                    self.titles.name(value, names[part[0]])
+
+    def _may_be_last(self, value: int, line: Step, last: Operation, complete: bool) -> bool:
+        """Return whether a value may be its line's last operation, given that line's operations."""
+        step = self.made[value] if last.ops == PARTS else self._skip_views(value, line)
+        eqn = step.eqn
+        operator = eqn.source.operator if eqn.source is not None else ""
+        if operator:
+            return operator == last.operator or not last.ops
+        if not last.ops:
+            return True
+        return complete and step.op in last.ops
+
+    def _skip_views(self, value: int, line: Step) -> Step:
+        """Return the step of a line that computes a value, looking through views."""
+        step = self.made[value]
+        while self.schedule.is_view(step.outputs[0]) and step.inputs[0] in self.made:
+            before = self.made[step.inputs[0]]
+            if before.source != line.source:
+                break
+            step = before
+        return step
 
 
 def _place(source: Source) -> Place:

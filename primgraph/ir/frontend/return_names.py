@@ -55,8 +55,7 @@ def _names(expression: ast.expr | None, tree: Tree) -> Iterator[str]:
         yield expression.id if isinstance(expression, ast.Name) else ""
         return
     parts: list[ast.expr | None] = [None] * len(tree.parts)
-    shown = isinstance(expression, ast.Tuple | ast.List) and tree.kind in (tuple, list)
-    if shown and len(expression.elts) == len(parts):
-        parts = [*expression.elts]
+    if isinstance(expression, ast.Tuple | ast.List) and tree.kind in (tuple, list):
+        parts = [*expression.elts] if len(expression.elts) == len(parts) else parts
     for part, inner in zip(parts, tree.parts, strict=True):
         yield from _names(part, inner)
