@@ -80,7 +80,7 @@ def compile(
     """
     style = style_for(style, target)
     _require_graph(graph)
-    options = {"style": style, "math": math, "donated": donated, "skip": skip}
+    options: dict[str, Any] = {"style": style, "math": math, "donated": donated, "skip": skip}
     made: Kernel | SizedKernel
     if graph.sizes:
         made = _sized_kernel(graph, options, kept_sizes, new_sizes)

@@ -10,12 +10,14 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.ir.types import FLOAT32, FLOAT64
+from primgraph.ir.views import Permute
 from primgraph.primitives.control import Flow, flow_of
 from primgraph.primitives.linear_algebra.matrix_functions import lu
-from primgraph.primitives.linear_algebra.systems import solve, triangular_solve
-from primgraph.primitives.shapes import broadcast, permute
+from primgraph.primitives.linear_algebra.systems import SOLVES, triangular_solve
+from primgraph.primitives.shapes import broadcast
 from primgraph.primitives.sorting import reorder, reorder_back
 from primgraph.transforms.dataflow.contract import primitives_only, transform
+from primgraph.transforms.dataflow.locality import view_of
 from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.optimize.loop_parts import Loop
 from primgraph.transforms.optimize.simplify_loops import tidy_bodies
@@ -80,10 +82,9 @@ class _Factors:
 def _untransposed(matrix: Value, made: Mapping[Value, Equation]) -> tuple[Value, bool]:
     """Return the matrix of which this is a transpose of transposes, and whether it is turned."""
     turned = False
-    axes = (*range(len(matrix.shape) - 2), len(matrix.shape) - 1, len(matrix.shape) - 2)
-    while (eqn := made.get(matrix)) is not None:
-        if eqn.op is not permute or eqn.kwargs["axes"] != axes:
-            break
+    rank = len(matrix.shape)
+    swapped = Permute((*range(rank - 2), rank - 1, rank - 2))
+    while (eqn := made.get(matrix)) is not None and view_of(eqn) == swapped:
         matrix, turned = eqn.inputs[0], not turned
     return matrix, turned
 
@@ -121,7 +122,7 @@ def _factored_before(loop: Loop, factors: _Factors) -> Equation:
 
 
 def _is_worth(eqn: Equation) -> bool:
-    if eqn.op is not solve:
+    if not eqn.op.fact(SOLVES) or len(eqn.inputs) != 2:
         return False
     matrix = eqn.inputs[0]
     return matrix.dtype in (FLOAT32, FLOAT64) and matrix.shape[-1] >= _LEAST_ROWS
