@@ -45,20 +45,28 @@ def cast(x: Any, dtype: Any) -> Any:
     return x.to(dtype)
 
 
-def _in_place(name: str) -> Callable[..., Any]:
-    """Return the function of a method that changes its tensor."""
+def _in_place(name: str, example: str) -> Callable[..., Any]:
+    """Return the function of a method that changes its tensor; `example` has call and result."""
 
     def call(input: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(input, name)(*args, **kwargs)
 
+    given, result = example.split(" -> ")
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Compute `{name.rstrip('_')}` in place: change the tensor, and return it."
+    call.__doc__ = f"""Compute `{name.rstrip("_")}` in place: change the tensor, and return it.
+
+    >>> flow.{name}({given})
+    tensor({result}, dtype=oneflow.float32)
+    """
     return call
 
 
-ceil_, floor_, frac_, lerp_, round_, sin_ = map(
-    _in_place, ("ceil_", "floor_", "frac_", "lerp_", "round_", "sin_")
-)
+ceil_ = _in_place("ceil_", "flow.tensor([1.5]) -> [2.]")
+floor_ = _in_place("floor_", "flow.tensor([1.5]) -> [1.]")
+frac_ = _in_place("frac_", "flow.tensor([1.5]) -> [0.5000]")
+lerp_ = _in_place("lerp_", "flow.tensor([1.0]), flow.tensor([3.0]), 0.5 -> [2.]")
+round_ = _in_place("round_", "flow.tensor([1.7]) -> [2.]")
+sin_ = _in_place("sin_", "flow.tensor([0.0]) -> [0.]")
 
 
 def quick_gelu(x: Any) -> Any:

@@ -171,7 +171,14 @@ def serialize_program(feed_vars: Any, fetch_vars: Any, **kwargs: Any) -> bytes:
 
 
 def deserialize_program(data: bytes) -> Any:
-    """Return a program from bytes of `serialize_program`."""
+    """Return a program from bytes of `serialize_program`.
+
+    >>> with paddle.static.program_guard(paddle.static.Program()):
+    ...     x = paddle.static.data("x", [2])
+    ...     text = paddle.static.serialize_program([x], [x + paddle.tanh(x)])
+    >>> len(paddle.static.deserialize_program(text).operators())
+    2
+    """
     with TemporaryDirectory() as folder:
         path = Path(folder, "program")
         path.write_bytes(data)
@@ -196,7 +203,16 @@ def serialize_persistables(feed_vars: Any, fetch_vars: Any, executor: Any, **kwa
 
 
 def deserialize_persistables(program: Any, data: bytes, executor: Any) -> Any:
-    """Store what `serialize_persistables` returned as states of a program; return the program."""
+    """Store what `serialize_persistables` returned as states of a program; return the program.
+
+    >>> with paddle.static.program_guard(paddle.static.Program()) as program:
+    ...     x = paddle.static.data("x", [2])
+    ...     y = x * paddle.create_parameter([2], "float32", name="scale")
+    >>> exe = paddle.static.Executor()
+    >>> values = paddle.static.serialize_persistables([x], [y], exe)
+    >>> paddle.static.deserialize_persistables(program, values, exe) is program
+    True
+    """
     with np.load(BytesIO(data), allow_pickle=False) as arrays:
         set_program_state(program, dict(arrays))
     return program
@@ -215,7 +231,12 @@ def save_to_file(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def load_from_file(path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of a file."""
+    """Return the bytes of a file.
+
+    >>> paddle.static.save_to_file("content", b"abc")
+    >>> paddle.static.load_from_file("content")
+    b'abc'
+    """
     return Path(path).read_bytes()
 
 
