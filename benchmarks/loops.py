@@ -254,22 +254,27 @@ def main(
     if not options.levels:
         del pythons["fast"]
     os.environ["PRIMGRAPH_TARGET"] = options.target
-    tools = [Tool(script, name, python, options.short) for name, python in pythons.items()]
     rounds, seconds = (1, 0.01) if options.short else (options.rounds, options.seconds)
     heads = ["case", "ms", "/ by hand", "/ JAX", "first call, s", "of JAX, s"]
     heads += ["fast / exact"] * options.levels
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
-    slower = []
-    for case in of(options.short):
-        if not options.only or case.name.startswith(tuple(options.only)):
+    waiting = [c for c in of(options.short) if c.name.startswith(tuple(options.only or [""]))]
+    # A case that "fast" slows down is measured again, as the places of arrays in memory and other
+    # work of the machine slow down a process by more than that.
+    for _ in range(3 if options.levels and not options.short else 1):
+        tools = [Tool(script, name, python, options.short) for name, python in pythons.items()]
+        slower = []
+        for case in waiting:
             cells = compare(case, tools, rounds, seconds)
             print(f"| {' | '.join(cells)} |", flush=True)
-            if options.levels and not options.short and float(cells[-1]) > MOST_BY_FAST:
-                slower.append(case.name)
-    for tool in tools:
-        tool.stop()
-    if slower:
-        raise SystemExit(f'math="fast" is slower than "exact": {", ".join(slower)}')
+            if options.levels and float(cells[-1]) > MOST_BY_FAST:
+                slower.append(case)
+        for tool in tools:
+            tool.stop()
+        waiting = slower
+    if options.levels and waiting and not options.short:
+        names = ", ".join(case.name for case in waiting)
+        raise SystemExit(f'math="fast" is slower than "exact": {names}')
 
 
 if __name__ == "__main__":

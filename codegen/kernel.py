@@ -99,6 +99,7 @@ class Kernel(Fixed, Drawn):
         "__weakref__",
         "_call",
         "_code",
+        "_flat",
         "_recipe",
         "_runner",
         "donated",
@@ -117,6 +118,7 @@ class Kernel(Fixed, Drawn):
     _runner: Runner
     _code: Compiled
     _call: _Call
+    _flat: Kernel | None
 
     def __init__(
         self,
@@ -207,7 +209,13 @@ class Kernel(Fixed, Drawn):
     @property
     def flat(self) -> Kernel:
         """The same kernel, but one that takes its arrays in order, and returns a list of them."""
-        return in_form(self, None)
+        if self.graph.form is None:
+            return self
+        flat = self._flat
+        if flat is None:
+            flat = in_form(self, None)
+            object.__setattr__(self, "_flat", flat)
+        return flat
 
     @property
     def plan(self) -> Plan:
@@ -390,6 +398,7 @@ def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:
         "_recipe": recipe,
         "_runner": Runner(recipe, code),
         "_code": code,
+        "_flat": None,
         "_call": _Call(tuple(zip(graph.input_types, names, strict=True)), nested, scalar, pack),
     }
     for name, value in fields.items():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from primgraph.ir.graph import Equation, Graph, Value, map_bodies
+from primgraph.ir.graph import Equation, Graph, map_bodies
+from primgraph.ir.primitive import Op
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
-from primgraph.primitives.sorting import argsort, sort, sort_by
+from primgraph.primitives.sorting import BY_ORDER
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 
@@ -16,34 +17,31 @@ def join_sorts(graph: Graph) -> Graph:
     """
     body = [map_bodies(e, join_sorts) for e in graph.body] if graph.has_bodies else graph.body
     graph = Graph(graph.inputs, body, graph.outputs, graph.name)
-    orders = {(e.inputs[0], e.params): e for e in graph.body if e.op is argsort}
-    pairs = {
-        eqn: orders[eqn.inputs[0], eqn.params]
-        for eqn in graph.body
-        if eqn.op is sort
-        and (eqn.inputs[0], eqn.params) in orders
-        and eqn.inputs[0].dtype.kind == "f"
+    known: dict[object, Equation] = {
+        (e.op, e.inputs, e.params): e for e in graph.body if len(e.inputs) == 1
     }
+    pairs: dict[Equation, tuple[Equation, Op]] = {}
+    for eqn in graph.body:
+        found = eqn.op.fact(BY_ORDER)
+        order = None if found is None else known.get((found[0], eqn.inputs, eqn.params))
+        if found is not None and order is not None and eqn.inputs[0].dtype.kind == "f":
+            pairs[eqn] = order, found[1]
     return _rebuilt(graph, pairs) if pairs else graph
 
 
-def _rebuilt(graph: Graph, pairs: dict[Equation, Equation]) -> Graph:
+def _rebuilt(graph: Graph, pairs: dict[Equation, tuple[Equation, Op]]) -> Graph:
     """Return the graph with the argsort of each pair before the sorted values."""
     builder, moved = rebuild(graph)
     with builder:
         for eqn in graph.body:
-            order = pairs.get(eqn)
-            if order is None:
+            if eqn not in pairs:
                 if not set(eqn.outputs) <= moved.keys():
                     copy(builder, eqn, moved)
                 continue
+            order, by_order = pairs[eqn]
             if order.output not in moved:
                 copy(builder, order, moved)
             builder.source = eqn.source or NOWHERE
-            moved[eqn.output] = _sorted_by(moved[eqn.inputs[0]], moved[order.output], eqn)
+            operands = [moved[eqn.inputs[0]], moved[order.output]]
+            (moved[eqn.output],) = builder.emit(by_order, operands, eqn.kwargs)
     return builder.graph([moved[v] for v in graph.outputs])
-
-
-def _sorted_by(x: Value, order: Value, eqn: Equation) -> Value:
-    found: Value = sort_by(x, order, **eqn.kwargs)
-    return found

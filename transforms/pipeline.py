@@ -14,7 +14,7 @@ from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Graph
 from primgraph.primitives.linear_algebra.spectra import SPECTRUM
 from primgraph.primitives.linear_algebra.systems import SOLVES
-from primgraph.primitives.sorting import argsort
+from primgraph.primitives.sorting import BY_ORDER
 from primgraph.transforms.join_sorts import join_sorts
 from primgraph.transforms.loops.implicit_solution import expand_solutions
 from primgraph.transforms.loops.split_loops import split_loops
@@ -45,8 +45,8 @@ def _has_solves(graph: Graph) -> bool:
     return any(op.fact(SOLVES) for op in graph.ops)
 
 
-def _has_orders(graph: Graph) -> bool:
-    return argsort in graph.ops
+def _has_sorts(graph: Graph) -> bool:
+    return any(op.fact(BY_ORDER) for op in graph.ops)
 
 
 @final
@@ -90,7 +90,7 @@ PASSES: list[Pass] = [
     Pass(drop_eigenvectors, applies=_has_spectra, cleans=False),
     Pass(split_loops, applies=_has_bodies),
     Pass(join_solves, applies=_has_solves),
-    Pass(join_sorts, applies=_has_orders, cleans=False),
+    Pass(join_sorts, applies=_has_sorts, cleans=False),
     Pass(join_products, "fast"),
     Pass(matrix_chain, "fast", cleans=False),
 ]

@@ -85,8 +85,9 @@ def is_few(n: int, most: int) -> bool:
     return type(n) is int and n <= most
 
 
-# Size in bytes of a cache line, and of the widest vectors.
-_LINE = 64
+# Size in bytes of a cache line, and of the widest vectors; of a page; and of a few lines, an odd
+# number of them.
+_LINE, _PAGE, _STAGGER = 64, 4096, 5 * 64
 
 # A memory location: its first byte, or the size and index of a slot whose size is symbolic.
 Place: TypeAlias = "int | tuple[Dim, int]"
@@ -109,10 +110,10 @@ class Memory:
     def take(self, size: int) -> Place:
         """Allocate `size` bytes."""
         if type(size) is not Dim:
-            return self.arena.take(size)
+            return self.arena.take(_staggered(size))
         whole = _round_to_line(size)
         if type(whole) is not Dim:
-            return self.arena.take(whole)
+            return self.arena.take(_staggered(whole))
         free = self.free.setdefault(whole, [])
         if free:
             return whole, free.pop()
@@ -125,7 +126,8 @@ class Memory:
         if isinstance(place, tuple):
             self.free[place[0]].append(place[1])
         else:
-            self.arena.give(place, size if type(size) is not Dim else _round_to_line(size))
+            whole = size if type(size) is not Dim else _round_to_line(size)
+            self.arena.give(place, _staggered(whole))
 
     def text(self, place: Place) -> str:
         """Return the offset of a location, in terms of sizes and `macros`."""
@@ -144,6 +146,14 @@ class Memory:
         for k, (size, count) in enumerate(self.counts.items()):
             yield f"#define {self.name}_at{k}(k) ({extent(begin)} + (k) * {extent(size)})"
             begin = begin + size * count
+
+
+def _staggered(size: int) -> int:
+    """Return the bytes of a location: arrays of whole pages do not begin at equal cache lines.
+
+    A loop along many such arrays would need more ways of the cache than there are.
+    """
+    return size + _STAGGER if size and size % _PAGE == 0 else size
 
 
 def _round_to_line(size: int) -> int:

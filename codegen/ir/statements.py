@@ -200,7 +200,8 @@ class Node:
     value. A reduction has its result in memory at `strides`. "take" gathers from its first operand
     at the indices in the others; `reach` has size and stride of each indexed axis. "add" scatters
     into the value at such indices. "inner" is its first operand where each index operand is
-    `within` a range (first index, count), else the constant `name`.
+    `within` a range (first index, count), else the constant `name`. "parts" is the operand in whose
+    range `within` the index along axis `offset` is.
     """
 
     step: Step | None
@@ -218,7 +219,7 @@ class Node:
 POINTER = 8
 
 # Kinds whose result is a loop variable, stored to memory only on demand.
-PLAIN = ("text", "call", "copy", "take", "inner")
+PLAIN = ("text", "call", "copy", "take", "inner", "parts")
 
 
 @final

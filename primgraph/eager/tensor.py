@@ -178,7 +178,11 @@ class Tensor(Differentiable["Tensor"]):
     def fill_(self, number: float) -> Self:
         """Set all elements to `number`."""
         known = self.node.type
-        return change(self, Tensor(array_node(np.full(known.shape, number, known.dtype))))
+        if type(number) is int and number == 0:
+            array = np.zeros(known.shape, known.dtype)
+        else:
+            array = np.full(known.shape, number, known.dtype)
+        return change(self, Tensor(array_node(array)))
 
     def fill(self, value: Any) -> None:
         """Set all elements to `value`, like `numpy.ndarray.fill`."""
@@ -186,8 +190,7 @@ class Tensor(Differentiable["Tensor"]):
 
     def zero_(self) -> Self:
         """Set all elements to zero."""
-        known = self.node.type
-        return change(self, Tensor(array_node(np.zeros(known.shape, known.dtype))))
+        return self.fill_(0)
 
     # Reading elements.
 

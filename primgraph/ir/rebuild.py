@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from primgraph.base.user_lines import Source
@@ -116,3 +116,29 @@ def full_value(builder: Builder, value: Value) -> bool | int | float | None:
     while eqn is not None and eqn.op.is_view and not (eqn.op.stops or eqn.op.multiple):
         eqn = builder.definition(eqn.inputs[0])
     return None if eqn is None else eqn.number
+
+
+def change_graphs(
+    value: Any, change: Callable[[Op, Mapping[str, Any]], dict[str, Any] | None]
+) -> Any:
+    """Return a parameter with other parameters of the equations in its graphs.
+
+    `change` returns those of an equation, or None to leave it alone. What has no graph, and graphs
+    that stay the same, are returned themselves.
+    """
+    if isinstance(value, tuple):
+        found = tuple(change_graphs(item, change) for item in value)
+        return found if any(a is not b for a, b in zip(found, value, strict=True)) else value
+    if not isinstance(value, Graph):
+        return value
+    changed = [change(eqn.op, eqn.kwargs) for eqn in value.body]
+    if all(params is None for params in changed):
+        return value
+    builder, moved = rebuild(value)
+    for eqn, params in zip(value.body, changed, strict=True):
+        if params is None:
+            copy(builder, eqn, moved)
+        else:
+            results = builder.emit(eqn.op, [moved[v] for v in eqn.inputs], params, distinct=True)
+            moved.update(zip(eqn.outputs, results, strict=True))
+    return builder.graph([moved[v] for v in value.outputs])

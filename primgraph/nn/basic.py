@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any, final
 
 import numpy as np
@@ -20,7 +21,7 @@ from primgraph.nn.layer import Layer
 from primgraph.operators import batch_norm, dropout, layer_norm, linear, mean, var
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.variable import Variable
-from primgraph.program.program import program_of
+from primgraph.program.program import Program, program_of, program_recorded_by
 
 
 @final
@@ -220,7 +221,36 @@ class Dropout(Layer):
 
 
 def key_for(x: ArrayLike) -> Variable | Tensor:
-    """A key that is another one whenever what is computed from `x` is computed."""
+    """Return a key that is another one whenever what is computed from `x` is computed.
+
+    In a loop of a program it is another one in each run, and in each iteration if the loop tells
+    the number of that by `iteration`.
+    """
+    program = program_around(x.recorder) if isinstance(x, Variable) else None
+    if program is not None:
+        return key_of(program)
     if isinstance(x, Variable) and adopting.get() is None:
         return program_of(x).next_key()
     return next_key()
+
+
+# The number of the iteration of the loop whose body is recorded, or None.
+iteration: ContextVar[Variable | None] = ContextVar("primgraph_iteration", default=None)
+# Keys of an iteration are less than this, as those of a run are.
+_KEYS_OF_ITERATION = 2**40
+
+
+def key_of(program: Program) -> Variable:
+    """Return a new key of a program, another one in each iteration of a loop."""
+    key, number = program.next_key(), iteration.get()
+    return key if number is None else key + number * _KEYS_OF_ITERATION
+
+
+def program_around(recorder: Any) -> Program | None:
+    """Return the program that a recorder is of, or whose branch or loop it records, or None."""
+    while recorder is not None:
+        program = program_recorded_by(recorder)
+        if program is not None:
+            return program
+        recorder = getattr(recorder, "outer", None)
+    return None

@@ -28,6 +28,7 @@ from primgraph.ir.primitive import (
     lookup,
     recording,
 )
+from primgraph.ir.rebuild import change_graphs
 from primgraph.ir.types import TensorType
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.promotion import SCALARS, lift
@@ -465,3 +466,11 @@ def public_with_fixed(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]
         return cast("Callable[P, R]", with_lists)
 
     return declare
+
+
+def evaluation_params(op: Op, params: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return parameters of an equation with `training` off, in its graphs too; None if it is."""
+    found = {name: change_graphs(value, evaluation_params) for name, value in params.items()}
+    if isinstance(op, Operator) and found.get("training"):
+        found["training"] = False
+    return found if any(found[name] is not params[name] for name in params) else None

@@ -20,6 +20,7 @@ from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.slices import drop_formal
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
 from primgraph.transforms.hoist import hoist, input_free
+from primgraph.transforms.loops.invariant_factors import factor_invariant_matrices
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.pipeline import optimize_graph, skipped
@@ -79,7 +80,7 @@ def compile(
     """
     style = style_for(style, target)
     _require_graph(graph)
-    options = {"style": style, "math": math, "donated": donated, "skip": skip}
+    options: dict[str, Any] = {"style": style, "math": math, "donated": donated, "skip": skip}
     made: Kernel | SizedKernel
     if graph.sizes:
         made = _sized_kernel(graph, options, kept_sizes, new_sizes)
@@ -284,8 +285,11 @@ def _kernel(
 ) -> Kernel:
     """Compile the kernel of a program, function or graph."""
     graph = drop_formal(graph)
-    once = () if graph.sizes else input_free(graph)
     chosen = _resolve_style(style, graph)
+    if chosen == "native":
+        # NumPy has no triangular solve that would repay factors.
+        graph = factor_invariant_matrices(graph).in_form(graph.form).titled(graph.titles)
+    once = () if graph.sizes else input_free(graph)
     options: dict[str, Any] = {"donated": donated, "once": once, "handed": handed, "loose": loose}
     if style == "auto" and chosen == "native":
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -21,13 +21,20 @@ from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.frontend.gradient_names import titles_of
 from primgraph.ir.frontend.signature import check_arguments, checked_methods
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import active_recorder, record_by_default_into
+from primgraph.ir.primitive import active_recorder, record_by_default_into, recording
 from primgraph.ir.text import to_text
 from primgraph.ir.types import INT64, TensorType
-from primgraph.operators.call import Operator
+from primgraph.operators.call import evaluation_params
 from primgraph.operators.variable import Variable, checked_name
 from primgraph.program.block import Block
-from primgraph.program.scope import Scope, State, copy_for_scope, initial_value, require_known
+from primgraph.program.scope import (
+    Scope,
+    State,
+    copy_for_scope,
+    first_free_name,
+    initial_value,
+    require_known,
+)
 
 
 @checked_methods()
@@ -172,7 +179,7 @@ class Program(Drawn):
 
     def free_name(self, stem: str) -> str:
         """Return the first of `stem`, `stem_1`, ... that is no name, nor one up to a dot."""
-        return _free_name(self.builder.names, stem)
+        return first_free_name(self.builder.names, stem)
 
     def update(self, state: Variable, new: Variable) -> None:
         """Store `new` as the value of `state` at the end of each run.
@@ -193,14 +200,13 @@ class Program(Drawn):
     def next_key(self) -> Variable:
         """Return an integer key for random operators: another one at each call and each run.
 
-        Keys count from a state whose initial value is drawn from `random_seed`, so the seed may be
-        set until the first run.
+        Keys count from a state, in branches and loops too, whose initial value is drawn from
+        `random_seed`, so the seed may be set until the first run.
         """
-        counter = self.variable("random_counter")
-        if counter is None:
-            counter = _new_counter(self)
         self.keys_taken += 1
-        return counter + self.keys_taken
+        with recording(self.builder):
+            counter = self.variable("random_counter")
+            return (_new_counter(self) if counter is None else counter) + self.keys_taken
 
     def initialize(self, scope: Scope | None = None) -> None:
         """Reset every state of `scope`, by default the program's own, to its initial value."""
@@ -339,8 +345,8 @@ def _cloned(program: Program, for_test: bool) -> Program:
             other.states[moved[value]] = program.states[value]
     for eqn in program.builder.body:
         operands = tuple(moved[v] for v in eqn.inputs)
-        if for_test and isinstance(eqn.op, Operator) and "training" in eqn.kwargs:
-            params = {**eqn.kwargs, "training": False}
+        params = evaluation_params(eqn.op, eqn.kwargs) if for_test else None
+        if params is not None:
             other.builder.source = eqn.source
             results = other.builder.emit(eqn.op, operands, params, distinct=True)
             other.builder.source = None
@@ -382,16 +388,6 @@ def _require_state(name: str, type: TensorType, initializer: Any) -> None:
             f"{name!r} is {type}: what is kept between runs has extents that are known",
             hint="sizes are those of arrays that are fed",
         )
-
-
-def _free_name(names: Iterable[str], stem: str) -> str:
-    """Return the first of `stem`, `stem_1`, ... that is no name, nor one up to a dot."""
-    taken = {part for n in names for part in (n, n.partition(".")[0])}
-    name, count = stem, 0
-    while name in taken:
-        count += 1
-        name = f"{stem}_{count}"
-    return name
 
 
 # Distance between the keys of successive runs: no program draws that many.
@@ -454,9 +450,14 @@ def belongs_to_program(variable: Variable) -> bool:
     return id(variable.recorder) in _programs
 
 
+def program_recorded_by(recorder: object) -> Program | None:
+    """Return the program that `recorder` records, or None."""
+    return _programs.get(id(recorder))
+
+
 def program_of(variable: Variable) -> Program:
     """Return the program of `variable`. Raises `BuildError` if it belongs to none."""
-    program = _programs.get(id(variable.recorder))
+    program = program_recorded_by(variable.recorder)
     if program is None:
         raise BuildError(f"{variable!r} belongs to a traced function, not to a program")
     return program

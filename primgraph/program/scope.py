@@ -468,3 +468,13 @@ def _reset_after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reset_after_fork)
+
+
+def first_free_name(names: Iterable[str], stem: str) -> str:
+    """Return the first of `stem`, `stem_1`, ... that is no name, nor one up to a dot."""
+    taken = {part for n in names for part in (n, n.partition(".")[0])}
+    name, count = stem, 0
+    while name in taken:
+        count += 1
+        name = f"{stem}_{count}"
+    return name

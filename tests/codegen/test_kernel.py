@@ -11,6 +11,7 @@ import weakref
 import numpy as np
 import pytest
 
+import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.runtime.feeds import as_feed
 from primgraph.errors import ArgumentError, CompileError, FeedError, RunError
@@ -614,3 +615,10 @@ def test_a_file_of_source_that_primgraph_did_not_write_is_not_overwritten(tmp_pa
     path.write_text(f"{written}# changed\n")
     kernel.save(path)
     assert path.read_text() == written
+
+
+def test_the_flat_kernel_is_made_once():
+    kernel = pg.compile(pg.trace(lambda x: {"y": 2.0 * x}, pg.spec(3)))
+    assert kernel.flat is kernel.flat
+    assert kernel.flat.flat is kernel.flat
+    assert isinstance(kernel.flat(np.ones(3)), list)

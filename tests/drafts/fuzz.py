@@ -48,6 +48,7 @@ from program_singular_checks import check_singular  # noqa: E402
 from program_sizes import check_sizes, sides  # noqa: E402
 from program_spectra import SpectralProgram, check_spectral  # noqa: E402
 from program_statics import check_statics  # noqa: E402
+from program_torch import TorchProgram, check_torch  # noqa: E402
 from program_training import check_training  # noqa: E402
 from program_transforms import check_transforms  # noqa: E402
 from random_programs import Program, random_draft  # noqa: E402
@@ -100,6 +101,7 @@ _SPECIAL = (
     Special("edge", EdgeProgram, check_edges, 75, 3),
     Special("placed", PlacedProgram, check_placed, 30, 4),
     Special("identity", IdentityProgram, check_identity, 20, 5),
+    Special("torch", TorchProgram, check_torch, 20, 6),
     _IN_NUMPY,
 )
 

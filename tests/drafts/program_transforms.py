@@ -29,6 +29,7 @@ from primgraph.primitives.reductions import reduce_sum
 from primgraph.transforms.jacobians.strong_zeros import strong_zeros
 from primgraph.transforms.join_sorts import join_sorts
 from primgraph.transforms.loops.implicit_solution import expand_solutions
+from primgraph.transforms.loops.invariant_factors import factor_invariant_matrices
 from primgraph.transforms.loops.split_loops import split_loops
 from primgraph.transforms.optimize.drop_eigenvectors import drop_eigenvectors
 from primgraph.transforms.optimize.join_solves import join_solves
@@ -262,7 +263,7 @@ def _values_alone(case: Case) -> None:
     _same(case, "drop_eigenvectors", case.graph, case.feeds, case.expected, found)
 
 
-for _transform in (join_solves, join_sorts, structure):
+for _transform in (join_solves, join_sorts, structure, factor_invariant_matrices):
     of(_transform)(_reordered(_transform, _transform.__name__))
 
 

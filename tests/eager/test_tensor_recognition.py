@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.eager import run
 from primgraph.eager.structure_cache import Pattern
 
 A, B = np.array([0.5, -1.5, 2.0]), np.array([1.5, 0.25, -0.5])
@@ -146,3 +147,23 @@ def test_a_pattern_does_not_fit_what_differs():
     kept.numpy()
     assert pattern.match_roots(looked) is None
     assert pattern.match_roots([*roots, *roots]) is None
+
+
+def test_a_structure_of_derivatives_is_recorded_once(monkeypatch):
+    recorded = []
+    graph_of = run.graph_of
+
+    def counted(nodes, leaves, wanted):
+        recorded.append(len(nodes))
+        return graph_of(nodes, leaves, wanted)
+
+    monkeypatch.setattr(run, "graph_of", counted)
+    for number in range(4):
+        a = pg.tensor(A + number, requires_grad=True)
+        pg.sum(pg.tanh(a) * a * 0.625).backward()
+        slope = 1 - np.tanh(A + number) ** 2
+        np.testing.assert_allclose(
+            a.grad.numpy(), 0.625 * (slope * (A + number) + np.tanh(A + number)), rtol=1e-14
+        )
+    assert len(recorded) == 1
+    assert len(run._graphs) <= run._MOST_GRAPHS

@@ -76,9 +76,13 @@ static int pg_triangular_f64(double *restrict z, const double *restrict a, long 
         const long k = forward ? t : n - 1 - t;
         const long first = forward ? 0 : k + 1, end = forward ? k : n;
         if (m == 1 && !transposed) {
-            double s[4] = {0, 0, 0, 0};
-            for (long i = first; i < end; i++) s[i & 3] += a[k * n + i] * z[i];
-            z[k] -= (s[0] + s[1]) + (s[2] + s[3]);
+            const double *const row = a + k * n;
+            double s[8] = {0};
+            long i = first;
+            for (; i + 8 <= end; i += 8)
+                for (long l = 0; l < 8; l++) s[l] += row[i + l] * z[i + l];
+            for (; i < end; i++) s[0] += row[i] * z[i];
+            z[k] -= ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
             if (!unit) z[k] /= a[k * n + k];
             continue;
         }

@@ -13,6 +13,7 @@ import primgraph as pg
 import primgraph.compat.megengine as mge
 import primgraph.compat.megengine.functional as F
 import primgraph.compat.oneflow as flow
+import primgraph.compat.paddle as paddle
 import primgraph.compat.torch as torch
 from primgraph.compat.megengine.autodiff import GradManager
 
@@ -157,3 +158,10 @@ def test_an_error_is_of_megengines_class(place: int) -> None:
     with pytest.raises(kind) as caught:
         call()
     assert isinstance(caught.value, pg.PrimgraphError)
+
+
+def test_changes_in_place_of_trained_leaves_raise_one_error() -> None:
+    x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    for change in (x.zero_, lambda: x.fill_(1.0), lambda: x.copy_(x)):
+        with pytest.raises(paddle.GradientError, match="in-place operation"):
+            change()

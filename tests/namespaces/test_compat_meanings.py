@@ -218,3 +218,32 @@ def test_an_index_to_ignore_may_be_beyond_the_classes() -> None:
     assert_allclose(found.item(), np.log1p(np.exp(-1.0)), rtol=1e-6)
     with pytest.raises(IndexError, match="out of bounds"):
         torch.nn.functional.cross_entropy(x, torch.tensor([1, 7]))
+
+
+@pytest.mark.parametrize("room", [torch, flow], ids=["torch", "oneflow"])
+def test_promotion_is_decided_once_for_each_signature(
+    room: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    kind = room.Tensor
+    operands = kind.operands
+
+    def counted(cls: Any, function: Any, args: Any) -> Any:
+        calls.append(function.__name__)
+        return operands(function, args)
+
+    monkeypatch.setattr(kind, "operands", classmethod(counted))
+    x, i = room.ones(7, 3), room.arange(3)
+    for _ in range(3):
+        _ = x * x, x + 2.5
+        assert room.sum(x * i).item() == 21.0
+    # Integers are converted each time. Then, and before, both factors are floats.
+    assert calls.count("add") == 1
+    assert calls.count("multiply") == 3 + 2
+
+
+def test_parameters_of_a_new_layer_are_known() -> None:
+    layer = torch.nn.Linear(3, 2)
+    for parameter in layer.parameters():
+        assert parameter.node.array is not None
+        assert parameter.node.step is None

@@ -136,3 +136,53 @@ def test_samples_in_programs_are_new_at_each_run(program, kind) -> None:
     drawn = made(*given).sample([4])
     first, second = (run(program, drawn)[0] for _ in range(2))
     assert not np.array_equal(first, second)
+
+
+F = paddle.nn.functional
+RANDOM = {
+    "dropout": (lambda x: F.dropout(x, 0.5), 1.0),
+    "alpha_dropout": (lambda x: F.alpha_dropout(x, 0.5), 1.0),
+    "rrelu": (lambda x: F.rrelu(-x), -(1 / 8 + 1 / 3) / 2),
+    "dropout in cond": (
+        lambda x: static.nn.cond(paddle.mean(x) > 0.0, lambda: F.dropout(x, 0.5), lambda: x),
+        1.0,
+    ),
+    "dropout in while_loop": (
+        lambda x: static.nn.while_loop(
+            lambda i, x: i < 1, lambda i, x: [i + 1, F.dropout(x, 0.5)],
+            [paddle.full([1], 0, "int64"), x],
+        )[1],
+        1.0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", RANDOM)
+def test_dropout_is_new_at_each_run_and_off_in_clones_for_tests(program, kind) -> None:
+    compute, value = RANDOM[kind]
+    x = static.data("x", [None, 8], "float32")
+    y = compute(x)
+    feed = {"x": np.ones((6, 8), "float32")}
+    first, second = (run(program, y, **feed)[0] for _ in range(2))
+    assert not np.array_equal(first, second)
+    assert_allclose(run(program.clone(for_test=True), y, **feed)[0], value, rtol=1e-6)
+
+
+def test_gradients_are_fetched_by_name_after_minimize(program) -> None:
+    x = static.data("x", [2], "float32")
+    w = static.create_parameter([2], "float32", name="w")
+    paddle.optimizer.SGD(0.1).minimize(paddle.sum(w * x))
+    (found,) = run(program, "w@GRAD", x=np.array([1.0, 2.0], "float32"))
+    assert found.tolist() == [1.0, 2.0]
+
+
+def test_dropout_is_new_in_each_iteration(program) -> None:
+    x = static.data("x", [1, 40], "float32")
+    start = [paddle.full([1], 0, "int64"), paddle.zeros([1, 40])]
+
+    def body(i, total):
+        return [i + 1, total * 3.0 + F.dropout(x, 0.5, mode="downscale_in_infer")]
+
+    _, y = static.nn.while_loop(lambda i, total: i < 2, body, start)
+    (found,) = run(program, y, x=np.ones((1, 40), "float32"))
+    assert set(found.ravel()) == {0.0, 1.0, 3.0, 4.0}

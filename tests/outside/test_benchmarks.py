@@ -227,6 +227,13 @@ def test_errors_are_of_single_elements(monkeypatch):
     assert worker.largest_error(expected[:1], expected) == np.inf
 
 
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+def test_nests_agree_with_c_by_hand():
+    rows = short("nests.py", "--only", "gravity", "gray_scott", "burgers")
+    assert [row[0].split()[0] for row in rows[1:]] == ["gravity", "gray_scott", "burgers"]
+    assert all(float(row[3]) > 0 for row in rows[1:])
+
+
 def test_lines_of_a_kernel_are_told_with_their_shares():
     rows = short("lines.py", "W9", "--calls", "2")
     assert ["share", "time", "line"] in rows

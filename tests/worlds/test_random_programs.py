@@ -20,6 +20,7 @@ from program_named import check_named, named_program
 from program_singular import SingularProgram
 from program_singular_checks import check_singular
 from program_tolerance import same_bits
+from program_torch import TorchProgram, check_torch
 from random_programs import Program, random_program
 
 import primgraph as pg
@@ -35,6 +36,7 @@ _SPECIAL: dict[str, tuple[Any, Any]] = {
     "batched": (BatchedProgram, check_batched),
     "edge": (EdgeProgram, check_edges),
     "identity": (IdentityProgram, check_identity),
+    "torch": (TorchProgram, check_torch),
 }
 _SPECIAL_PROGRAMS = 30
 
@@ -72,6 +74,7 @@ def test_promises_hold_for_random_programs_of_special_kinds(kind: str, start: in
         "batched": "batched: samples that meet are refused",
         "edge": "edges: slopes that are NaN",
         "identity": "derivatives by intermediate variables, tensors",
+        "torch": "programs of torch, vmap",
     }
     assert seen[telling[kind]]
 

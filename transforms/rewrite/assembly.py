@@ -69,10 +69,37 @@ def _written_part(part: Value, params: dict[str, Any]) -> _PlacedPart | None:
 @_rule(add, of=(pad, slice_assign))
 def _sum_of_neighbours(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Join two adjacent parts that are embedded in zeros, and pad them as one."""
-    shape = seen.type.shape
-    placed = [p for p in (_embedded_part(seen, v) for v in inputs) if p is not None]
+    found = _join_neighbours(seen, inputs)
+    if found is None:
+        return None
+    total = found.part + (0.0 if seen.type.is_inexact else 0)
+    ends = zip(found.starts, total.shape, seen.type.shape, strict=True)
+    return pad(total, low=found.starts, high=tuple(n - a - m for a, m, n in ends))
+
+
+@_rule(add, of=(pad, slice_assign))
+def _sum_with_neighbours(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Add two parts of a whole at once to what they are added to one after the other.
+
+    The gradient of an array that is rolled is such a sum.
+    """
+    for first, last in (inputs, inputs[::-1]):
+        inner = seen.made_by(add, first)
+        if inner is None or not seen.single(first) or _embedded_part(seen, last) is None:
+            continue
+        for x, part in (inner.inputs, inner.inputs[::-1]):
+            found = _join_neighbours(seen, (part, last))
+            if found is not None and found.part.shape == seen.type.shape:
+                return (x + found.part) + (0.0 if seen.type.is_inexact else 0)
+    return None
+
+
+def _join_neighbours(seen: Seen, values: Sequence[Value]) -> _PlacedPart | None:
+    """Return the join of two adjacent parts that are embedded in zeros."""
+    placed = [p for p in (_embedded_part(seen, v) for v in values) if p is not None]
     if len(placed) < 2:
         return None
+    shape = values[0].shape
     unequal = [a for a in range(len(shape)) if placed[0].starts[a] != placed[1].starts[a]]
     if len(unequal) != 1:
         return None
@@ -82,10 +109,7 @@ def _sum_of_neighbours(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
         return None
     if _drop_axis(first.part.shape, axis) != _drop_axis(second.part.shape, axis):
         return None
-    both = concat(first.part, second.part, axis=axis)
-    total = both + (0.0 if seen.type.is_inexact else 0)
-    ends = zip(first.starts, both.shape, shape, strict=True)
-    return pad(total, low=first.starts, high=tuple(n - a - m for a, m, n in ends))
+    return _PlacedPart(concat(first.part, second.part, axis=axis), first.starts)
 
 
 def _drop_axis(shape: Shape, axis: int) -> Shape:

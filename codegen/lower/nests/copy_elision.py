@@ -15,6 +15,7 @@ from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import Nest, Node, Operand
 from primgraph.codegen.lower.arrays.copy_elision import chains, leaves_nothing
 from primgraph.codegen.lower.nests.lowering_state import AssembledArray, LoweringState
+from primgraph.codegen.lower.nests.shifts import read_parts
 from primgraph.codegen.ops.c.spellings import c_type
 from primgraph.ir.index_maps import Index, IndexMap
 from primgraph.ir.sizes import names_in_params
@@ -78,6 +79,9 @@ def join(draft: LoweringState, step: Step) -> None:
     (value,), type = step.outputs, step.results[0]
     below, parts = _parts(step)
     is_whole = sum(t.size for t in step.operands) == type.size
+    plain = below is None and is_whole and all(n == 1 for part in parts for n in part.steps)
+    if plain and read_parts(draft, step, [part.starts for part in parts]):
+        return
     if _is_read_by_element(draft, step, below, parts, is_whole):
         _select(draft, step, draft.zero(value) if below is None else below, parts[0])
         return

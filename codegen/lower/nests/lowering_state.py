@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -13,6 +13,7 @@ from primgraph.codegen.ir.access import Access, whole
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.schedule import Schedule, Step
 from primgraph.codegen.ir.statements import Item, Nest, Nests, Node, Operand
+from primgraph.codegen.lower.nests.recomputation import nodes_to_repeat
 from primgraph.codegen.ops.c.spellings import zero as zero_text
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import Shape
@@ -65,6 +66,9 @@ class LoweringState:
         # The item that computes a value with an access.
         self.made_by: dict[int, int] = {}
         self.reduced: set[int] = set()
+        # Nodes by value, and the values that nests compute again: by index of the nest and value.
+        self.nodes: dict[int, Node] = {}
+        self.repeated: dict[tuple[int, int], int] = {}
         self.open: dict[Shape, int] = {}
         # Index behind the last step that NumPy runs.
         self.after_numpy = 0
@@ -127,6 +131,9 @@ class LoweringState:
         access = self.access[value]
         if self.made_by.get(access.root, -1) == at and self.is_within(access, shape):
             return Operand(value=access.root)
+        again = self._repeat(access, shape, at)
+        if again is not None:
+            return Operand(value=again)
         self.store_value(access.root)
         self.last[access.root] = max(at, self.last.get(access.root, -1))
         strides = tuple([s for s, n in zip(access.strides, shape, strict=True) if n != 1])
@@ -140,6 +147,32 @@ class LoweringState:
 
     def node(self, at: int, node: Node) -> None:
         self.nest(at).nodes.append(node)
+        self.nodes[node.value] = node
+
+    def _repeat(self, access: Access, shape: Shape, at: int) -> int | None:
+        """Compute a value of an earlier nest again in the nest at `at`, if that is cheap."""
+        root = access.root
+        first = self.made_by.get(root, -1)
+        if root in self.whole or not self.is_within(access, shape):
+            return None
+        if root in self.nest(first).stored:
+            return None
+        nodes = nodes_to_repeat(self.nodes, root, self.types[root])
+        for node in nodes:
+            if (at, node.value) in self.repeated:
+                continue
+            value = self.repeated[at, node.value] = len(self.types)
+            self.types[value] = self.types[node.value]
+            operands = []
+            for o in node.operands:
+                if o.root >= 0:
+                    self.last[o.root] = max(at, self.last.get(o.root, -1))
+                own = self.repeated.get((at, o.value))
+                operands.append(o if own is None else replace(o, value=own))
+            self.node(at, replace(node, value=value, operands=tuple(operands)))
+            self.made_by[value] = at
+            self.access[value] = whole(value, self.types[value].shape)
+        return self.repeated[at, root] if nodes else None
 
     def store_value(self, root: int) -> None:
         """Store a value that is computed in a nest to memory."""

@@ -24,6 +24,7 @@ from primgraph.codegen.ir.statements import (
     Node,
     Operand,
     Product,
+    Region,
     Routine,
 )
 from primgraph.codegen.ir.text import origin_text
@@ -40,6 +41,7 @@ from primgraph.codegen.lower.nests.regions import LIMITS, add_blocks, regions_of
 from primgraph.codegen.lower.nests.routines import pays, routine
 from primgraph.codegen.lower.nests.short_axes import unroll_short_axes
 from primgraph.codegen.lower.nests.sums import add_up
+from primgraph.codegen.lower.nests.traffic import traffic
 from primgraph.codegen.ops.c.spellings import (
     FUNCTIONS,
     SPELLINGS,
@@ -82,8 +84,20 @@ def nests(
     With `complete`, NumPy gets no step that C can do, even if NumPy is faster. With `alone`, LAPACK
     is not used either.
     """
-    steps, regions = regions_of(steps, limits)
-    draft, at = LoweringState(steps, complete, limits, alone), 0
+    arranged, regions = regions_of(steps, limits)
+
+    def lowered(steps: Schedule, regions: Sequence[Region]) -> Nests:
+        return _lower(LoweringState(steps, complete, limits, alone), regions, limits)
+
+    plan = lowered(arranged, regions)
+    if regions and limits.rows is None and any(s.op.moves for s in steps.steps):
+        # Loops over the whole read the parts of joined arrays in place, which blocks may cut.
+        plan = min(plan, lowered(steps, ()), key=traffic)
+    return plan
+
+
+def _lower(draft: LoweringState, regions: Sequence[Region], limits: Limits) -> Nests:
+    steps, at = draft.schedule, 0
     expect(draft)
     for region in regions:
         for step in steps.steps[at : region.start]:

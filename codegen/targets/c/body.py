@@ -33,10 +33,10 @@ from primgraph.codegen.targets.c.reductions import (
 )
 from primgraph.codegen.targets.c.strip_mining import Strips
 from primgraph.codegen.targets.c.vector_calls import call
-from primgraph.codegen.targets.c.walk import IDENTITY, Walk
+from primgraph.codegen.targets.c.walk import IDENTITY, Walk, axes_of_inner
 
 # Node kinds whose result is written once per element, and not read again in the loop.
-_APART = ("text", "copy", "call", "spread", "put", *IDENTITY)
+_APART = ("text", "copy", "call", "spread", "put", "parts", *IDENTITY)
 
 
 @final
@@ -47,9 +47,12 @@ class Body:
         self.walk = Walk(nest)
         self.nest, self.added = self.walk.nest, added
         self.types, self.place, self.room = writer.type, writer.place, writer.room
+        self.is_traced = writer.is_traced
         self.extents = self.walk.extents
         self.strips = Strips(self.walk, self.types)
         self.lines: list[str] = []
+        # The first index of the piece of the innermost loop that is being written.
+        self.low = 0
 
     def text(self) -> list[str]:
         for n in self.nest.indexed_sizes():
@@ -82,6 +85,8 @@ class Body:
             kind = moved_type(self.types(v).dtype)
             self.lines.append(f"{kind} *restrict w{v} = ({kind} *){self.place(v)};")
         for node in self.nest.nodes:
+            if node.kind == "parts":
+                continue
             for names, bounds in zip(_names_of_bounds(node), node.within, strict=True):
                 low, count = names
                 self.lines.append(
@@ -103,7 +108,10 @@ class Body:
             self._strip(pad, "1")
         else:
             n = extent(self.extents[-1])
-            if self.walk.start:
+            self._choose_parts(pad)
+            if self.walk.pieces:
+                self._pieces(pad)
+            elif self.walk.start:
                 strip = self.walk.strip
                 self.lines.append(f"{pad}for (long s = 0; s < {n}; s += {strip}) {{")
                 self.lines.append(f"{pad}    const long n = {n} - s < {strip} ? {n} - s : {strip};")
@@ -113,6 +121,38 @@ class Body:
                 self._strip(pad, n)
         for depth in reversed(range(len(outer))):
             self.lines.append(f"{'    ' * depth}}}")
+
+    def _choose_parts(self, pad: str) -> None:
+        """Declare pointers to the parts that are read along outer loops."""
+        walk = self.walk
+        for node in self.nest.nodes:
+            if node.kind != "parts" or node.offset == walk.order[-1]:
+                continue
+            v, kind = node.value, moved_type(self.types(node.value).dtype)
+            index, text = f"i{walk.order.index(node.offset)}", ""
+            for o, (first, count) in zip(node.operands, node.within, strict=True):
+                place = f"r{o.root} + {walk.outer_base(o.offset, o.strides)}"
+                text += (
+                    place if o is node.operands[-1] else f"{index} < {first + count} ? {place} : "
+                )
+            self.lines.append(f"{pad}const {kind} *const p{v} = {text};")
+
+    def _pieces(self, pad: str) -> None:
+        """Write the strips of each piece of the innermost loop."""
+        strip = self.walk.strip
+        for low, high in self.walk.pieces:
+            self.low = low
+            if high - low <= strip or not self.walk.in_strips:
+                self.lines.append(f"{pad}{{")
+                self.lines.append(f"{pad}    const long s = {low}; (void)s;")
+                self._strip(pad + "    ", str(high - low))
+            else:
+                self.lines.append(f"{pad}for (long s = {low}; s < {high}; s += {strip}) {{")
+                self.lines.append(
+                    f"{pad}    const long n = {high} - s < {strip} ? {high} - s : {strip};"
+                )
+                self._strip(pad + "    ", "n")
+            self.lines.append(f"{pad}}}")
 
     # One strip.
 
@@ -140,7 +180,10 @@ class Body:
 
     def _loop(self, pad: str, nodes: Sequence[Node], count: str) -> None:
         here = {n.value for n in nodes if n.kind in PLAIN and n.kind != "call"}
-        inside = [x for node in nodes for x in lines_of(node.step, self._each(node, here))]
+        if self.is_traced:
+            inside = [x for node in nodes for x in lines_of(node.step, self._each(node, here))]
+        else:
+            inside = [x for node in nodes for x in self._each(node, here)]
         if not inside:
             return
         if count == "1":
@@ -182,6 +225,8 @@ class Body:
             text = f"r{first.root}[at{value}]"
         elif node.kind == "inner":
             text = self._inner(node)
+        elif node.kind == "parts":
+            text = self._part(node)
         else:
             args = [strips.argument(o, here) for o in node.operands]
             text = args[0] if node.kind == "copy" else _step_expression(node, args)
@@ -194,12 +239,29 @@ class Body:
     def _inner(self, node: Node) -> str:
         """Return an element of an inner part, or a constant outside the part."""
         first, *indices = node.operands
-        tests = [
-            f"(unsigned long)({self.strips.element(o)} - {low}) < (unsigned long){count}"
-            for o, (low, count) in zip(indices, _names_of_bounds(node), strict=True)
-        ]
+        tests = []
+        rows = zip(indices, node.within, _names_of_bounds(node), axes_of_inner(node), strict=True)
+        for o, (begin, size), (low, count), axis in rows:
+            known = type(begin) is int and type(size) is int
+            if not (known and self.walk.pieces) or axis != self.walk.order[-1]:
+                index = self.strips.element(o)
+                tests.append(f"(unsigned long)({index} - {low}) < (unsigned long){count}")
+            elif not begin <= self.low < begin + size:
+                return node.name
         there = " & ".join(f"({test})" for test in tests) or "1"
         return f"{there} ? {self.strips.element(first)} : {node.name}"
+
+    def _part(self, node: Node) -> str:
+        """Return an element of the part that a piece of the loop reads."""
+        walk = self.walk
+        if node.offset != walk.order[-1]:
+            return f"p{node.value}[{walk.inner_index(node.operands[0].strides)}]"
+        (o,) = (
+            o
+            for o, (first, count) in zip(node.operands, node.within, strict=True)
+            if first <= self.low < first + count
+        )
+        return self.strips.element(o)
 
     def _add(self, node: Node, here: Set[int]) -> str:
         """Return the statement that adds an element at indexed positions."""

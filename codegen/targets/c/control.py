@@ -32,7 +32,9 @@ class Body(NamedTuple):
 
 
 class Writer(Protocol):
-    """Interface of the generator of the enclosing items."""
+    """Interface of the generator of the enclosing items; traced lines know the user's lines."""
+
+    is_traced: bool
 
     def place(self, value: int) -> str:
         """Return the memory of a value."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, final
 
 from primgraph.base.user_lines import Source as UserLine
@@ -38,15 +38,15 @@ _FEW = 4096
 
 @final
 class NativeCode(NamedTuple):
-    """The C of a graph, its constants, and the user's line of lines of the text."""
+    """The C of a graph, its constants, and a function that traces lines to the user's lines."""
 
     entry: Entry
     constants: list[Any]
-    sources: Mapping[int, UserLine]
+    trace: Callable[[], Mapping[int, UserLine]]
 
     def origin(self, told: str) -> tuple[str, ...]:
         """Return the user's source line for the first C line in a compiler message, if known."""
-        source = self.sources.get(fault_line(told))
+        source = self.trace().get(fault_line(told))
         return () if source is None else (f"{WRITTEN}  {source}   {source.text}".rstrip(),)
 
 
@@ -60,7 +60,11 @@ def generate_native(graph: Graph, options: Options, limits: Limits) -> NativeCod
     written = source(plan, NAME, told)
     modes = modes_of(options, len(plan.outputs))
     entry = _InterfaceBuilder(plan, written, told, steps, graph).entry(modes, options.alone)
-    return NativeCode(entry, list(plan.constants.values()), written.sources)
+
+    def trace() -> Mapping[int, UserLine]:
+        return source(plan, NAME, told, is_traced=True).sources
+
+    return NativeCode(entry, list(plan.constants.values()), trace)
 
 
 @final

@@ -32,11 +32,9 @@ def lines_of(step: Step | None, lines: Iterable[str]) -> Iterator[str]:
         yield from (Line(line, source) for line in lines)
 
 
-def indented(pad: str, lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines behind `pad`."""
-    for line in lines:
-        text = f"{pad}{line}"
-        yield Line(text, line.source) if isinstance(line, Line) else text
+def indented(pad: str, lines: Iterable[str]) -> list[str]:
+    """Return the lines behind `pad`."""
+    return [Line(f"{pad}{x}", x.source) if isinstance(x, Line) else f"{pad}{x}" for x in lines]
 
 
 def sources_of(pieces: Sequence[str]) -> Mapping[int, Source]:

@@ -72,17 +72,19 @@ class Source:
     sources: Mapping[int, UserLine]
 
 
-def source(plan: Nests, name: str, told: SizeArguments | None = None) -> Source:
-    """Generate the C of `plan`, with the symbolic sizes of `told`."""
-    return _Writer(plan, name, told).write_source()
+def source(
+    plan: Nests, name: str, told: SizeArguments | None = None, *, is_traced: bool = False
+) -> Source:
+    """Generate the C of `plan`, with the symbolic sizes of `told`; with `sources` if traced."""
+    return _Writer(plan, name, told, is_traced).write_source()
 
 
 @final
 class _Writer:
     """Generator of the items of one plan: of a graph, or of a body."""
 
-    def __init__(self, plan: Nests, name: str, told: SizeArguments | None = None) -> None:
-        self.plan, self.name, self.told = plan, name, told
+    def __init__(self, plan: Nests, name: str, told: SizeArguments | None, is_traced: bool) -> None:
+        self.plan, self.name, self.told, self.is_traced = plan, name, told, is_traced
         self.order: list[Segment | HostCall] = []
         self.functions: list[str] = []
         self.declared = list(_runtime_declarations(plan))
@@ -130,7 +132,7 @@ class _Writer:
             opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
         pieces = [*opening, *declared, "", parts, "", *self.functions, ""]
         order, size = tuple(self.order), self.arena.size
-        return Source("\n".join(pieces), order, size, sources_of(pieces))
+        return Source("\n".join(pieces), order, size, sources_of(pieces) if self.is_traced else {})
 
     def segment(self, items: Sequence[tuple[int, Item]]) -> None:
         if not items:
@@ -226,7 +228,7 @@ class _Writer:
     def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:
         """Add a function for a body."""
         self.count += 1
-        writer = _Writer(plan, f"{self.name}_b{self.count}", self.told)
+        writer = _Writer(plan, f"{self.name}_b{self.count}", self.told, self.is_traced)
         order = writer.write_source().order
         self.functions += writer.functions
         self.declared += writer.declared

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import final
 
 from primgraph.codegen.ir.access import row_major
@@ -13,6 +14,8 @@ from primgraph.ir.dims import typical
 
 # Number of elements of a strip.
 STRIP = 256
+# A loop of at least so many elements is peeled at the edges of embedded parts, if these are few.
+_LONG, _EDGES = 32, 8
 # A shorter innermost axis is exchanged with a longer one.
 _SHORT = 16
 
@@ -40,9 +43,12 @@ class Walk:
         self.levels: list[int] = []
         self.find_levels()
         self.collapse()
+        # Pieces of the innermost loop, in each of which a "parts" node reads one part, and an
+        # "inner" node is inside or outside of its range.
+        self.pieces = self._peel()
         # The variable of a strip's first element; empty if there is only one strip.
         several = bool(self.extents) and not is_few(self.extents[-1], self.strip)
-        self.start = "s" if several and self.in_strips else ""
+        self.start = "s" if (several and self.in_strips) or len(self.pieces) > 1 else ""
 
     def find_levels(self) -> None:
         """Assign each node to a loop of a strip; function calls are between loops."""
@@ -74,6 +80,21 @@ class Walk:
         """Return whether a reduction is along the innermost loop."""
         return not self.extents or self.loop_strides(node.strides)[-1] == 0
 
+    def _peel(self) -> list[tuple[int, int]]:
+        """Return the first and last index of each piece of the innermost loop."""
+        if not self.extents or type(self.extents[-1]) is not int:
+            return []
+        edges = {0, self.extents[-1]}
+        for node in self.nest.nodes:
+            axes = [node.offset] * len(node.within) if node.kind == "parts" else axes_of_inner(node)
+            for axis, (first, count) in zip(axes, node.within, strict=True):
+                if axis == self.order[-1] and type(first) is int and type(count) is int:
+                    edges.update((first, first + count))
+        has_parts = any(node.kind == "parts" for node in self.nest.nodes)
+        if not has_parts and (self.extents[-1] < _LONG or not 2 < len(edges) <= _EDGES):
+            return []
+        return list(pairwise(sorted(edges)))
+
     def loop_strides(self, strides: Sequence[int]) -> list[int]:
         """Permute strides from axes to loops."""
         return [strides[i] for i in self.order]
@@ -91,6 +112,8 @@ class Walk:
             rows += [o.strides for o in node.operands if o.root >= 0 or o.strides]
             if node.strides:
                 rows.append(node.strides)
+            if node.kind == "parts":
+                rows.append(tuple([int(i == node.offset) for i in range(len(self.order))]))
         k, last = 0, self.order[-1:]
         if self.flat is not None:
             del self.order[-1], self.extents[-1]
@@ -127,12 +150,29 @@ class Walk:
             terms.append(extent(offset))
         return " + ".join(terms)
 
+    def outer_base(self, offset: int, strides: Sequence[int]) -> str:
+        """Return the index of the first element of the innermost loop."""
+        outer = enumerate(self.loop_strides(strides)[:-1])
+        terms = [f"i{d} * {extent(s)}" for d, s in outer if s != 0]
+        return " + ".join([*terms, extent(offset)])
+
+    def inner_index(self, strides: Sequence[int]) -> str:
+        """Return the index of element `j` along the innermost loop."""
+        apart = self.loop_strides(strides)[-1]
+        index = f"{self.start} + j" if self.start else "j"
+        return index if apart == 1 else f"({index}) * {extent(apart)}"
+
     def index(self, offset: int, strides: Sequence[int]) -> str:
         base, along = self.base(offset, strides), self.loop_strides(strides)
         if not along or along[-1] == 0:
             return base
         step = "j" if along[-1] == 1 else f"j * {extent(along[-1])}"
         return step if base == "0" else f"{base} + {step}"
+
+
+def axes_of_inner(node: Node) -> list[int]:
+    """Return the axis of each index operand of an "inner" node; none for others."""
+    return [o.strides.index(1) for o in node.operands[1:]] if node.kind == "inner" else []
 
 
 def _loop_order(nest: Nest) -> list[int]:

@@ -19,6 +19,7 @@ from primgraph.eager.seeds import seed as set_seed
 from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, OptionError
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.primitive import innermost
+from primgraph.nn.basic import key_of, program_around
 from primgraph.operators.call import appliers
 from primgraph.operators.variable import in_manner
 
@@ -203,9 +204,11 @@ def builds_program() -> bool:
 
 def new_key() -> Any:
     """A key for random numbers: of the program that is being built, or of none."""
-    if builds_program():
-        return building_program().next_key()
-    return next_key()
+    if not builds_program():
+        return next_key()
+    entered = innermost.get()
+    around = None if entered is None else program_around(entered.recorder)
+    return key_of(around or building_program())
 
 
 @dataclass(frozen=True, slots=True)

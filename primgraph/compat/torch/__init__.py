@@ -9,6 +9,8 @@ are results. Differences from torch:
 - Tensors are in the processor's memory. `device` is checked and has no effect.
 - An in-place operation changes a tensor and its views. Earlier results keep the old elements, so
   gradients are right where torch raises.
+- Functions that are traced, as by `vmap`, change tensors that they make, and functions under
+  `pg.jit` others, too. A change of an argument stays within the function.
 - `numpy()` returns a read-only array; `from_numpy` copies.
 - Gradients of embeddings are dense: `sparse=True` is an error.
 - Derivatives follow primgraph's conventions: ties are split evenly, and `where` guards gradients.

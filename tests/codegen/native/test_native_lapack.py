@@ -231,3 +231,57 @@ def test_an_error_within_a_function_of_the_module_has_the_users_line():
             pg.compile(graph, target=target)(np.zeros((3, 3)))
         assert "triangular_solve failed" in str(caught.value)
         assert "la.solve_triangular(a, a, lower=True)" in str(caught.value)
+
+
+def solving_loop(a, b):
+    """Systems with a matrix and its transpose that a loop does not change, and their gradient."""
+
+    def step(x, _):
+        return la.solve(a.mT, la.solve(a, x + b)), None
+
+    x, _ = pg.scan(step, b, None, length=5)
+    value = pg.sum(x * x)
+    return value, *pg.grad(value, [a, b])
+
+
+def test_a_matrix_that_loops_do_not_change_is_factored_once():
+    for shape, columns in (((7, 7), (7,)), ((6, 6), (6, 3)), ((2, 5, 5), (2, 5, 1))):
+        a = rng.normal(size=shape) + 3 * np.eye(shape[-1])
+        b = rng.normal(size=columns)
+        for dtype, rtol in ((np.float64, 1e-10), (np.float32, 1e-3)):
+            arrays = [a.astype(dtype), b.astype(dtype)]
+            compared(solving_loop, arrays, rtol)
+            kernel = pg.compile(pg.trace(solving_loop, *arrays), target="c")
+            names = [eqn.op.name for eqn in kernel.graph.body]
+            assert names.count("lu") == 1
+            assert all("solve" not in [e.op.name for e in g.body] for g in bodies(kernel.graph))
+
+
+def bodies(graph):
+    return [body for eqn in graph.body for body in eqn.bodies]
+
+
+def test_factors_of_a_constant_matrix_are_computed_once_for_all_calls():
+    a = rng.normal(size=(6, 6)) + 3 * np.eye(6)
+    graph = pg.trace(lambda b: solving_loop(pg.array(a), b)[0], np.ones(6))
+    kernel = pg.compile(graph, target="c")
+    assert "lu" in [kernel.graph.body[k].op.name for k in kernel.once]
+
+
+def test_a_singular_matrix_that_a_loop_does_not_change_is_refused():
+    for trips in (0, 5):
+
+        def loop(a, b, trips=trips):
+            return pg.while_loop(
+                lambda s: s[1] < trips, lambda s: (la.solve(a, s[0]), s[1] + 1), (b, 0)
+            )  # fmt: skip
+
+        kernel = pg.compile(pg.trace(loop, np.ones((6, 6)), np.ones(6)), target="c")
+        assert "lu" in [e.op.name for e in kernel.graph.body]
+        if trips:
+            with pytest.raises(pg.RunError, match="ingular"):
+                kernel(np.ones((6, 6)), np.ones(6))
+        else:
+            found, count = kernel(np.ones((6, 6)), np.ones(6))
+            assert count == 0
+            np.testing.assert_array_equal(found, np.ones(6))

@@ -133,6 +133,7 @@ def _text(value: Any) -> str:
 def _number(value: Any) -> str:
     if not isinstance(value, float | np.floating):
         return str(value)
+    value = float(value)
     return f"{value:.4f}" if abs(value) > 1e-3 else f"{value:.4e}"
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from primgraph import optimizer as pg
 from primgraph.compat.paddle.core.methods import Variable
-from primgraph.compat.paddle.static.backward import variables_named
+from primgraph.compat.paddle.static.backward import note_loss, variables_named
 from primgraph.compat.paddle.static.executor import before_runs
 from primgraph.compat.paddle.utils import unique_name
 from primgraph.compat.training.groups import initial_array
@@ -45,7 +45,9 @@ class RecordedUpdate(pg.Optimizer):
         """Let every run of the program of `loss` take a step; return new values and pairs."""
         program = program_of(loss)
         with program_guard(program, startup):
-            found = self.minimize(loss, self._listed(loss, parameters), variables_named(loss, held))
+            constant = variables_named(loss, held)
+            found = self.minimize(loss, self._listed(loss, parameters), constant)
+        note_loss(loss, constant or ())
         prepare = before_runs.setdefault(program, [])
         if program not in self._rates:
             raise InternalError("a step reads its learning rate")

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from primgraph import operators as pg
 from primgraph.compat.paddle.core.assignments import current
 from primgraph.compat.paddle.framework import paddles
@@ -13,6 +15,7 @@ from primgraph.control.branches import cond as _cond
 from primgraph.control.loops import while_loop as _while_loop
 from primgraph.custom.decorators import custom_vjp
 from primgraph.errors import ArgumentError
+from primgraph.nn.basic import iteration
 from primgraph.operators.variable import Variable
 
 
@@ -83,12 +86,18 @@ def while_loop(
     if any(isinstance(v, Variable) for v in loop_vars):
 
         def holds(values: list[Any]) -> Any:
-            return _single(cond(*values))
+            return _single(cond(*values[1:]))
 
         def step(values: list[Any]) -> list[Any]:
-            return _as_list(body(*values), values)
+            number, *carried = values
+            before = iteration.set(number)
+            try:
+                return [number + 1, *_as_list(body(*carried), carried)]
+            finally:
+                iteration.reset(before)
 
-        return _while_loop(holds, step, list(current(loop_vars)))
+        # The first variable counts iterations, for random numbers that are new in each.
+        return _while_loop(holds, step, [np.int64(0), *current(loop_vars)])[1:]
     values = list(loop_vars)
     while bool(cond(*values)):
         values = _as_list(body(*values), values)

@@ -190,7 +190,8 @@ def serialize_persistables(feed_vars: Any, fetch_vars: Any, executor: Any, **kwa
     True
     """
     file = BytesIO()
-    np.savez(file, **_inference_part(feed_vars, fetch_vars).state_dict())
+    arrays: Any = _inference_part(feed_vars, fetch_vars).state_dict()
+    np.savez(file, **arrays)
     return file.getvalue()
 
 

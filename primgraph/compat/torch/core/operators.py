@@ -71,6 +71,9 @@ class Operators(Handle):
 
     __hash__ = Handle.__hash__
 
+    def __pos__(self) -> Self:
+        return self
+
     def __matmul__(self, other: Any) -> Self:
         return NotImplemented if isinstance(other, _NUMBERS) else super().__matmul__(other)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
 
 from primgraph.base.user_lines import is_own
 from primgraph.compat.torch.core.in_place import in_dtype_of
@@ -12,9 +15,18 @@ from primgraph.compat.torch.core.methods import TensorMethods
 from primgraph.compat.torch.core.tensor_types import CallableType
 from primgraph.errors import BuildError, UnknownValueError
 from primgraph.ir.types import TensorType
-from primgraph.numpy.aliasing import Family
+from primgraph.numpy.aliasing import VIEWS, Family
 from primgraph.numpy.changing import ChangingArray
 from primgraph.operators.handle import Handle
+
+# Functions that return views in NumPy, and copies in torch.
+_COPYING = ("diag", "einsum", "flip", "fliplr", "flipud", "rot90")
+# Functions beside those of elements whose results may lie in memory in another order.
+_KEEPING = ("astype", "assign", "clip", "einsum", "tensordot", "where", "stop_gradient")
+
+
+def _is_elementwise(name: str) -> bool:
+    return name != "matmul" and isinstance(getattr(np, name, None), np.ufunc)
 
 
 class Variable(TensorMethods, ChangingArray):
@@ -45,15 +57,24 @@ class Variable(TensorMethods, ChangingArray):
         After a change in place of one of the two, the other raises an error where it is used.
         """
         found: Self = super().detach()  # type: ignore[assignment]
-        if found is not self and isinstance(found, ChangingArray):
-            if self._family is None:
-                self._family, self._seen = Family(), 0
-            found._may_see(self._family)
+        self._share_perhaps(found)
         return found
+
+    def _share_perhaps(self, other: Self) -> None:
+        """Let `other` raise an error where it is used after a change of this, and the reverse."""
+        if self._family is None:
+            self._family, self._seen = Family(), 0
+        other._may_see(self._family)
 
     def contiguous(self, memory_format: Any = None) -> Self:
         """Return itself, or a copy of a view whose elements lie in another order."""
-        return self._laid_out("C")  # type: ignore[return-value]
+        layout = self._layout()
+        if layout is not None and layout.flags.c_contiguous:
+            return self
+        found: Self = self._dispatch("assign", self)
+        if layout is None:
+            self._share_perhaps(found)
+        return found
 
     def item(self) -> NoReturn:
         """Raise `UnknownValueError`: there is no number while a function is traced."""
@@ -71,6 +92,26 @@ class Variable(TensorMethods, ChangingArray):
             "backward is for tensors, and this is a variable of a function that is traced",
             hint="torch.autograd.grad(y, x) returns gradients here",
         )
+
+    @classmethod
+    def returned(
+        cls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], found: Any
+    ) -> Any:
+        """Return the result of a function, as a view if torch returns one.
+
+        New results lie in memory in order, unless they keep the order of operands.
+        """
+        name = function.__name__
+        if name in _COPYING:
+            return found
+        if name in ("conj", "positive") and not args[0].type.is_complex:
+            return args[0]
+        found = super().returned(function, args, kwargs, found)
+        if name not in VIEWS and name not in _KEEPING and not _is_elementwise(name):
+            for item in found if isinstance(found, list | tuple) else [found]:
+                if isinstance(item, ChangingArray):
+                    item.is_in_order = True
+        return found
 
     # In place: the variable, and all that shares its elements, means other elements from now on.
 

@@ -338,7 +338,7 @@ class CorrCholeskyTransform(Transform):
 
 def _size_of_matrix(count: int) -> int:
     """Return the size of a square matrix with that many elements below the diagonal."""
-    size = round(((8 * count + 1) ** 0.5 + 1) / 2)
+    size = (math.isqrt(8 * count + 1) + 1) // 2
     if size * (size - 1) // 2 != count:
         raise ShapeError("Input is not a flattend lower-diagonal number")
     return size

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from primgraph import operators as pg
-from primgraph.compat.torch.functions.results import in_family
+from primgraph.compat.torch.functions.results import as_fixed_view, in_family
 from primgraph.errors import ArgumentError, BoundsError, DTypeError, ShapeError
 from primgraph.ir.types import as_axis
 
@@ -142,9 +142,10 @@ def argwhere(input: Any) -> Any:
 
 
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
-    """Return a copy of elements at `storage_offset + sum(i * stride)`, of a contiguous tensor.
+    """Return the elements at `storage_offset + sum(i * stride)` of a contiguous tensor.
 
-    Raises `ArgumentError` for a tensor whose elements are in another order: it is no view here.
+    Nothing can be written to it. Raises `ArgumentError` for a tensor whose elements are in another
+    order.
 
     >>> torch.as_strided(torch.arange(5), (3, 2), (1, 1))
     tensor([[0, 1],
@@ -156,7 +157,11 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     places = np.asarray(storage_offset or 0)
     for count, step in zip(size, stride, strict=True):
         places = places[..., None] + np.arange(count) * step
-    return pg.take(pg.flatten(input), places)
+
+    def take(x: Any) -> Any:
+        return pg.take(pg.flatten(x), places)
+
+    return as_fixed_view(take(input), input, take)
 
 
 def narrow(input: Any, dim: int, start: int, length: int) -> Any:
@@ -202,5 +207,8 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
             f"maximum size for tensor at dimension {dimension} is {extent} but size is {size}"
         )
     starts = np.arange(0, extent - size + 1, step)
-    windows = pg.take(input, starts[:, None] + np.arange(size), axis)
-    return pg.moveaxis(windows, axis + 1, -1)
+
+    def take(x: Any) -> Any:
+        return pg.moveaxis(pg.take(x, starts[:, None] + np.arange(size), axis), axis + 1, -1)
+
+    return as_fixed_view(take(input), input, take)

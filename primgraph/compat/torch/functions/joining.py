@@ -118,17 +118,30 @@ split_with_sizes = split
 
 
 def tensor_split(
-    input: Any, indices_or_sections: Any, dim: int = 0, *, indices: Any = None, sections: Any = None
+    input: Any,
+    indices_or_sections: Any = None,
+    dim: int = 0,
+    *,
+    indices: Any = None,
+    sections: Any = None,
 ) -> tuple[Any, ...]:
     """Split along `dim` into parts of nearly one size, or before these positions.
 
     >>> [part.tolist() for part in torch.tensor_split(torch.arange(5), 2)]
     [[0, 1, 2], [3, 4]]
     """
-    given = indices_or_sections
+    given = next((g for g in (indices_or_sections, indices, sections) if g is not None), None)
+    if given is None:
+        raise ArgumentError("tensor_split(): missing 1 required argument: indices or sections")
     if not isinstance(given, int | list | tuple):
         given = np.asarray(given).tolist()
-    return tuple(pg.array_split(input, given, dim))
+    extent = input.shape[as_axis(dim, input.ndim)]
+    if isinstance(given, int):
+        if given < 1:
+            raise ArgumentError(f"number of sections must be larger than 0, got {given}")
+        least, larger = divmod(extent, given)
+        given = list(accumulate([least + (k < larger) for k in range(given - 1)]))
+    return tuple(pg.split(input, given, dim))
 
 
 def _split_at(name: str, input: Any, given: Any, dim: int) -> tuple[Any, ...]:

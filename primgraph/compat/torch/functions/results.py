@@ -7,10 +7,12 @@ from functools import wraps
 from typing import Any, NoReturn, TypeVar
 
 from primgraph.eager.derivatives.reverse import unshared_node
+from primgraph.eager.inplace.views import share_computed
 from primgraph.eager.node import array_node
 from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, DTypeError, NotDifferentiable, UnsupportedDTypeError
+from primgraph.numpy.changing import ChangingArray
 from primgraph.operators import astype
 from primgraph.operators.handle import Handle
 from primgraph.operators.names import define
@@ -114,6 +116,14 @@ def require_tensors(name: str, given: Any) -> Any:
                 hint="torch.tensor(x) makes a tensor",
             )
     return given
+
+
+def as_fixed_view(found: Any, input: Any, function: Callable[[Any], Any]) -> Any:
+    """Return `found`, which is `function(input)`, as a view of `input` that is not written to."""
+    if isinstance(found, ChangingArray):
+        found.refusal = "this view shares elements of another tensor, and is not written to here"
+        return found
+    return share_computed(found, input, function)
 
 
 def refuse_plain(name: str, given: Any) -> NoReturn:

@@ -320,7 +320,7 @@ def atleast_1d(*tensors: Any) -> Any:
     >>> torch.atleast_1d(torch.tensor(1.0))
     tensor([1.])
     """
-    return _apply_to_each(pg.atleast_1d, tensors)
+    return _apply_to_each(lambda x: x if x.ndim else pg.reshape(x, (1,)), tensors)
 
 
 def atleast_2d(*tensors: Any) -> Any:
@@ -329,7 +329,7 @@ def atleast_2d(*tensors: Any) -> Any:
     >>> torch.atleast_2d(torch.tensor(1.0))
     tensor([[1.]])
     """
-    return _apply_to_each(pg.atleast_2d, tensors)
+    return _apply_to_each(lambda x: _with_axes(x, 2), tensors)
 
 
 def atleast_3d(*tensors: Any) -> Any:
@@ -338,7 +338,17 @@ def atleast_3d(*tensors: Any) -> Any:
     >>> torch.atleast_3d(torch.tensor(1.0))
     tensor([[[1.]]])
     """
-    return _apply_to_each(pg.atleast_3d, tensors)
+    return _apply_to_each(lambda x: _with_axes(x, 3), tensors)
+
+
+def _with_axes(x: Any, count: int) -> Any:
+    """Return a view with at least `count` axes: of a vector one axis goes before it first."""
+    if x.ndim >= count:
+        return x
+    shape = tuple(x.shape)
+    if x.ndim == 1:
+        return pg.reshape(x, (1, *shape, *(1,) * (count - 2)))
+    return pg.reshape(x, (*shape, *(1,) * (count - x.ndim)))
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
@@ -347,7 +357,9 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     >>> [x.shape for x in torch.broadcast_tensors(torch.ones(2, 1), torch.ones(3))]
     [torch.Size([2, 3]), torch.Size([2, 3])]
     """
-    return tuple(pg.broadcast_arrays(*collect_varargs(tensors)))
+    given = collect_varargs(tensors)
+    shape = broadcast_shapes(*(x.type.shape for x in given))
+    return tuple(x if x.type.shape == shape else pg.broadcast_to(x, shape) for x in given)
 
 
 def repeat_interleave(

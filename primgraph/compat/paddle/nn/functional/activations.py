@@ -11,6 +11,7 @@ from primgraph.compat.paddle.creation import rand
 from primgraph.compat.paddle.functions.rows import define_functions
 from primgraph.compat.torch.nn.functional import activations as torch
 from primgraph.errors import ArgumentError
+from primgraph.nn.basic import key_for as key_for
 
 # Functions that torch has, under names of their own: `torch_elu`.
 globals().update({f"torch_{name}": getattr(torch, name) for name in torch.__all__})
@@ -63,6 +64,9 @@ def random_slopes(x: Any, lower: float, upper: float, training: bool) -> Any:
     if not training:
         return torch.leaky_relu(x, (lower + upper) / 2)
     slopes = pg.add(pg.multiply(rand(x.type.shape, x.dtype), upper - lower), lower)
+    # It is 1 or 0 in training, and 0.5 in a clone of the program for tests.
+    drawn = pg.dropout(pg.ones((), x.dtype), key_for(x), 0.5, "downscale_in_infer")
+    slopes = pg.where(pg.equal(drawn, 0.5), (lower + upper) / 2, slopes)
     return pg.where(pg.greater(x, 0), x, pg.multiply(x, slopes))
 
 

@@ -60,6 +60,27 @@ def drop_channels(x: Any, p: float, training: bool, data_format: str) -> Any:
     return drop(x, p, axes, training, "upscale_in_train")
 
 
+# The limit of `selu` at minus infinity.
+_LIMIT = -1.7580993408473766
+
+
+def drop_to_limit(x: Any, p: float, training: bool, shape: Any) -> Any:
+    """Return `x` with elements set to the limit of `selu`, and scaled and shifted in training."""
+    if not 0 <= p <= 1:
+        raise ArgumentError("p argument should between 0 and 1")
+    if not training or p == 0:
+        return x
+    if p == 1:
+        return pg.dropout(x, key_for(x), 1.0)
+    scale = float(((1 - p) * (1 + p * _LIMIT**2)) ** -0.5)
+    shift = -scale * p * _LIMIT
+    # It is 1 or 0 in training, and `1 - p` in a clone of the program for tests.
+    kept = pg.dropout(pg.ones(tuple(shape), x.dtype), key_for(x), p, "downscale_in_infer")
+    changed = pg.where(pg.equal(kept, 1.0), x * scale + shift, _LIMIT * scale + shift)
+    is_training = pg.logical_or(pg.equal(kept, 1.0), pg.equal(kept, 0.0))
+    return pg.where(is_training, changed, x)
+
+
 def normalize_layers(x: Any, normalized_shape: Any, weight: Any, bias: Any, epsilon: float) -> Any:
     """Return `x` with mean 0 and variance 1 over its last axes, then scaled and shifted."""
     shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
@@ -237,7 +258,7 @@ def checked_embedding(
 
 
 _ROWS = """
-alpha_dropout(x, p=0.5, training=True) = torch_alpha_dropout(x, p, training)
+alpha_dropout(x, p=0.5, training=True) = drop_to_limit(x, p, training, x.type.shape)
 Set elements to a constant that keeps mean and variance of `selu`. | [1.0, 2.0], training=False ~ [1. 2.]
 batch_norm(x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.9, epsilon=1e-05, data_format='NCHW', use_global_stats=None) = normalize_batch(x, running_mean, running_var, weight, bias, training, momentum, epsilon, data_format, use_global_stats)
 Normalize channels; running statistics keep the share `momentum` of themselves in training. | [[1.0], [3.0]], [0.0], [1.0], training=True -> [[-0.9999949932098389], [0.9999949932098389]]
@@ -251,7 +272,7 @@ dropout3d(x, p=0.5, training=True, data_format='NCDHW') = drop_channels(x, p, tr
 Set whole channels to zero with probability `p`. | [[[[[1.0]]]]], training=False -> [[[[[1.0]]]]]
 embedding(x, weight, padding_idx=None, max_norm=None, norm_type=2.0, sparse=False, scale_grad_by_freq=False) = checked_embedding(x, weight, padding_idx, max_norm, sparse, scale_grad_by_freq)
 Return rows of `weight`; that of `padding_idx` reads as zeros. | [1, 0], [[1.0, 2.0], [3.0, 4.0]] -> [[3.0, 4.0], [1.0, 2.0]]
-feature_alpha_dropout(x, p=0.5, training=True) = torch_feature_alpha_dropout(x, p, training)
+feature_alpha_dropout(x, p=0.5, training=True) = drop_to_limit(x, p, training, (*x.type.shape[:2], *[1] * (x.ndim - 2)))
 Set channels to a constant that keeps mean and variance of `selu`. | [[[1.0]]], training=False -> [[[1.0]]]
 group_norm(x, num_groups, epsilon=1e-05, weight=None, bias=None, data_format='NCHW') = normalize_groups(x, num_groups, epsilon, weight, bias, data_format)
 Normalize groups of channels of each sample. | [[[1.0], [3.0]]], 1, data_format='NCL' -> [[[-0.9999949932098389], [0.9999949932098389]]]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from primgraph import operators as pg
+from primgraph.compat.torch.functions.compositions import clone
 from primgraph.errors import (
     ArgumentError,
     MissingMethodError,
@@ -462,7 +463,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
         )
         input, pairs = input[index], [(max(a, 0), max(b, 0)) for a, b in pairs]
     if not any(n for pair in pairs for n in pair):
-        return input
+        return clone(input)
     if mode == "constant":
         return pg.pad(input, pairs, "constant", constant_values=0.0 if value is None else value)
     return pg.pad(input, pairs, names[mode])

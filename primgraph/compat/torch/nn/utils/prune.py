@@ -148,16 +148,14 @@ class PruningContainer(BasePruningMethod):
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         """Return `default_mask` without what the last method leaves out."""
         method, kept = self._pruning_methods[-1], default_mask.numpy() != 0
+        chosen: tuple[Any, ...] = (slice(None),) * kept.ndim
         if method.PRUNING_TYPE == "unstructured":
             chosen = np.nonzero(kept)
         elif method.PRUNING_TYPE == "structured":
             axis = getattr(method, "dim", 0) % kept.ndim
             others = tuple(k for k in range(kept.ndim) if k != axis)
-            found = [slice(None)] * kept.ndim
-            found[axis] = np.nonzero(kept.any(axis=others))[0]  # type: ignore[call-overload]
-            chosen = tuple(found)  # type: ignore[assignment]
-        else:
-            chosen = (slice(None),) * kept.ndim  # type: ignore[assignment]
+            places = np.nonzero(kept.any(axis=others))[0]
+            chosen = (*chosen[:axis], places, *chosen[axis + 1 :])
         mask = default_mask.numpy().copy()
         part = method.compute_mask(t[chosen], create.tensor(mask[chosen]))
         mask[chosen] = part.numpy()
@@ -220,7 +218,7 @@ class _Sized(BasePruningMethod):
         scores = np.asarray(self.scores(t))
         count = _count(self.amount, scores.size)
         lowest = np.argsort(scores.reshape(-1), kind="stable")[:count]
-        keep = np.ones(scores.size, bool)
+        keep: Any = np.ones(scores.size, bool)
         keep[lowest] = False
         if scores.ndim == 1 and t.ndim != 1:
             keep = keep.reshape([-1 if k == self.dim % t.ndim else 1 for k in range(t.ndim)])
@@ -392,7 +390,7 @@ def global_unstructured(
     kept = chain.compute_mask(parameters_to_vector(scores), parameters_to_vector(masks))
     start = 0
     for (module, name), mask in zip(pairs, masks, strict=True):
-        stop = start + mask.numel()
+        stop = start + int(np.prod(mask.shape))
         custom_from_mask(module, name, kept[start:stop].reshape(mask.shape))
         start = stop
 
