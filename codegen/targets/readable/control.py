@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, final
 
 from primgraph.codegen.ir.extents import extent_text
-from primgraph.codegen.ir.schedule import Step, schedule
+from primgraph.codegen.ir.schedule import Schedule, Step, schedule
 from primgraph.codegen.ops.spelling.literals import array_dtype, shape_text
 from primgraph.codegen.ops.spelling.notation import ADD, ATOM, Text
 from primgraph.codegen.targets.readable.page import Page, Piece
@@ -88,23 +88,17 @@ class _Writer:
             return
         counted = p["counted"]
         fixed, state, xs = split_operands(self.given[counted:], p["consts"], carries)
-        named = self.body_names(p["body"], p["consts"], carries)
+        named = _body_names(p["body"], p["consts"], carries)
         names = _write_initial_carries(self, state, named)
         stacked = named[carries:]
         stacks = _stacks(
             self, self.step.outputs[carries:], "zeros" if counted else "empty", stacked
         )
-        k = self.counter()
+        k = _counter(self.page)
         count = extent_text(p["length"])
         if counted:
             count = f"min({self.given[0].text.code}, {count})"
-        order = f"range({count})"
-        if p["reverse"]:
-            order = (
-                f"range({count} - 1, -1, -1)"
-                if counted
-                else f"range({extent_text(p['length'] - 1)}, -1, -1)"
-            )
+        order = _order(p, count)
         self.line(f"for {k} in {order}:")
         start = len(self.page.parts.current.body)
         types = self.step.operands[len(self.step.operands) - len(xs) :]
@@ -118,7 +112,7 @@ class _Writer:
         p = self.step.params
         fixed, state, _ = split_operands(self.given, p["consts"], len(self.given) - p["consts"])
         carries = len(state)
-        named = self.body_names(p["body"], p["consts"], carries)
+        named = _body_names(p["body"], p["consts"], carries)
         names = _write_initial_carries(self, state, named)
         limited, rows = p["limit"] is not None, named[carries:]
         others = self.step.outputs[carries + 1 :]
@@ -181,29 +175,6 @@ class _Writer:
 
     # Parts of statements.
 
-    def counter(self) -> str:
-        """Return the counter of a loop; loops beside each other have the same."""
-        page = self.page
-        while len(page.counters) <= page.level:
-            page.counters.append(page.names.name_from_hint("k", "k"))
-        return page.counters[page.level]
-
-    def body_names(self, graph: Graph, consts: int, carries: int) -> list[str]:
-        """Return names for the results of a body: the next carries, and rows of stacks.
-
-        They are what the user calls the values; a row that is a carry before its assignment has
-        the name of that.
-        """
-        inner = order_by_source(schedule(graph))
-        called = name_values(inner, (), [""] * len(graph.outputs))
-        made = {v: s for s in inner.steps for v in s.outputs}
-        names = [
-            called.get(v, "") or (function_name(made[v], called) if v in made else "")
-            for v in inner.outputs
-        ]
-        before = {consts + k: f"{name}_before" for k, name in enumerate(names[:carries]) if name}
-        return [before.get(v, name) for v, name in zip(inner.outputs, names, strict=True)]
-
     def line(self, text: str, within: Within | None = None) -> None:
         self.page.parts.current.body.append(Line(text, self.i, within=within))
 
@@ -221,18 +192,10 @@ class _Writer:
         The first `carries` results are the next values of variables that have their names.
         """
         steps, page = order_by_source(schedule(graph)), self.page
-        inner = Page(steps, page.file if page.standalone else None, (), [""] * len(graph.outputs))
-        inner.file, inner.names = page.file, page.names
-        # Results are assigned at the end: none needs a name before.
-        inner.outputs = frozenset()
-        inner.opening, inner.table, inner.users = page.opening, page.table, page.users
-        inner.helpers, inner.parts, inner.said = page.helpers, page.parts, page.said
-        inner.counters, inner.level = page.counters, page.level + 1
+        inner = _inner_page(page, steps, self.step)
         for value in steps.outputs[:carries]:
             if value in inner.called and value >= steps.inputs:
                 inner.called[value] += "_new"
-        # All bodies except a checkpoint's are in a block of their own.
-        inner.depth = page.depth + (self.step.flow is not Flow.ONCE)
         for number, piece in enumerate(given):
             inner.pieces[number] = piece
         rows = page.parts.current.body
@@ -275,6 +238,52 @@ class _Writer:
             self.page.pieces[value] = _piece(name, type)
             self.page.parts.bind(name)
             self.page.shared.add(value)
+
+
+def _inner_page(page: Page, steps: Schedule, step: Step) -> Page:
+    """Return the page of a body of a step, which writes into the same function."""
+    inner = Page(steps, page.file if page.standalone else None, (), [""] * len(steps.outputs))
+    inner.file, inner.names = page.file, page.names
+    # Results are assigned at the end: none needs a name before.
+    inner.outputs = frozenset()
+    inner.opening, inner.table, inner.users = page.opening, page.table, page.users
+    inner.helpers, inner.parts, inner.said = page.helpers, page.parts, page.said
+    inner.counters, inner.level = page.counters, page.level + 1
+    # All bodies except a checkpoint's are in a block of their own.
+    inner.depth = page.depth + (step.flow is not Flow.ONCE)
+    return inner
+
+
+def _order(p: Mapping[str, Any], count: str) -> str:
+    """Return the range of the counter of a loop that runs `count` times."""
+    if not p["reverse"]:
+        return f"range({count})"
+    last = f"{count} - 1" if p["counted"] else extent_text(p["length"] - 1)
+    return f"range({last}, -1, -1)"
+
+
+def _counter(page: Page) -> str:
+    """Return the counter of a loop; loops beside each other have the same."""
+    while len(page.counters) <= page.level:
+        page.counters.append(page.names.name_from_hint("k", "k"))
+    return page.counters[page.level]
+
+
+def _body_names(graph: Graph, consts: int, carries: int) -> list[str]:
+    """Return names for the results of a body: the next carries, and rows of stacks.
+
+    They are what the user calls the values; a row that is a carry before its assignment has
+    the name of that.
+    """
+    inner = order_by_source(schedule(graph))
+    called = name_values(inner, (), [""] * len(graph.outputs))
+    made = {v: s for s in inner.steps for v in s.outputs}
+    names = [
+        called.get(v, "") or (function_name(made[v], called) if v in made else "")
+        for v in inner.outputs
+    ]
+    before = {consts + k: f"{name}_before" for k, name in enumerate(names[:carries]) if name}
+    return [before.get(v, name) for v, name in zip(inner.outputs, names, strict=True)]
 
 
 def _pending_equation(inner: Page, value: int, graph: Graph) -> Within | None:
@@ -335,7 +344,7 @@ def _write_row_loop(w: _Writer) -> None:
     """Write a loop over the rows that another loop has appended to lists."""
     p, carries = w.step.params, w.step.params["carries"]
     fixed, state, xs = split_operands(w.given[1:], p["consts"], carries)
-    named = w.body_names(p["body"], p["consts"], carries)
+    named = _body_names(p["body"], p["consts"], carries)
     names = _write_initial_carries(w, state, named)
     lists = _lists(w, w.step.outputs[carries:], named[carries:])
     rows = _name_values(w.page, [-1] * len(xs), "row")
