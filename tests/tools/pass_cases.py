@@ -24,7 +24,7 @@ from primgraph.codegen.ir.verify import verify
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.ir.graph import Graph
 from primgraph.ir.text import to_text
-from primgraph.transforms import batch, linearize, transpose
+from primgraph.transforms import batch, clean_up, linearize, transpose
 
 FOLDER = Path(__file__).parents[1] / "passes"
 
@@ -58,6 +58,7 @@ PASSES: dict[str, Callable[..., str]] = {
     "batch": lambda graph, size, *axes: to_text(
         batch(graph, int(size), [None if a == "-" else int(a) for a in axes])
     ),
+    "clean_up": lambda graph: to_text(clean_up(graph)),
 }
 
 

@@ -141,8 +141,8 @@ class _Sweep:
         steps = (
             self._drop_unchanged_carries,
             self._deduplicate_inputs,
-            self._deduplicate_stacks,
             self._drop_copied_stacks,
+            self._deduplicate_stacks,
             self._moved_out,
         )
         carried = loop.carried

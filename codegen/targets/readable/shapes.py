@@ -226,6 +226,9 @@ def _ask_joined(groups: _Groups, step: Step) -> None:
             groups.record_shape(value, None)
         return
     for value, type, single in zip(step.inputs, parts, alone, strict=True):
+        if value in groups.numbers:
+            # A number is written as its neighbours are.
+            continue
         if single:
             groups.allow_shape(value, (*type.shape[:axis], *type.shape[axis + 1 :]))
         else:
