@@ -192,19 +192,11 @@ class Kernel(Fixed, Drawn):
 
     def running_style(self, feeds: Sequence[Any]) -> str:
         """Return the code that these feeds run: "planned", "readable", "scalar" or "native"."""
-        if self._runner.scalar(self._code, feeds) is not None:
-            return "native" if self._code.is_native else "scalar"
-        if self.style == "native":
-            return "readable" if self._recipe.is_generic else "planned"
-        return self.style
+        return self._runner.running_style(feeds)
 
     def with_clocks(self) -> tuple[Kernel, Clocks, list[int]]:
         """Return a copy with a clock per step, its clocks, and the steps' indices in the graph."""
-        clocks: list[Clocks] = []
-        code = self._recipe.compile_style(self.style, clocks=clocks)
-        other = object.__new__(Kernel)
-        _become(other, self._recipe, code)
-        return other, clocks[0], code.positions()
+        return _copy_with_clocks(self)
 
     @property
     def flat(self) -> Kernel:
@@ -309,6 +301,15 @@ def in_form(kernel: Kernel, form: Form | None) -> Kernel:
     if kernel.graph.form is form:
         return kernel
     return _build_kernel(*kernel._recipe.in_form(form).parts)
+
+
+def _copy_with_clocks(kernel: Kernel) -> tuple[Kernel, Clocks, list[int]]:
+    """Return a copy of `kernel` that runs code with clocks, the clocks, and the steps' indices."""
+    clocks: list[Clocks] = []
+    code = kernel._recipe.compile_style(kernel.style, clocks=clocks)
+    other = object.__new__(Kernel)
+    _become(other, kernel._recipe, code)
+    return other, clocks[0], code.positions()
 
 
 def _native(name: str) -> Any:

@@ -90,6 +90,14 @@ class Runner:
             code.kept = results
         return code.kept
 
+    def running_style(self, arrays: Sequence[Any]) -> str:
+        """Return the style of the code that computes these arrays; "scalar" for plain numbers."""
+        if self.scalar(self.code, arrays) is not None:
+            return "native" if self.code.is_native else "scalar"
+        if self.recipe.style == "native":
+            return "readable" if self.recipe.is_generic else "planned"
+        return self.recipe.style
+
     def code_of(self, style: str) -> Compiled:
         """Return the code of that style, which may differ from the one that runs."""
         if style not in self._codes:

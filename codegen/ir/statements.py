@@ -382,7 +382,7 @@ SYNTAX: dict[Any, str] = {
     ),
     Nest: "loops over {domain:shape}: {nodes:summary} !stored {stored:values}",
     Product: (
-        "product of {step:types}{is_added:flag , added to the one before}"
+        "product of {step:factors}{is_added:flag , added to the one before}"
         " !{value:value} = {step:step} {left:access} {right:access}"
     ),
     Control: (

@@ -140,11 +140,6 @@ def _groups(groups: int) -> str:
     return f"{groups} groups" if type(groups) is int else "groups by their number"
 
 
-def _types(step: Step) -> str:
-    joined = " and " if step.op.name == "matmul" else ", "
-    return joined.join(map(str, step.operands))
-
-
 def origin_text(step: Step) -> str:
     """Return the user's line of a step, if it is known."""
     return f" at {step.source}" if step.source is not None else ""
@@ -186,7 +181,8 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "because": lambda reason: f", as {reason}" if reason else "",
     "name": lambda step: step.op.name,
     "trips": _trips,
-    "types": _types,
+    "types": lambda step: ", ".join(map(str, step.operands)),
+    "factors": lambda step: " and ".join(map(str, step.operands)),
     "groups": _groups,
     "summary": _summary,
     "life": lambda life: life.name,

@@ -13,7 +13,7 @@ from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import Node
 from primgraph.codegen.lower.nests.copy_elision import store_last_part, store_part
-from primgraph.codegen.lower.nests.lowering_state import LoweringState
+from primgraph.codegen.lower.nests.lowering_state import LoweringState, copy_or_constant
 from primgraph.codegen.ops.c.spellings import c_type
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import Dim
@@ -82,7 +82,7 @@ def take(draft: LoweringState, step: Step) -> None:
     type, *types = step.operands
     shape, count = step.results[0].shape, len(indices)
     if x in draft.numbers:
-        x = draft.copy_or_constant(x)
+        x = copy_or_constant(draft, x)
     access, own = draft.access[x], len(draft.types)
     along = (0,) * types[0].ndim
     strides = (*access.strides[:axis], *along, *access.strides[axis + count :])
@@ -102,7 +102,7 @@ def take_along(draft: LoweringState, step: Step) -> None:
     (x, index), (value,), axis = step.inputs, step.outputs, step.params["axis"]
     shape = step.results[0].shape
     if x in draft.numbers:
-        x = draft.copy_or_constant(x)
+        x = copy_or_constant(draft, x)
     access, own = draft.access[x], len(draft.types)
     strides = tuple([0 if i == axis else s for i, s in enumerate(access.strides)])
     draft.types[own] = step.results[0]

@@ -180,17 +180,6 @@ class LoweringState:
         if at >= 0 and root not in self.reduced and isinstance(nest := self.items[at], Nest):
             nest.stored[root] = None
 
-    def copy_value(self, value: int) -> int:
-        """Copy a value to memory, in row-major order."""
-        type, copy = self.schedule.types[value], len(self.types)
-        self.types[copy] = type
-        at, _ = self.nest_for(type.shape, (value,))
-        self.node(at, Node(None, copy, "copy", "", (self.operand(value, type.shape, at),)))
-        self.access[copy] = whole(copy, type.shape)
-        self.made_by[copy] = at
-        self.store_value(copy)
-        return copy
-
     def same(self, value: int, other: int) -> None:
         """Make `value` an alias of `other`."""
         if other in self.numbers:
@@ -206,42 +195,9 @@ class LoweringState:
         self.numbers[zero] = zero_text(self.types[value].dtype)
         return zero
 
-    def memory_access(self, value: int, at: int) -> Access:
-        if value in self.numbers:
-            return whole(self.copy_or_constant(value), self.types[value].shape)
-        access = self.access[value]
-        self.store_value(access.root)
-        self.last[access.root] = max(at, self.last.get(access.root, -1))
-        return access
-
-    def copy_or_constant(self, value: int) -> int:
-        """Copy a value as `copy_value`, or make a constant of it if it is a known number."""
-        type, copy = self.schedule.types[value], len(self.types)
-        if value not in self.exact or type.names:
-            return self.copy_value(value)
-        self.types[copy] = type
-        self.constants[copy] = np.full(type.shape, self.exact[value], type.dtype)
-        self.access[copy] = whole(copy, type.shape)
-        return copy
-
     def last_item(self, value: int, at: int) -> None:
         self.access[value] = whole(value, self.types[value].shape)
         self.made_by[value] = at
-
-    def whole_operands(self, step: Step) -> tuple[int, ...]:
-        """Return roots that hold the operands in row-major order; copy those that have none."""
-        operands = []
-        for v in step.inputs:
-            if v in self.numbers:
-                operands.append(self.copy_or_constant(v))
-                continue
-            access, type = self.access[v], self.types[v]
-            if access.is_whole(type.shape) and self.types[access.root].size == type.size:
-                self.store_value(access.root)
-                operands.append(access.root)
-            else:
-                operands.append(self.copy_value(v))
-        return tuple(operands)
 
     def next_item(self, step: Step, operands: Sequence[int]) -> int:
         """Return the index of a new last item, which reads `operands` and computes `step`."""
@@ -270,3 +226,52 @@ class LoweringState:
             self.schedule, tuple(self.items), self.constants, tuple(outputs), self.types,
             self.last, added is not None, frozenset(added or ()),
         )  # fmt: skip
+
+
+def copy_value(draft: LoweringState, value: int) -> int:
+    """Copy a value to memory, in row-major order."""
+    type, copy = draft.schedule.types[value], len(draft.types)
+    draft.types[copy] = type
+    at, _ = draft.nest_for(type.shape, (value,))
+    draft.node(at, Node(None, copy, "copy", "", (draft.operand(value, type.shape, at),)))
+    draft.access[copy] = whole(copy, type.shape)
+    draft.made_by[copy] = at
+    draft.store_value(copy)
+    return copy
+
+
+def copy_or_constant(draft: LoweringState, value: int) -> int:
+    """Copy a value as `copy_value`, or make a constant of it if it is a known number."""
+    type, copy = draft.schedule.types[value], len(draft.types)
+    if value not in draft.exact or type.names:
+        return copy_value(draft, value)
+    draft.types[copy] = type
+    draft.constants[copy] = np.full(type.shape, draft.exact[value], type.dtype)
+    draft.access[copy] = whole(copy, type.shape)
+    return copy
+
+
+def memory_access(draft: LoweringState, value: int, at: int) -> Access:
+    """Return the access by which the item at `at` reads a value in memory; copy uniform values."""
+    if value in draft.numbers:
+        return whole(copy_or_constant(draft, value), draft.types[value].shape)
+    access = draft.access[value]
+    draft.store_value(access.root)
+    draft.last[access.root] = max(at, draft.last.get(access.root, -1))
+    return access
+
+
+def whole_operands(draft: LoweringState, step: Step) -> tuple[int, ...]:
+    """Return roots that hold the operands in row-major order; copy those that have none."""
+    operands = []
+    for v in step.inputs:
+        if v in draft.numbers:
+            operands.append(copy_or_constant(draft, v))
+            continue
+        access, type = draft.access[v], draft.types[v]
+        if access.is_whole(type.shape) and draft.types[access.root].size == type.size:
+            draft.store_value(access.root)
+            operands.append(access.root)
+        else:
+            operands.append(copy_value(draft, v))
+    return tuple(operands)

@@ -36,7 +36,13 @@ from primgraph.codegen.lower.nests.indexing import (
     take_along,
     window,
 )
-from primgraph.codegen.lower.nests.lowering_state import LoweringState
+from primgraph.codegen.lower.nests.lowering_state import (
+    LoweringState,
+    copy_or_constant,
+    copy_value,
+    memory_access,
+    whole_operands,
+)
 from primgraph.codegen.lower.nests.regions import LIMITS, add_blocks, regions_of
 from primgraph.codegen.lower.nests.routines import pays, routine
 from primgraph.codegen.lower.nests.short_axes import unroll_short_axes
@@ -110,7 +116,7 @@ def _lower(draft: LoweringState, regions: Sequence[Region], limits: Limits) -> N
     outputs: list[int] = []
     for v in steps.outputs:
         root = draft.own_memory(v)
-        outputs.append(draft.copy_value(v) if root is None or root in outputs else root)
+        outputs.append(copy_value(draft, v) if root is None or root in outputs else root)
         draft.store_value(outputs[-1])
     return draft.finish_nests(outputs)
 
@@ -172,7 +178,7 @@ def _see(draft: LoweringState, step: Step) -> None:
             continue
         found = view_access(draft.access[source], step, k)
         if found is None:
-            copy = draft.copy_value(source)
+            copy = copy_value(draft, source)
             found = view_access(whole(copy, step.operands[0].shape), step, k)
             assert found is not None
         draft.access[value] = found
@@ -247,9 +253,9 @@ def _reduce(draft: LoweringState, step: Step) -> None:
 
 
 def _multiply(draft: LoweringState, step: Step) -> None:
-    inputs = [draft.copy_or_constant(v) if v in draft.numbers else v for v in step.inputs]
+    inputs = [copy_or_constant(draft, v) if v in draft.numbers else v for v in step.inputs]
     at = len(draft.items)
-    left, right = (draft.memory_access(v, at) for v in inputs)
+    left, right = (memory_access(draft, v, at) for v in inputs)
     draft.last_item(step.outputs[0], at)
     draft.items.append(Product(step, step.outputs[0], left, right))
     draft.sums[step.outputs[0]] = step.outputs[0], at
@@ -257,7 +263,7 @@ def _multiply(draft: LoweringState, step: Step) -> None:
 
 def _outside(draft: LoweringState, step: Step, reason: str = "") -> None:
     """Leave a step to NumPy; without another `reason` C has no such function."""
-    operands = draft.whole_operands(step)
+    operands = whole_operands(draft, step)
     draft.after_numpy = draft.next_item(step, operands) + 1
     reason = reason or f"C has no {step.op.name}"
     draft.items.append(HostCall(step, step.outputs, operands, reason))
@@ -279,7 +285,7 @@ def _reason_of_bodies(outside: Sequence[HostCall]) -> str:
 
 
 def _routine(draft: LoweringState, step: Step) -> None:
-    operands = draft.whole_operands(step)
+    operands = whole_operands(draft, step)
     draft.next_item(step, operands)
     draft.items.append(Routine(step, step.outputs, operands))
 
@@ -291,7 +297,7 @@ def _control(draft: LoweringState, step: Step, bodies: Sequence[Nests]) -> None:
         grows = "its stacks grow" if step.regions is not None else ""
         _outside(draft, step, _reason_of_bodies(outside) or grows)
         return
-    operands = draft.whole_operands(step)
+    operands = whole_operands(draft, step)
     at = draft.next_item(step, operands)
     constants = [draft.constants_of(body, at) for body in bodies]
     draft.items.append(Control(step, step.outputs, operands, tuple(bodies), tuple(constants)))

@@ -31,7 +31,7 @@ from primgraph.codegen.ir.statements import (
     Rows,
 )
 from primgraph.codegen.lower.arrays.fusion_groups import arrange_regions
-from primgraph.codegen.lower.nests.lowering_state import LoweringState
+from primgraph.codegen.lower.nests.lowering_state import LoweringState, copy_value, memory_access
 from primgraph.codegen.lower.nests.symbolic_tiling import arrange_symbolic_regions
 from primgraph.codegen.ops.table import CARDS
 from primgraph.ir.dims import Dim
@@ -170,7 +170,7 @@ def _lay_factors(
             continue
         value = given[v][0]
         if value not in draft.numbers and draft.access[value].strides[-1] != 1:
-            draft.access[value] = whole(draft.copy_value(value), draft.types[value].shape)
+            draft.access[value] = whole(copy_value(draft, value), draft.types[value].shape)
 
 
 def _body(draft: LoweringState, region: Region, local: _Local, add: Add) -> Nests | None:
@@ -199,7 +199,7 @@ def _body(draft: LoweringState, region: Region, local: _Local, add: Add) -> Nest
             outputs.append(_store_strided(inside, v, draft.types[value].shape))
             continue
         root = inside.own_memory(v)
-        outputs.append(inside.copy_value(v) if root is None or root in outputs else root)
+        outputs.append(copy_value(inside, v) if root is None or root in outputs else root)
         inside.store_value(outputs[-1])
     return inside.finish_nests(outputs, set(totals))
 
@@ -228,5 +228,5 @@ def _store_strided(draft: LoweringState, value: int, shape: Sequence[int]) -> in
 
 
 def _rows_of(draft: LoweringState, value: int, axis: int | None, at: int) -> Rows:
-    access = draft.memory_access(value, at)
+    access = memory_access(draft, value, at)
     return Rows(access.root, access.offset, 0 if axis is None else access.strides[axis])

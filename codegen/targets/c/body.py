@@ -40,6 +40,107 @@ _APART = ("text", "copy", "call", "spread", "put", "parts", *IDENTITY)
 
 
 @final
+class Elements:
+    """Generator of the statements for one element, in the loop over a strip.
+
+    `low` is the first index of the piece of the innermost loop that is being written.
+    """
+
+    def __init__(self, walk: Walk, strips: Strips) -> None:
+        self.walk, self.strips = walk, strips
+        self.low = 0
+
+    def statements(self, node: Node, here: Set[int]) -> Iterator[str]:
+        """Yield the statements for a node in the loop over a strip."""
+        strips = self.strips
+        if node.kind == "call":
+            if node.value in self.walk.nest.stored and node.value not in strips.direct:
+                yield strips.store(node.value, f"{strips.buffer[node.value]}[j]")
+        elif node.kind in IDENTITY:
+            # Reductions along the strip follow the loop.
+            if not self.walk.is_run(node):
+                yield strip_accumulation(strips, node, here)
+        elif node.kind == "put":
+            place = self.walk.index(node.offset, node.strides)
+            yield f"w{node.value}[{place}] = {strips.argument(node.operands[0], here)};"
+        elif node.kind == "add":
+            yield self._add(node, here)
+        elif node.kind != "spread":
+            yield from self._compute(node, here)
+
+    def _compute(self, node: Node, here: Set[int]) -> Iterator[str]:
+        """Yield the computation of an element as a variable, and its stores."""
+        value, strips = node.value, self.strips
+        if node.kind == "take":
+            first, *indices = node.operands
+            place = self._place(node, indices, first.offset, first.strides, here)
+            yield f"const long at{value} = {place};"
+            text = f"r{first.root}[at{value}]"
+        elif node.kind == "inner":
+            text = self._inner(node)
+        elif node.kind == "parts":
+            text = self._part(node)
+        else:
+            args = [strips.argument(o, here) for o in node.operands]
+            text = args[0] if node.kind == "copy" else _step_expression(node, args)
+        yield f"const {moved_type(self.strips.types(value).dtype)} v{value} = {text};"
+        if value in self.walk.crossing:
+            yield f"{strips.buffer[value]}[j] = v{value};"
+        if value in self.walk.nest.stored:
+            yield strips.store(value, f"v{value}")
+
+    def _inner(self, node: Node) -> str:
+        """Return an element of an inner part, or a constant outside the part."""
+        first, *indices = node.operands
+        tests = []
+        rows = zip(indices, node.within, _names_of_bounds(node), axes_of_inner(node), strict=True)
+        for o, (begin, size), (low, count), axis in rows:
+            known = type(begin) is int and type(size) is int
+            if not (known and self.walk.pieces) or axis != self.walk.order[-1]:
+                index = self.strips.element(o)
+                tests.append(f"(unsigned long)({index} - {low}) < (unsigned long){count}")
+            elif not begin <= self.low < begin + size:
+                return node.name
+        there = " & ".join(f"({test})" for test in tests) or "1"
+        return f"{there} ? {self.strips.element(first)} : {node.name}"
+
+    def _part(self, node: Node) -> str:
+        """Return an element of the part that a piece of the loop reads."""
+        walk = self.walk
+        if node.offset != walk.order[-1]:
+            return f"p{node.value}[{walk.inner_index(node.operands[0].strides)}]"
+        (o,) = (
+            o
+            for o, (first, count) in zip(node.operands, node.within, strict=True)
+            if first <= self.low < first + count
+        )
+        return self.strips.element(o)
+
+    def _add(self, node: Node, here: Set[int]) -> str:
+        """Return the statement that adds an element at indexed positions."""
+        first, *indices = node.operands
+        place = self._place(node, indices, 0, node.strides, here)
+        sign = "|=" if self.strips.types(node.value).dtype.kind == "b" else "+="
+        return f"w{node.value}[{place}] {sign} {self.strips.argument(first, here)};"
+
+    def _place(
+        self,
+        node: Node,
+        indices: Sequence[Operand],
+        offset: int,
+        strides: Sequence[int],
+        here: Set[int],
+    ) -> str:
+        """Return the index expression of an access by index arrays, plus `strides`."""
+        terms = []
+        for o, (n, stride) in zip(indices, node.reach, strict=True):
+            place = f"pg_place((int64_t){self.strips.argument(o, here)}, {extent(n)}, &bad)"
+            terms.append(place if stride == 1 else f"{place} * {extent(stride)}")
+        base = self.walk.index(offset, strides)
+        return " + ".join([*terms, *([] if base == "0" else [base])])
+
+
+@final
 class Body:
     """Generator of the statements of one nest. `writer` names the memory of values."""
 
@@ -50,9 +151,8 @@ class Body:
         self.is_traced = writer.is_traced
         self.extents = self.walk.extents
         self.strips = Strips(self.walk, self.types)
+        self.elements = Elements(self.walk, self.strips)
         self.lines: list[str] = []
-        # The first index of the piece of the innermost loop that is being written.
-        self.low = 0
 
     def text(self) -> list[str]:
         for n in self.nest.indexed_sizes():
@@ -141,7 +241,7 @@ class Body:
         """Write the strips of each piece of the innermost loop."""
         strip = self.walk.strip
         for low, high in self.walk.pieces:
-            self.low = low
+            self.elements.low = low
             if high - low <= strip or not self.walk.in_strips:
                 self.lines.append(f"{pad}{{")
                 self.lines.append(f"{pad}    const long s = {low}; (void)s;")
@@ -180,10 +280,11 @@ class Body:
 
     def _loop(self, pad: str, nodes: Sequence[Node], count: str) -> None:
         here = {n.value for n in nodes if n.kind in PLAIN and n.kind != "call"}
+        each = self.elements.statements
         if self.is_traced:
-            inside = [x for node in nodes for x in lines_of(node.step, self._each(node, here))]
+            inside = [x for node in nodes for x in lines_of(node.step, each(node, here))]
         else:
-            inside = [x for node in nodes for x in self._each(node, here)]
+            inside = [x for node in nodes for x in each(node, here)]
         if not inside:
             return
         if count == "1":
@@ -194,97 +295,6 @@ class Body:
             self.lines.append(f"{pad}for (long j = 0; j < {count}; j++) {{")
         self._say(pad + "    ", inside)
         self.lines.append(f"{pad}}}")
-
-    # One element.
-
-    def _each(self, node: Node, here: Set[int]) -> Iterator[str]:
-        """Yield the statements for a node in the loop over a strip."""
-        strips = self.strips
-        if node.kind == "call":
-            if node.value in self.nest.stored and node.value not in strips.direct:
-                yield strips.store(node.value, f"{strips.buffer[node.value]}[j]")
-        elif node.kind in IDENTITY:
-            # Reductions along the strip follow the loop.
-            if not self.walk.is_run(node):
-                yield strip_accumulation(strips, node, here)
-        elif node.kind == "put":
-            place = self.walk.index(node.offset, node.strides)
-            yield f"w{node.value}[{place}] = {strips.argument(node.operands[0], here)};"
-        elif node.kind == "add":
-            yield self._add(node, here)
-        elif node.kind != "spread":
-            yield from self._compute(node, here)
-
-    def _compute(self, node: Node, here: Set[int]) -> Iterator[str]:
-        """Yield the computation of an element as a variable, and its stores."""
-        value, strips = node.value, self.strips
-        if node.kind == "take":
-            first, *indices = node.operands
-            place = self._place(node, indices, first.offset, first.strides, here)
-            yield f"const long at{value} = {place};"
-            text = f"r{first.root}[at{value}]"
-        elif node.kind == "inner":
-            text = self._inner(node)
-        elif node.kind == "parts":
-            text = self._part(node)
-        else:
-            args = [strips.argument(o, here) for o in node.operands]
-            text = args[0] if node.kind == "copy" else _step_expression(node, args)
-        yield f"const {moved_type(self.types(value).dtype)} v{value} = {text};"
-        if value in self.walk.crossing:
-            yield f"{strips.buffer[value]}[j] = v{value};"
-        if value in self.nest.stored:
-            yield strips.store(value, f"v{value}")
-
-    def _inner(self, node: Node) -> str:
-        """Return an element of an inner part, or a constant outside the part."""
-        first, *indices = node.operands
-        tests = []
-        rows = zip(indices, node.within, _names_of_bounds(node), axes_of_inner(node), strict=True)
-        for o, (begin, size), (low, count), axis in rows:
-            known = type(begin) is int and type(size) is int
-            if not (known and self.walk.pieces) or axis != self.walk.order[-1]:
-                index = self.strips.element(o)
-                tests.append(f"(unsigned long)({index} - {low}) < (unsigned long){count}")
-            elif not begin <= self.low < begin + size:
-                return node.name
-        there = " & ".join(f"({test})" for test in tests) or "1"
-        return f"{there} ? {self.strips.element(first)} : {node.name}"
-
-    def _part(self, node: Node) -> str:
-        """Return an element of the part that a piece of the loop reads."""
-        walk = self.walk
-        if node.offset != walk.order[-1]:
-            return f"p{node.value}[{walk.inner_index(node.operands[0].strides)}]"
-        (o,) = (
-            o
-            for o, (first, count) in zip(node.operands, node.within, strict=True)
-            if first <= self.low < first + count
-        )
-        return self.strips.element(o)
-
-    def _add(self, node: Node, here: Set[int]) -> str:
-        """Return the statement that adds an element at indexed positions."""
-        first, *indices = node.operands
-        place = self._place(node, indices, 0, node.strides, here)
-        sign = "|=" if self.types(node.value).dtype.kind == "b" else "+="
-        return f"w{node.value}[{place}] {sign} {self.strips.argument(first, here)};"
-
-    def _place(
-        self,
-        node: Node,
-        indices: Sequence[Operand],
-        offset: int,
-        strides: Sequence[int],
-        here: Set[int],
-    ) -> str:
-        """Return the index expression of an access by index arrays, plus `strides`."""
-        terms = []
-        for o, (n, stride) in zip(indices, node.reach, strict=True):
-            place = f"pg_place((int64_t){self.strips.argument(o, here)}, {extent(n)}, &bad)"
-            terms.append(place if stride == 1 else f"{place} * {extent(stride)}")
-        base = self.walk.index(offset, strides)
-        return " + ".join([*terms, *([] if base == "0" else [base])])
 
 
 def _names_of_bounds(node: Node) -> list[tuple[str, str]]:
