@@ -52,7 +52,7 @@ declare({
             IndexKindError InternalError LinAlgError LoadError MissingMethodError MissingRuleError
             MixedSamplesError NotDifferentiable NotScalarError NumericalError OptionError
             PrimgraphError RunError ShapeError UnknownKeyError UnknownNameError UnknownSizeError
-            UnknownValueError
+            UnknownValueError UnsupportedDTypeError UnsupportedError
             """,
         "primgraph.extend": ".",
         "primgraph.fft": ".",

@@ -488,6 +488,18 @@ def test_saved_files_are_as_a_formatter_would_have_them(tmp_path: Path) -> None:
         assert found.returncode == 0, found.stdout[:3000] + found.stderr
 
 
+def test_each_literal_of_a_message_has_the_quotes_with_fewer_escapes(tmp_path: Path) -> None:
+    pg.compile(_graph("from the end")).save(tmp_path / "saved.py")
+    lines = [line.strip() for line in (tmp_path / "saved.py").read_text().splitlines()]
+    start = lines.index("raise ValueError(")
+    assert lines[start + 1] == (
+        r'''f"size M = {m} of input 'v' does not satisfy \"M >= 1\", assumed by "'''
+    )
+    # The second literal holds the name of the function in double quotes, the third no quotes.
+    assert [line[:2] for line in lines[start + 2 : start + 4]] == ["f'", 'f"']
+    assert lines[start + 4] == ")"
+
+
 # When it runs.
 
 

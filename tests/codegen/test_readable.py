@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -349,3 +350,27 @@ def test_lines_are_ordered_in_linear_time_and_without_recursion():
     assert [s.op.name for s in order_by_source(long).steps] == ["sin"] * 10_000 + ["cos"] * 10_000
     same = order_by_source(ordered)
     assert same is ordered
+
+
+def test_parts_of_all_shapes_are_put_at_their_positions() -> None:
+    rng = np.random.default_rng(0)
+    parts = [(), (1,), (3,), (2, 2), (1, 3), (3, 1), (2, 1, 2), (1, 1), (0,)]
+    written = 0
+    for _ in range(300):
+        shape = [(24,), (4, 4), (3, 5), (2, 3, 4), (5, 1)][rng.integers(5)]
+        part = parts[rng.integers(len(parts))]
+        strides = rng.integers(1, 9, size=len(part)).tolist()
+        last = sum(s * max(n - 1, 0) for s, n in zip(strides, part, strict=True))
+        start = int(rng.integers(0, max(1, math.prod(shape) - last)))
+        if start + last >= math.prod(shape):
+            continue
+        sizes, whole = (",".join(map(str, s)) for s in (part, shape))
+        graph = pg.parse(
+            f"graph f(%x: f64[{sizes}]) {{\n  %0: f64[{whole}] = placed(%x, shape={shape}, "
+            f"starts=({start},), strides=({tuple(strides)},))\n  return %0\n}}"
+        )
+        x = rng.normal(size=part)
+        kernel = pg.compile(graph, style="readable")
+        np.testing.assert_array_equal(kernel(x)[0], pg.interpret(graph, x)[0])
+        written += "placed(" not in kernel.source
+    assert written > 30

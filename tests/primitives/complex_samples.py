@@ -77,6 +77,14 @@ CALLS: dict[str, list[tuple[tuple, dict]]] = {
 }  # fmt: skip
 
 # What compares sizes, or rounds, takes none; nor does any of these become a part of itself.
+# Those that need the order of numbers, which complex ones have not.
+ORDERS = frozenset(
+    (
+        "maximum", "minimum", "less", "less_equal", "greater", "greater_equal", "reduce_max",
+        "reduce_min", "argmax", "argmin", "cummax", "cummin",
+    )
+)  # fmt: skip
+
 REFUSED: dict[str, list[tuple[tuple, dict]]] = {
     **{
         name: [((ONE,), {})]

@@ -101,6 +101,7 @@ TESTS: dict[str, list[str]] = {
     "transforms/jacobians/spectral_probes.py": ["ties"],
     "transforms/jacobians/jacobian_entries.py": ["entries", "sparse_derivatives"],
     "transforms/horizontal_fusion.py": ["loop_code"],
+    "transforms/join_sorts.py": ["sorting"],
     "transforms/loops/split_loops.py": ["loop_code", "loops"],
     "transforms/loops/stacks.py": ["open_loops"],
     "transforms/taylor_mode.py": ["taylor", "partials"],

@@ -17,7 +17,7 @@ from primgraph.primitives.linear_algebra.products import matmul, swap_last
 from primgraph.primitives.logic import equal
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
 from primgraph.primitives.shapes import broadcast, concat, permute, reshape
-from primgraph.transforms.rewrite.rule import Family, Seen, SimplifyRule, is_power_of_two
+from primgraph.transforms.rewrite.rule import Family, Rule, Seen, SimplifyRule, is_power_of_two
 from primgraph.transforms.rewrite.views import permute_axes, repeat_axes, reshape_to
 
 SUMS = Family()
@@ -320,9 +320,9 @@ DERIVED = Family()
 
 
 def _derived_rule(
-    *ops: Primitive[Any], of: tuple[Primitive[Any], ...]
+    *ops: Primitive[Any], of: tuple[Primitive[Any], ...] = (), at: tuple[Primitive[Any], ...] = ()
 ) -> Callable[[Any], SimplifyRule]:
-    """Declare a rule for floats in derivatives, tried if one of `of` computes an operand."""
+    """Declare a rule for floats in derivatives; `of` and `at` are those of `Rule`."""
 
     def declare(function: SimplifyRule) -> SimplifyRule:
         def apply(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
@@ -330,7 +330,9 @@ def _derived_rule(
             return function(seen, inputs, params) if fits else None
 
         apply.__name__ = function.__name__
-        return DERIVED.rule(*ops, level="signs", of=of)(apply)
+        for op in ops:
+            DERIVED.add(op, Rule("signs", apply, frozenset(of), at))
+        return apply
 
     return declare
 
@@ -397,13 +399,13 @@ def _sum_of_derived_sum(seen: Seen, inputs: list[Value], params: dict[str, Any])
     return _sum_of_sum(seen, inputs, params)
 
 
-@_derived_rule(add, of=(mul,))
+@_derived_rule(add, at=(mul, mul))
 def _sum_of_multiples(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Rewrite `c * x + c * y` to `(x + y) * c`, and `c * x + -c * y` to `(x - y) * c`."""
     return _common_number(seen, inputs, 1.0)
 
 
-@_derived_rule(sub, of=(mul,))
+@_derived_rule(sub, at=(mul, mul))
 def _difference_of_multiples(
     seen: Seen, inputs: list[Value], params: dict[str, Any]
 ) -> Value | None:

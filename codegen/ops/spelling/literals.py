@@ -89,7 +89,8 @@ def full_text(value: Any, shape: Shape, dtype: DType) -> str:
         return f"np.zeros({where})"
     if bits(value) in (bits(1.0), bits(1), bits(True), bits(complex(1))):
         return f"np.ones({where})"
-    return f"np.full({shape_text(shape)}, {scalar_text(value, dtype)}{array_dtype(dtype)})"
+    number = scalar_text(scalar_of(value, dtype), dtype)
+    return f"np.full({shape_text(shape)}, {number}{array_dtype(dtype)})"
 
 
 def array_dtype(dtype: DType) -> str:

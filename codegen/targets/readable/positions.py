@@ -54,7 +54,10 @@ def assigned_indices(step: Step) -> list[Indices] | None:
         np.unravel_index(places_in(t.shape, start, steps), result.shape)
         for t, start, steps in zip(step.operands, starts, strides, strict=True)
     ]
-    fits = all(_is_sliced(indices) or is_diagonal(indices, result.shape) for indices in found)
+    fits = all(
+        _is_sliced(indices, t.shape) or is_diagonal(indices, result.shape)
+        for indices, t in zip(found, step.operands, strict=True)
+    )
     return found if fits else None
 
 
@@ -70,12 +73,16 @@ def is_diagonal(indices: Indices, shape: Sequence[int]) -> bool:
     return all(np.array_equal(index, np.arange(shape[0])) for index in indices)
 
 
-def _is_sliced(indices: Indices) -> bool:
-    """Return whether the positions are those of slices, in the order of their axes."""
+def _is_sliced(indices: Indices, shape: Sequence[int]) -> bool:
+    """Return whether the positions are those of slices, in the order of the axes of the part."""
     axes = varying_axes(indices)
-    if not axes:
-        return True
     along = [np.unique(indices[a]) for a in axes]
+    sizes = [index.size for index in along]
+    # NumPy drops leading axes of one element in an assignment, and no others.
+    if sizes != list(shape[len(shape) - len(sizes) :]) or any(
+        n != 1 for n in shape[: len(shape) - len(sizes)]
+    ):
+        return False
     steps = [np.diff(index) for index in along]
     if any(len(set(step.tolist())) > 1 for step in steps):
         return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.extents import PRODUCT, extent_text, size_text
@@ -22,6 +22,9 @@ from primgraph.ir.types import TensorType
 
 # Lines of code, indented relative to each other.
 Lines = list[str]
+
+# Text of a message, and expressions whose values stand in it, which are marked by True.
+_Parts: TypeAlias = Sequence[tuple[str, bool]]
 
 # As many arguments are checked by one loop or by a function.
 SEVERAL = 3
@@ -270,27 +273,33 @@ class _Message:
 
         A message that is too long for a line is broken between words.
         """
-        plain = "".join(text for text, is_code in self._parts if not is_code)
-        quote = "'" if plain.count('"') > plain.count("'") else '"'
-        parts = [f"{{{p}}}" if code else _escape_text(p, quote) for p, code in self._parts]
-        text, width = "".join(parts), WIDTH - 4 * (depth + 1) - len('f""')
-        if len(text) <= width:
-            raising = statement("raise ", f"ValueError(f{quote}{text}{quote})", depth)
+        literal, width = _literal(self._parts), WIDTH - 4 * (depth + 1)
+        if len(literal) <= width:
+            raising = statement("raise ", f"ValueError({literal})", depth)
             return [f"    {line}" for line in raising]
-        rows = _wrap(parts, width)
-        literals = [f"        f{quote}{row}{quote}" for row in rows]
+        literals = [f"        {_literal(row)}" for row in _wrap(self._parts, width)]
         return ["    raise ValueError(", *literals, "    )"]
 
 
-def _wrap(parts: Sequence[str], width: int) -> list[str]:
-    """Return the text of `parts` in rows that end in spaces; values are not broken."""
-    rows = [""]
-    words = [w for p in parts for w in ([p] if p.startswith("{") else _WORDS.findall(p))]
-    for word in words:
-        if rows[-1] and rows[-1].endswith(" ") and len(rows[-1]) + len(word.rstrip()) > width:
-            rows.append("")
-        rows[-1] += word
-    return rows
+def _literal(parts: _Parts) -> str:
+    """Return an f-string in the quotes that need fewer escapes, like a formatter; else double."""
+    plain = "".join(text for text, is_code in parts if not is_code)
+    quote = "'" if plain.count('"') > plain.count("'") else '"'
+    text = "".join(f"{{{p}}}" if code else _escape_text(p, quote) for p, code in parts)
+    return f"f{quote}{text}{quote}"
+
+
+def _wrap(parts: _Parts, width: int) -> Iterator[_Parts]:
+    """Yield the words of `parts` in rows that end in spaces; values are not broken."""
+    row: list[tuple[str, bool]] = []
+    for text, is_code in parts:
+        for word in [text] if is_code else _WORDS.findall(text):
+            stripped = (word if is_code else word.rstrip(), is_code)
+            if row and row[-1][0].endswith(" ") and len(_literal([*row, stripped])) > width:
+                yield row
+                row = []
+            row.append((word, is_code))
+    yield row
 
 
 def loop_over_arrays(name: str, array: str, pairs: Sequence[tuple[str, str]]) -> Lines:

@@ -119,7 +119,7 @@ def test_rows_of_a_size_are_not_those_of_another():
         return [pg.tanh(x) * 2.0, pg.exp(y) + pg.sum(x), pg.sum(pg.sin(x) @ pg.transpose(x[:3]))]
 
     graph = traced(f, pg.spec(("N", 4)), pg.spec(("M", 4)))
-    found = blocks_of(graph)
+    found = blocks_of(graph, replace(LIMITS, rows=50))
     assert {str(item.extent) for item in found} == {"N", "M"}
     kernel = compile_graph(graph, style="native", limits=replace(SMALL, rows=7))
     for n, m in ((3, 5), (30, 2), (14, 14)):

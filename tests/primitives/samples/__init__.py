@@ -10,7 +10,7 @@ from importlib import import_module
 
 import complex_samples
 
-from primgraph.errors import DTypeError
+from primgraph.errors import DTypeError, UnsupportedDTypeError
 from samples.rows import Call, Refused, Row
 
 ROWS: dict[str, Row] = {}
@@ -21,5 +21,6 @@ for _name, _calls in complex_samples.CALLS.items():
     _more = [Call(*operands, **params) for operands, params in _calls]
     ROWS[_name] = replace(ROWS[_name], calls=[*ROWS[_name].calls, *_more])
 for _name, _calls in complex_samples.REFUSED.items():
-    _more = [Refused(DTypeError, *operands, **params) for operands, params in _calls]
+    _error = UnsupportedDTypeError if _name in complex_samples.ORDERS else DTypeError
+    _more = [Refused(_error, *operands, **params) for operands, params in _calls]
     ROWS[_name] = replace(ROWS[_name], refused=[*ROWS[_name].refused, *_more])

@@ -6,7 +6,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.errors import ArgumentError, DTypeError, ShapeError, UnsupportedDTypeError
 from samples.rows import ABOVE_ONE, DIFFERENCES, REAL, Call, Refused, Row, Union
 
 
@@ -96,12 +96,13 @@ def special(
     domain: Sequence[Union] = (ABOVE_ONE,),
     params: Sequence[dict[str, Any]] = ({},),
     wrong: dict[str, Any] | None = None,
+    refusal: type[DTypeError] = DTypeError,
 ) -> Row:
     """The row of a special function that mpmath knows as `function`; `wrong` is refused."""
     calls = [
         Call(*[f"x[{shape}]"] * operands, **given) for shape in ("", "0", "2,3") for given in params
     ]
-    refused = [Refused(DTypeError, *["i64[3]"] * operands, **params[0])]
+    refused = [Refused(refusal, *["i64[3]"] * operands, **params[0])]
     if wrong is not None:
         refused.append(Refused(ArgumentError, *["f64[3]"] * operands, **wrong))
     if operands > 1:
@@ -144,7 +145,10 @@ ROWS: dict[str, Row] = {
     "gammaln": special(log_abs_gamma),
     "gamma_function": special(mpmath.gamma),
     "polygamma": special(
-        lambda x, *, n: mpmath.psi(n, x), params=[{"n": 0}, {"n": 1}], wrong={"n": -1}
+        lambda x, *, n: mpmath.psi(n, x),
+        params=[{"n": 0}, {"n": 1}],
+        wrong={"n": -1},
+        refusal=UnsupportedDTypeError,
     ),
     "betaln": special(log_beta, 2),
     "beta": special(mpmath.beta, 2),
@@ -154,12 +158,14 @@ ROWS: dict[str, Row] = {
         domain=[ABOVE_ONE],
         params=[{"name": "j0", "part": 0}, {"name": "sici", "part": 1}],
         wrong={"name": "j7", "part": 0},
+        refusal=UnsupportedDTypeError,
     ),
     "gammainc": special(
         gamma_moment,
         2,
         params=[{"k": 0, "upper": False}, {"k": 1, "upper": True}],
         wrong={"k": -1, "upper": True},
+        refusal=UnsupportedDTypeError,
     ),
     "betainc": special(
         beta_moment,
@@ -167,10 +173,13 @@ ROWS: dict[str, Row] = {
         domain=[ABOVE_ONE, ABOVE_ONE, ((0.3, 0.6),)],
         params=[{"j": 0, "k": 0, "upper": False}, {"j": 1, "k": 1, "upper": True}],
         wrong={"j": 0, "k": -1, "upper": True},
+        refusal=UnsupportedDTypeError,
     ),
     "erfinv": special(mpmath.erfinv, domain=[((-0.4, 0.4),)]),
     "erfcinv": special(inverse_erfc, domain=[((0.6, 1.4),)]),
-    "erfcx": special(scaled_erfc, params=[{"n": 0}, {"n": 1}], wrong={"n": -1}),
+    "erfcx": special(
+        scaled_erfc, params=[{"n": 0}, {"n": 1}], wrong={"n": -1}, refusal=UnsupportedDTypeError
+    ),
     "log_ndtr": special(log_normal, domain=[REAL]),
     "xlogy": special(lambda x, y: x * mpmath.log(y), 2),
     "xlog1py": special(lambda x, y: x * mpmath.log1p(y), 2),
