@@ -43,11 +43,6 @@ def rename_sizes(text: str, others: Mapping[str, str] = MappingProxyType({})) ->
     return _SIZE.sub(lambda found: others.get(found[1], found[1]), text)
 
 
-def sizes_in(text: str) -> list[str]:
-    """Return the sizes that occur as variables of native code in a text."""
-    return list(dict.fromkeys(_SIZE.findall(text)))
-
-
 def size_text(n: int) -> Text:
     """Return a size as an expression."""
     if type(n) is Dim:
