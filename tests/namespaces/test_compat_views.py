@@ -42,6 +42,25 @@ def test_writes_through_data_are_kept(room: Any) -> None:
     assert_array_equal(square.numpy(), [[0, 1], [1, 0]])
 
 
+@pytest.mark.parametrize("room", [torch, flow], ids=["torch", "oneflow"])
+def test_einsum_of_one_tensor_is_a_view_where_it_moves_axes_only(room: Any) -> None:
+    a = room.arange(6.0).reshape(2, 3)
+    room.einsum("ij->ji", a)[0, 1] = 10.0
+    room.einsum("ba", a).add_(1.0)
+    room.einsum(a, [0, 1], [1, 0])[2] = 0.0
+    assert_array_equal(held(a), [[1, 2, 0], [11, 5, 0]])
+    room.einsum("ij->i", a).zero_()
+    assert_array_equal(held(a), [[1, 2, 0], [11, 5, 0]])
+    square = room.zeros(2, 2)
+    room.einsum("ii->i", square).fill_(1.0)
+    assert_array_equal(held(square), np.eye(2))
+    x = room.ones(2, 3, requires_grad=True)
+    (room.einsum("ij->ji", x) ** 3).sum().backward()
+    assert_array_equal(held(x.grad), np.full((2, 3), 3.0))
+    with pytest.raises(RuntimeError):
+        room.einsum("ii->i", room.ones(2, 3))
+
+
 def test_setting_data_shares_the_elements() -> None:
     w, values = torch.zeros(2, requires_grad=True), torch.ones(2)
     w.data = values

@@ -198,7 +198,9 @@ def einsum(equation: Any, *operands: Any) -> Any:
     torch.Size([2, 4])
     """
     if isinstance(equation, str):
-        return pg.einsum(equation, *collect_varargs(operands))
+        given = collect_varargs(operands)
+        view = _view_of(equation, *given) if len(given) == 1 else None
+        return pg.einsum(equation, *given) if view is None else view
     given = (equation, *operands)
     count = len(given) // 2
     lists = [given[2 * i + 1] for i in range(count)]
@@ -206,7 +208,21 @@ def einsum(equation: Any, *operands: Any) -> Any:
     text = ",".join(letters)
     if len(given) % 2:
         text += "->" + "".join("..." if n is Ellipsis else chr(97 + n) for n in given[-1])
-    return pg.einsum(text, *[given[2 * i] for i in range(count)])
+    return einsum(text, *[given[2 * i] for i in range(count)])
+
+
+def _view_of(equation: str, operand: Any) -> Any:
+    """Return the view that an equation of one operand describes: permuted, or a diagonal."""
+    letters, arrow, result = equation.replace(" ", "").partition("->")
+    if not letters.isalpha() or len(letters) != operand.ndim or not hasattr(operand, "permute"):
+        return None
+    if not arrow:
+        result = "".join(sorted(c for c in letters if letters.count(c) == 1))
+    if letters == 2 * result and len(result) == 1:
+        return operand.diagonal() if operand.shape[0] == operand.shape[1] else None
+    if sorted(result) != sorted(letters) or len({*letters}) < len(letters):
+        return None
+    return operand.permute(*map(letters.index, result))
 
 
 @takes_out
