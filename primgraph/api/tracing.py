@@ -13,7 +13,7 @@ from primgraph.base.frames import shorten_tracebacks
 from primgraph.base.grad_mode import enable_tracking
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.eager.inplace.adoption import Adoption, Trainable, adopting
-from primgraph.eager.inplace.in_place import change
+from primgraph.eager.inplace.in_place import change_together
 from primgraph.eager.node import Node
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
@@ -52,9 +52,9 @@ class Traced:
         if not self.changed:
             return found
         count = len(found) - len(self.changed)
+        values = [t.family(node) for t, node in zip(self.changed, found[count:], strict=True)]
         with no_grad():
-            for tensor, node in zip(self.changed, found[count:], strict=True):
-                change(tensor, tensor.family(node))
+            change_together(list(zip(self.changed, values, strict=True)))
         return found[:count]
 
 

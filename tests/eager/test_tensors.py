@@ -21,6 +21,7 @@ from random_programs import random_program
 import primgraph as pg
 import primgraph.compat.megengine as megengine
 from primgraph.eager import run, steps
+from primgraph.eager.inplace.in_place import change_together
 from primgraph.eager.node import Node
 
 
@@ -998,3 +999,15 @@ def test_what_kernels_call_of_numpy_evaluates_an_equation_by_itself():
         (eqn,) = pg.trace(function, pg.spec(3)).body
         found = steps._step_function(eqn)
         assert eqn.op.impl not in (found, getattr(found, "func", None))
+
+
+def test_tensors_change_together_or_not_at_all() -> None:
+    one, other = pg.tensor(np.zeros(2)), pg.tensor(np.zeros(3))
+    part = one[:1]
+    with pytest.raises(pg.ShapeError):
+        change_together([(one, pg.tensor(np.ones(2))), (other, pg.tensor(np.ones(2)))])
+    np.testing.assert_array_equal(one.numpy(), [0.0, 0.0])
+    change_together([(one, pg.tensor(np.ones(2))), (other, pg.tensor(np.ones(3)))])
+    np.testing.assert_array_equal(one.numpy(), [1.0, 1.0])
+    np.testing.assert_array_equal(other.numpy(), np.ones(3))
+    np.testing.assert_array_equal(part.numpy(), [1.0])

@@ -39,6 +39,29 @@ def tidy_bodies(graph: Graph, clean: Clean) -> Graph:
 
 
 @final
+class _Rows:
+    """Rows of the arrays that a loop reads and stacks, and stacks of its elementwise results."""
+
+    def __init__(self, loop: Loop) -> None:
+        rows = loop.body.outputs[len(loop.init) :]
+        self._row = dict(zip(loop.xs, loop.inputs[2], strict=True))
+        self._row.update(zip(loop.stacked, rows, strict=True))
+        stack = dict(zip(rows, loop.stacked, strict=True))
+        self._stack = {
+            (e.op, e.inputs, bits(e.params)): stack[e.outputs[0]]
+            for e in loop.body.body
+            if _is_elementwise(e) and e.outputs[0] in stack
+        }
+
+    def stack_of(self, eqn: Equation) -> Value | None:
+        """Return the stack that has the result of an elementwise equation on stacks, if any."""
+        if not all(v in self._row for v in eqn.inputs):
+            return None
+        inputs = tuple([self._row[v] for v in eqn.inputs])
+        return self._stack.get((eqn.op, inputs, bits(eqn.params)))
+
+
+@final
 class _Sweep:
     """Rewrites equations in order, with minimal bodies; `moved` maps old to new values."""
 
@@ -47,8 +70,8 @@ class _Sweep:
         self.body: list[Equation] = []
         self.moved: dict[Value, Value] = {}
         self._defined: dict[Value, Equation] = {}
-        # The loop that stacks a value, and which of its stacks that is.
-        self._stacks: dict[Value, tuple[Loop, int]] = {}
+        # What the loop that stacks a value computes of rows.
+        self._stacks: dict[Value, _Rows] = {}
         self._cleaned: dict[Graph, Graph] = {}
 
     def add(self, eqn: Equation) -> None:
@@ -153,7 +176,8 @@ class _Sweep:
             if place != k:
                 self.moved[carried[k]] = self.moved.get(carried[place], carried[place])
         self._append(loop.equation())
-        self._stacks.update((v, (loop, k)) for k, v in enumerate(loop.stacked))
+        if _fills_stacks(loop):
+            self._stacks.update(dict.fromkeys(loop.stacked, _Rows(loop)))
 
     def _drop_unchanged_carries(self, loop: Loop) -> Loop:
         """Turn carries that never change into constants."""
@@ -230,23 +254,10 @@ class _Sweep:
 
     def _stacked_result(self, eqn: Equation) -> Value | None:
         """Return the stack that has the result of an elementwise equation on stacks, if any."""
-        if not isinstance(eqn.op, Primitive) or not eqn.op.elementwise:
+        if not _is_elementwise(eqn):
             return None
         found = next((self._stacks[v] for v in eqn.inputs if v in self._stacks), None)
-        if found is None or not _fills_stacks(found[0]):
-            return None
-        loop, count = found[0], len(found[0].init)
-        rows = dict(zip(loop.xs, loop.inputs[2], strict=True))
-        rows.update(zip(loop.stacked, loop.body.outputs[count:], strict=True))
-        if not all(v in rows for v in eqn.inputs):
-            return None
-        inputs = tuple([rows[v] for v in eqn.inputs])
-        made = {v: k for k, v in enumerate(loop.body.outputs[count:])}
-        for inner in loop.body.body:
-            same = inner.op is eqn.op and inner.inputs == inputs and inner.params == eqn.params
-            if same and inner.outputs[0] in made:
-                return loop.stacked[made[inner.outputs[0]]]
-        return None
+        return None if found is None else found.stack_of(eqn)
 
     def _moved_out(self, loop: Loop) -> Loop:
         """Hoist loop-invariant equations."""
@@ -308,6 +319,10 @@ def _with_one_of_each(loop: Loop, twins: dict[Value, Value], places: Sequence[in
     fixed = list(zip(loop.consts, consts, strict=True))
     kept = [k for k, place in enumerate(places) if k == place]
     return replace(loop, body=graph).with_operands(fixed, kept)
+
+
+def _is_elementwise(eqn: Equation) -> bool:
+    return isinstance(eqn.op, Primitive) and eqn.op.elementwise
 
 
 def _fills_stacks(loop: Loop) -> bool:

@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import dis
 import warnings
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from primgraph.base.atomic import call_all
+from primgraph.base.atomic import Call, call_all
 from primgraph.base.user_lines import caller, instruction
 from primgraph.eager.array_elements import made_at
 from primgraph.eager.derivatives import recording
-from primgraph.eager.derivatives.differentiable import Differentiable, TensorWarning, leaf
+from primgraph.eager.derivatives.differentiable import (
+    Alias,
+    Differentiable,
+    TensorWarning,
+    leaf,
+)
 from primgraph.eager.inplace.adoption import Adoption, adopting
 from primgraph.eager.inplace.indexing import (
     constant,
@@ -26,6 +32,7 @@ from primgraph.eager.inplace.indexing import (
     with_numbers,
 )
 from primgraph.eager.inplace.views import View, with_history
+from primgraph.eager.node import Node
 from primgraph.eager.run import add_to_evaluation, origin_of, source_of
 from primgraph.errors import (
     ArgumentError,
@@ -57,6 +64,31 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
     adoption = adopting.get()
     if isinstance(value, Variable) and adoption is not None:
         return _change_traced(adoption, tensor, value)
+    before = tensor.node
+    call_all(_changing(tensor, value, {}, augmented))
+    del before
+    return tensor
+
+
+def change_together(pairs: Sequence[tuple[T, Any]]) -> None:
+    """Let each tensor show its value from now on: all of them, or none after an interrupt or error.
+
+    Raises the errors of `change`.
+    """
+    # What is replaced lives until all calls are made.
+    before = [tensor.node for tensor, _ in pairs]
+    stored: dict[Alias, Node] = {}
+    calls: list[Call] = []
+    for tensor, value in pairs:
+        calls += _changing(tensor, value, stored, False)
+    call_all(calls)
+    del before
+
+
+def _changing(
+    tensor: Differentiable[Any], value: Any, stored: dict[Alias, Node], augmented: bool
+) -> list[Call]:
+    """Return the calls of a change; `stored` holds the nodes that others put into storages."""
     value = _convert_value(tensor, value)
     is_trained = tensor.requires_grad and tensor.is_leaf
     if is_trained and recording.is_on.get():
@@ -70,12 +102,11 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
         node = leaf(node, True)
     elif tensor.shares_detached and not recording.is_on.get():
         node = with_history(before, node)
-    calls = tensor.storing(node, {})
+    calls = tensor.storing(node, stored)
     if tensor.has_hooks and not is_trained:
         calls += tensor.leaving_hooks(before)
     add_to_evaluation(tensor)
-    call_all(calls)
-    return tensor
+    return calls
 
 
 def _change_traced(adoption: Adoption[Any], tensor: T, value: Variable) -> T:
