@@ -106,8 +106,10 @@ def test_the_range_of_a_primitive_of_another_package_bounds_derivatives() -> Non
         graph = pg.transforms.lower(pg.trace(lambda x: pg.log(emit(op, lift(x))), ROW))
         return slope_stays_finite(graph.body[-1], 0, ranges_of(graph))
 
-    assert not is_finite(declared("unknown_range"))
-    assert is_finite(declared("known_range", facts={RANGE: lambda x: Range(1.0, 3.0, nan=x.nan)}))
+    assert not is_finite(declared("test_unknown_range"))
+    assert is_finite(
+        declared("test_known_range", facts={RANGE: lambda x: Range(1.0, 3.0, nan=x.nan)})
+    )
 
 
 def test_a_fact_is_declared_once() -> None:
