@@ -347,7 +347,7 @@ def _operands(text: str) -> tuple[Operand, ...]:
     return tuple([_operand(*found) for found in _OPERAND.findall(text)])
 
 
-_OPERAND = re.compile(rf'("(?:[^"\\]|\\.)*"|%\d+|m\d+)({_DIMS})?')
+_OPERAND = re.compile(rf'("(?:[^"\\]|\\.)*"|%\d+|m\d+|\(\w+\))({_DIMS})?')
 
 
 def _operand(head: str, dims: str) -> Operand:
@@ -356,7 +356,9 @@ def _operand(head: str, dims: str) -> Operand:
         return Operand(value=int(head[1:]))
     if head.startswith("m"):
         return Operand(root=int(head[1:]), offset=offset, strides=tuple(strides))
-    return Operand(text=json.loads(head), offset=offset, strides=tuple(strides))
+    if head.startswith("("):
+        return Operand(cast=head[1:-1], offset=offset, strides=tuple(strides))
+    return Operand(text=json.loads(head))
 
 
 def _map(text: str, read: Callable[[str], Any]) -> dict[int, Any]:

@@ -102,13 +102,13 @@ def access_text(x: Access) -> str:
 
 
 def operand_text(x: Operand) -> str:
-    """Return an operand of a node: a value of the loop, memory, or quoted C."""
+    """Return an operand of a node: a value of the loop, memory, an index, or quoted C."""
     if x.value >= 0:
         return f"%{x.value}"
     strides = _dims((x.offset, *x.strides))
     if x.root >= 0:
         return f"m{x.root}{strides}"
-    return json.dumps(x.text) + (strides if x.strides else "")
+    return f"({x.cast}){strides}" if x.cast else json.dumps(x.text)
 
 
 def _pairs(pairs: Iterable[tuple[int, int]]) -> str:

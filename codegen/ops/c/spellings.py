@@ -30,6 +30,9 @@ C_TYPES = {
     "f8": "double",
 }
 
+# Sizes of elements in bytes, by their C type.
+ITEM_SIZES = {kind: int(name[1:]) for name, kind in C_TYPES.items()}
+
 # Suffixes of functions that are instantiated per type: `pg_sum_f64`.
 _NAMES = {
     "b1": "u8", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16",
@@ -332,6 +335,12 @@ def expression_writer(step: Step) -> Spelling | None:
     types = (*step.operands, *step.results)
     table = _COMPLEX if any(t.is_complex for t in types) else SPELLINGS
     return table.get(step.op)
+
+
+def template(step: Step) -> str | None:
+    """Return the C expression of a step, with `@0@`, `@1@` and so on for operands, or None."""
+    spelled = expression_writer(step)
+    return None if spelled is None else spelled([f"@{k}@" for k in range(len(step.inputs))], step)
 
 
 # Additional C code of user primitives.

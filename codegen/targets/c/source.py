@@ -27,7 +27,7 @@ from primgraph.codegen.ir.statements import (
 from primgraph.codegen.ir.verify import Room, verify_memory
 from primgraph.codegen.lower.nests.routines import routine
 from primgraph.codegen.ops.c.call_lines import Call
-from primgraph.codegen.ops.c.spellings import c_type, codes_of, type_name
+from primgraph.codegen.ops.c.spellings import ITEM_SIZES, c_type, codes_of, type_name
 from primgraph.codegen.targets.c.blocks import SHARED, STOP, blocks
 from primgraph.codegen.targets.c.body import statements
 from primgraph.codegen.targets.c.control import Body, control
@@ -88,6 +88,8 @@ class _Writer:
         self.order: list[Segment | HostCall] = []
         self.functions: list[str] = []
         self.declared = list(_runtime_declarations(plan))
+        # The C library functions that are called.
+        self.called: set[str] = set()
         # Macros of bodies.
         self.macros: list[str] = []
         self.arena = Memory(name)
@@ -113,6 +115,17 @@ class _Writer:
         self.at = 0
 
     def write_source(self) -> Source:
+        self.write()
+        declared = sorted(dict.fromkeys(self.declared))
+        opening = list(_OPENING)
+        if self.told is not None:
+            opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
+        pieces = [*opening, *declared, "", required_parts(self.called), "", *self.functions, ""]
+        order, size = tuple(self.order), self.arena.size
+        return Source("\n".join(pieces), order, size, sources_of(pieces) if self.is_traced else {})
+
+    def write(self) -> None:
+        """Write the functions of all items."""
         run: list[tuple[int, Item]] = []
         for at, item in enumerate(self.plan.items):
             if isinstance(item, HostCall):
@@ -125,14 +138,6 @@ class _Writer:
         if debugging.get():
             written = [values_written(item) for item in self.plan.items]
             verify_memory(self.plan, written, self.offset, self.all_rooms)
-        declared = sorted(dict.fromkeys(self.declared))
-        parts = required_parts("\n".join(self.functions))
-        opening = list(_OPENING)
-        if self.told is not None:
-            opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
-        pieces = [*opening, *declared, "", parts, "", *self.functions, ""]
-        order, size = tuple(self.order), self.arena.size
-        return Source("\n".join(pieces), order, size, sources_of(pieces) if self.is_traced else {})
 
     def segment(self, items: Sequence[tuple[int, Item]]) -> None:
         if not items:
@@ -211,10 +216,14 @@ class _Writer:
         elif isinstance(item, Blocks):
             yield from blocks(self, item)
         elif isinstance(item, Routine):
-            operands, results = ([self.place(v) for v in vs] for vs in (item.operands, item.values))
             lines = routine(item.step)
             assert lines is not None
-            yield from lines(Call(item.step, operands, results, self.room, True))
+            yield from lines(_Call(self, item))
+
+    def use(self, function: str) -> str:
+        """Return the name of a C library function, which the file then includes."""
+        self.called.add(function)
+        return function
 
     def room(self, size: int) -> str:
         """Allocate workspace for the current item only."""
@@ -229,8 +238,10 @@ class _Writer:
         """Add a function for a body."""
         self.count += 1
         writer = _Writer(plan, f"{self.name}_b{self.count}", self.told, self.is_traced)
-        order = writer.write_source().order
+        writer.write()
+        order = writer.order
         self.functions += writer.functions
+        self.called |= writer.called
         self.declared += writer.declared
         self.macros += [*writer.macros, *writer.arena.macros()]
         if not order:
@@ -247,6 +258,36 @@ class _Writer:
         self.functions += [head, "    (void)w; (void)g;", *(f"    {x}" for x in lines)]
         self.functions += ["    return 0;", "}", ""]
         return name
+
+
+@final
+class _Call(Call):
+    """Names of a routine: arrays and workspace are bytes, and variables are in a block."""
+
+    is_checked = True
+
+    def __init__(self, writer: _Writer, item: Routine) -> None:
+        super().__init__(item.step)
+        self.writer = writer
+        self.places = [writer.place(v) for v in (*item.operands, *item.values)]
+
+    def array(self, k: int, kind: str, *, const: bool = False) -> str:
+        return f"({'const ' if const else ''}{kind} *){self.places[k]}"
+
+    def room(self, kind: str, count: int) -> str:
+        return f"({kind} *){self.writer.room(count * ITEM_SIZES[kind])}"
+
+    def size(self, n: int) -> str:
+        return extent(n)
+
+    def name(self, word: str) -> str:
+        return word
+
+    def use(self, function: str) -> str:
+        return self.writer.use(function)
+
+    def fail(self) -> None:
+        pass
 
 
 def _products(writer: _Writer, item: Product) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from primgraph.codegen.ir.c_extents import is_few, is_one, is_zero
 from primgraph.codegen.ir.statements import Control, Nests
-from primgraph.codegen.targets.export.extents import code, index, offset_address
+from primgraph.codegen.targets.export.extents import offset_address
 from primgraph.codegen.targets.export.identifiers import PRODUCT
 from primgraph.codegen.targets.export.needed import reads
 from primgraph.codegen.targets.export.nests.formulas import kind_of
@@ -46,7 +46,7 @@ def control(page: Writer, item: Control) -> None:
     _WRITERS[regions.flow](page, item)
     for v in item.values:
         place = page.place(v)
-        if v not in page.scope.read and place.text != "NULL" and place.text.isidentifier():
+        if v not in page.scope.read and place.name != "NULL" and place.name.isidentifier():
             page.line(f"(void){place.text};")
 
 
@@ -67,7 +67,7 @@ def _write_body(page: Writer, item: Control, which: int, places: Sequence[Place 
 
 def _branches(page: Writer, item: Control) -> None:
     index_, *operands = item.operands
-    chosen = page.place(index_).element("0")
+    chosen = page.place(index_).element("0") if len(item.bodies) > 1 else ""
     places = [*operands, *item.values]
     count = len(item.bodies)
     flag = count == 2 and item.step.operands[0].dtype.kind == "b"
@@ -99,7 +99,7 @@ def _initialise_carries(
 def write_fill(page: Writer, target: Place, text: str, type: TensorType) -> None:
     """Write a loop that fills an array with one value."""
     i = page.loops[0]
-    page.open(f"for (long {i} = 0; {i} < {code(type.size)}; {i}++)")
+    page.open(f"for (long {i} = 0; {i} < {page.size(type.size)}; {i}++)")
     page.line(f"{target.element(i)} = {text};")
     page.close()
 
@@ -113,8 +113,8 @@ def write_copy(page: Writer, target: Place, source: Place, type: TensorType) -> 
         target.is_declared = True
         page.line(f"{kind}{target.text} = {source.element('0')};")
     else:
-        size = f"{_count(type)} * sizeof *{target.text}"
-        page.line(f"memcpy({target.text}, {source.pointer}, {size});")
+        size = f"{_count(page, type)} * sizeof *{target.text}"
+        page.line(f"{page.use('memcpy')}({target.text}, {source.pointer}, {size});")
 
 
 def _next(
@@ -138,13 +138,13 @@ def _row(
     """Return the place of a row of a stack."""
     size = 0 if is_zero(count) else prod(type.shape[1:])
     if is_zero(size):
-        return Place("NULL", False)
+        return page.null()
     if stack.is_number:
-        return Place(stack.text, True)
+        return stack
     if is_one(size):
         return Place(stack.element(trip), True)
     name = page.name(hint if hint not in page.names.taken else f"{hint}_row")
-    row = offset_address(stack.text, index(0, [trip], [size]))
+    row = offset_address(stack.text, page.index(0, [trip], [size]))
     page.line(f"{'const ' if const else ''}{kind_of(type.dtype)} *const {name} = {row};")
     return Place(name, False)
 
@@ -158,19 +158,19 @@ def _scan(page: Writer, item: Control) -> None:
     ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
     hints, used = hints_of(plan), reads(plan)
     _initialise_carries(page, item, state, kinds)
-    bound = code(length)
+    bound = page.size(length)
     if is_zero(length):
         return
     if p["counted"]:
         for v, t in ys:
             write_zeros(page, page.place(v), t)
         told, bound = page.place(item.operands[0]).element("0"), page.name("steps")
-        most = code(length)
+        most = page.size(length)
         page.line(f"const long {bound} = {told} < {most} ? (long){told} : {most};")
     trip = page.open_loop("step", bound)
     if p["reverse"]:
         back = page.name("row")
-        last = f"{bound} - 1" if p["counted"] else code(length - 1)
+        last = f"{bound} - 1" if p["counted"] else page.size(length - 1)
         read = [
             x for k, x in enumerate(zip(xs, stacks, strict=True)) if k + len(fixed) + count in used
         ]
@@ -184,7 +184,7 @@ def _scan(page: Writer, item: Control) -> None:
             hint = hints.get(begin + k, "row")
             places.append(_row(page, page.place(v), t, length, trip, hint, const=True))
         else:
-            places.append(Place("NULL", False))
+            places.append(page.null())
     following = _next(page, plan, kinds, hints, len(fixed))
     places += following
     for v, t in ys:
@@ -195,9 +195,9 @@ def _scan(page: Writer, item: Control) -> None:
     page.close()
 
 
-def _count(type: TensorType) -> str:
+def _count(page: Writer, type: TensorType) -> str:
     """Return the number of elements of an array, as a factor of a product."""
-    return code(type.size, PRODUCT)
+    return page.size(type.size, PRODUCT)
 
 
 def write_zeros(page: Writer, place: Place, type: TensorType) -> None:
@@ -206,7 +206,8 @@ def write_zeros(page: Writer, place: Place, type: TensorType) -> None:
     if place.is_number:
         page.line(f"{place.text} = 0;")
     else:
-        page.line(f"memset({place.text}, 0, {_count(type)} * sizeof *{place.text});")
+        size = f"{_count(page, type)} * sizeof *{place.text}"
+        page.line(f"{page.use('memset')}({place.text}, 0, {size});")
 
 
 def _while(page: Writer, item: Control) -> None:
@@ -226,7 +227,7 @@ def _while(page: Writer, item: Control) -> None:
     declare(page, trips, item.step.results[count], " = 0")
     if limit is not None and is_zero(limit):
         return
-    page.open("for (;;)" if limit is None else f"while ({trips.text} < {code(limit)})")
+    page.open("for (;;)" if limit is None else f"while ({trips.text} < {page.size(limit)})")
     known: list[Place | int] = [*fixed, *item.values[:count]]
     again = Place(page.name("again"), True, is_declared=False)
     _write_body(page, item, 0, [*known, again])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
-from types import MappingProxyType
 
-from primgraph.codegen.ir.c_extents import PREFIX, is_zero
+from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.targets.export.identifiers import ATOM, PRODUCT, SIGN, SUM, Text
-from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, Monomial, bounds, remainder, typical
+from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, Monomial, bounds, names_in, remainder, typical
 
 # Helper functions of size expressions. Sums and products saturate at LONG_MAX.
 _HELPERS = {
@@ -28,19 +26,27 @@ _HELPERS = {
     return y && x > most / y ? most : x * y;
 }""",
 }
-_CALLED = re.compile(rf"\b({'|'.join(_HELPERS)})\(")
-_SIZE = re.compile(rf"\b{PREFIX}(\w+)")
 
 
-def helpers(text: str) -> list[str]:
-    """Return the helper functions that a text calls."""
-    found = set(_CALLED.findall(text))
-    return [lines for name, lines in _HELPERS.items() if name in found]
+def helpers(used: Collection[str]) -> list[str]:
+    """Return the helper functions among the names that are used."""
+    return [lines for name, lines in _HELPERS.items() if name in used]
 
 
-def rename_sizes(text: str, others: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Rename the size variables of native code to parameters, or as `others` says."""
-    return _SIZE.sub(lambda found: others.get(found[1], found[1]), text)
+def names_of(n: int) -> set[str]:
+    """Return the names in the expression of a size: sizes, and helper functions."""
+    if type(n) is not Dim:
+        return set()
+    found = set(names_in(n))
+    rest = _plain_remainder(n)
+    if rest is not None:
+        return found | names_of(rest[0]) | names_of(rest[1])
+    for monomial, _ in n.terms:
+        for atom, _ in monomial:
+            if not isinstance(atom, str):
+                found |= {_function_of(atom)} - {""}
+                found |= names_of(atom[1]) | names_of(atom[2])
+    return found
 
 
 def size_text(n: int) -> Text:
@@ -57,8 +63,8 @@ def code(n: int, rank: int = SUM) -> str:
 
 @cache
 def _dim_text(dim: Dim) -> Text:
-    rest = remainder(dim)
-    if rest is not None and bounds(rest[0])[0] >= 0 and bounds(rest[1])[0] > 0:
+    rest = _plain_remainder(dim)
+    if rest is not None:
         x, y, factor = rest
         text = Text(f"{code(x, SIGN)} % {code(y, SIGN)}", PRODUCT)
         return text if factor == 1 else Text(f"{factor} * ({text.code})", PRODUCT)
@@ -74,6 +80,25 @@ def _dim_text(dim: Dim) -> Text:
     return Text(line, SUM)
 
 
+def _plain_remainder(dim: Dim) -> tuple[int, int, int] | None:
+    """Return what `x % y` in C computes of a size times a factor: `x`, `y` and the factor."""
+    rest = remainder(dim)
+    return rest if rest is not None and _is_plain(*rest[:2]) else None
+
+
+def _is_plain(x: int, y: int) -> bool:
+    """Return whether C divides as Python does."""
+    return bounds(x)[0] >= 0 and bounds(y)[0] > 0
+
+
+def _function_of(atom: tuple[str, int, int]) -> str:
+    """Return the helper function of an atom; empty for a division that needs none."""
+    kind, x, y = atom
+    if kind == FLOOR:
+        return "" if _is_plain(x, y) else "pg_floor"
+    return "pg_most" if kind == MAX else "pg_least"
+
+
 def _product(monomial: Monomial, number: int) -> Text:
     factors = [_factor(atom) for atom, power in monomial for _ in range(power)]
     if number != 1 or not factors:
@@ -86,10 +111,10 @@ def _product(monomial: Monomial, number: int) -> Text:
 def _factor(atom: Atom) -> Text:
     if isinstance(atom, str):
         return Text(atom)
-    kind, x, y = atom
-    if kind == FLOOR and bounds(x)[0] >= 0 and bounds(y)[0] > 0:
+    _, x, y = atom
+    name = _function_of(atom)
+    if not name:
         return Text(f"{code(x, PRODUCT)} / {code(y, SIGN)}", PRODUCT)
-    name = "pg_floor" if kind == FLOOR else "pg_most" if kind == MAX else "pg_least"
     return Text(f"{name}({code(x)}, {code(y)})")
 
 
@@ -126,10 +151,10 @@ def offset_address(pointer: str, place: str | int) -> str:
     return pointer if place in ("0", 0) else f"{pointer} + {place}"
 
 
-def most(extents: Iterable[int]) -> str:
+def most(extents: Iterable[int], use: Callable[[str], str] = str) -> str:
     """Return an expression that is an upper bound of the sizes and their terms.
 
-    Sizes are nonnegative. The expression saturates at LONG_MAX.
+    Sizes are nonnegative. The expression saturates at LONG_MAX. It `use`s functions.
     """
     largest: dict[tuple[str, ...], int] = {}
     for n in extents:
@@ -139,11 +164,11 @@ def most(extents: Iterable[int]) -> str:
     for factors, number in sorted(largest.items(), key=lambda item: (-len(item[0]), item[0])):
         term = str(number)
         for k, name in enumerate(factors):
-            term = name if not k and number == 1 else f"pg_times({term}, {name})"
+            term = name if not k and number == 1 else f"{use('pg_times')}({term}, {name})"
         terms.append(term)
     total = terms[0] if terms else "0"
     for term in terms[1:]:
-        total = f"pg_plus({total}, {term})"
+        total = f"{use('pg_plus')}({total}, {term})"
     return total
 
 

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import final
 
@@ -13,7 +14,7 @@ from primgraph.base.safe_overwrite import require_own
 from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.lower.nests.nests import nests
-from primgraph.codegen.targets.c.parts import required_parts
+from primgraph.codegen.targets.c.parts import functions_in, required_parts
 from primgraph.codegen.targets.export.extents import helpers
 from primgraph.codegen.targets.export.function import Part, Writer, extents, pointers
 from primgraph.codegen.targets.export.identifiers import Names, function_name, is_name, require_name
@@ -34,7 +35,8 @@ from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import INT64, TensorType
 
-_WORD = re.compile(r"\w+")
+# Functions of `string.h` in the C of the user and of the package.
+_MOVES = re.compile(r"\bmem(cpy|set|move)\(")
 _STEM = re.compile(r"[A-Za-z0-9_.+ -]+", re.ASCII)
 _OWN = """
 assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign
@@ -42,7 +44,6 @@ stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath th
 wchar wctype cblas
 """
 _HEADERS = frozenset(_OWN.split())
-_COMMENT = re.compile(r"/\*.*?\*/")
 
 
 @final
@@ -58,13 +59,12 @@ class Parameter:
     is_result: bool
     is_size: bool = False
 
-    @property
-    def place(self) -> Place:
-        if self.type.size == 1:
-            if self.type.shape:
-                return Place(f"{self.name}[0]", True)
-            return Place(f"*{self.name}" if self.is_result else self.name, True)
-        return Place(self.name, False)
+    def place(self, writer: Writer) -> Place:
+        """Return the place of the parameter in a function."""
+        alone, name = self.type.size == 1, self.name
+        if alone:
+            name = f"{name}[0]" if self.type.shape else f"*{name}" if self.is_result else name
+        return Place(name, alone, use=partial(writer.use, self.name))
 
     @property
     def kind(self) -> str:
@@ -130,21 +130,21 @@ def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple
         functions.append(_function(graph, name, handed, tables, blas))
         shared |= set(tables.known.values())
         others |= handed.used
-    body = "\n".join(["\n".join(lines) for f in functions for lines in f.parts])
-    own = called_functions([code for f in functions for code in f.codes], body)
-    parts, words = required_parts("\n".join([own, body])), _words([body])
+    used = tables.used
+    own = called_functions([code for f in functions for code in f.codes], used)
+    parts = required_parts({*used, *functions_in(own)})
     values = {
         "count": "one function" if len(graphs) == 1 else f"{len(graphs)} functions",
         "stem": stem,
         "guard": _guard(stem),
         "functions": functions,
-        "tables": [row for n, lines in tables.lines.items() if n in words for row in lines],
-        "helpers": "\n\n".join(filter(None, [*helpers(body), parts])),
+        "tables": [row for n, lines in tables.lines.items() if n in used for row in lines],
+        "helpers": "\n\n".join(filter(None, [*helpers(used), parts])),
         "own": own,
-        "blas": "cblas_" in body,
+        "blas": "cblas" in used,
         # Arrays without elements are null pointers.
-        "null_pointers": "NULL" in words,
-        "moves": re.search(r"\bmem(cpy|set|move)\(", body + parts + own) is not None,
+        "null_pointers": "NULL" in used,
+        "moves": not used.isdisjoint({"memcpy", "memset"}) or _MOVES.search(parts + own),
     }
     return render_template("export.h.j2", values), render_template("export.c.j2", values)
 
@@ -202,8 +202,8 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
     outputs, renamed = _results(graph, steps, names)
     plan = nests(steps, SERIAL, complete=True, alone=True)
     writer = Writer(plan, names, tables, name, blas, bool(graph.sizes))
-    places = {k: p.place for k, p in enumerate(inputs)}
-    places.update({v: p.place for v, p in zip(plan.outputs, outputs, strict=True)})
+    places = {k: p.place(writer) for k, p in enumerate(inputs)}
+    places.update({v: p.place(writer) for v, p in zip(plan.outputs, outputs, strict=True)})
     writer.write_function(places)
     parameters = [*lengths, *inputs, *outputs]
     workspace = writer.workspace
@@ -316,9 +316,9 @@ def _parts(
     made, begin = [], list[str]()
     if sizes:
         nbytes = writer.workspace.nbytes
-        made.append(sizes.test(name, nbytes))
+        made.append(sizes.test(name, nbytes, writer.tables.used))
         if pointer:
-            made.append(sizes.workspace(name, nbytes))
+            made.append(sizes.workspace(name, nbytes, writer.tables.used))
         test = f"    if (!pg_fits_{name}({', '.join(sizes.names)})) {{"
         begin = [test, f"        return {REFUSED};", "    }"]
     calls: list[str] = []
@@ -331,11 +331,8 @@ def _parts(
             lines.insert(0, "    int bad = 0;")
         if part.can_fail or (alone and sizes):
             lines.append(f"    return {'bad' if part.is_watched else '0'};")
-        words = _words(lines)
-        # Functions on whole arrays may have local variables of the same name.
-        asked = part.asked
-        given = [p for p in parameters if p.name in words and (p.is_size or p.place.text in asked)]
-        work = pointer if writer.work in words else ""
+        given = [p for p in parameters if p.name in part.used]
+        work = pointer if writer.work in part.used else ""
         if alone:
             lines = [*begin, *lines]
             given += [p for p in parameters if p.is_size and p not in given]
@@ -353,11 +350,6 @@ def _parts(
         lines = [*begin, *calls, *end]
         made.append(_entry(name, parameters, passed, pointer, lines, can_fail or bool(sizes)))
     return made
-
-
-def _words(lines: Sequence[str]) -> set[str]:
-    """Return all C words in lines, except those in comments."""
-    return set(_WORD.findall(_COMMENT.sub("", "\n".join(lines))))
 
 
 def _entry(

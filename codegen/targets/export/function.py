@@ -21,10 +21,10 @@ from primgraph.codegen.ir.statements import (
     Routine,
     values_written,
 )
-from primgraph.codegen.ops.c.spellings import codes_of, may_fail
+from primgraph.codegen.ops.c.spellings import codes_of, may_fail, template
 from primgraph.codegen.targets.export.control import control
-from primgraph.codegen.targets.export.extents import code, offset_address
-from primgraph.codegen.targets.export.identifiers import Names, remark, wrap_statement
+from primgraph.codegen.targets.export.extents import code, index, names_of, offset_address
+from primgraph.codegen.targets.export.identifiers import SUM, Names, remark, wrap_statement
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.nests.nest import nest
 from primgraph.codegen.targets.export.nests.product import product
@@ -43,13 +43,15 @@ CHUNK = 400
 @final
 @dataclass(slots=True)
 class Part:
-    """A function for some of the items: its lines, and pointers into the workspace."""
+    """A function for some of the items: its lines, and pointers into the workspace.
+
+    `used` has the names in its lines that are declared elsewhere.
+    """
 
     name: str
     lines: list[str] = field(default_factory=list)
     pointers: dict[str, str] = field(default_factory=dict)
-    # The expressions of places that were used.
-    asked: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
     # The arrays of the workspace that are used.
     members: set[str] = field(default_factory=set)
     stack: int = 0
@@ -125,6 +127,10 @@ class Writer:
         self.depth += 1
         self.names.open()
 
+    def open_for(self, variable: str, count: int) -> None:
+        """Open a loop with that variable, and so many iterations."""
+        self.open(f"for (long {variable} = 0; {variable} < {self.size(count)}; {variable}++)")
+
     def open_loop(self, hint: str, bound: str) -> str:
         """Open a loop of `bound` iterations; return the unique name of its variable."""
         self.names.open()
@@ -163,10 +169,8 @@ class Writer:
         if value in self.rooms and self.scope is self.top:
             return self.live_place(value)
         found = self.scope.places.get(value)
-        if found is not None:
-            self.parts[-1].asked.add(found.text)
         if found is None and is_zero(self.type(value).size):
-            return Place("NULL", False)
+            return self.null()
         if found is None:
             array = self.scope.plan.constants[value]
             found = self.scope.places[value] = self.tables.place(
@@ -178,8 +182,8 @@ class Writer:
         """Return the place of a value that is live across parts."""
         room, type = self.rooms[value], self.top.plan.types[value]
         if type.size == 1:
-            return Place(f"{self.member(room)}[{code(room.first)}]", True)
-        name = self.top.places[value].text
+            return Place(f"{self.member(room)}[{self.size(room.first)}]", True)
+        name = self.top.places[value].name
         head = f"{kind_of(type.dtype)} *const {name} = "
         self.parts[-1].pointers[name] = f"{head}{self.room(room)};"
         return Place(name, False)
@@ -214,7 +218,7 @@ class Writer:
     def new(self, type: TensorType, hint: str, last: int = -1) -> Place:
         """Return a place for an array that is live until item `last`, default the current one."""
         if is_zero(type.size):
-            return Place("NULL", False)
+            return self.null()
         name = self.names.fresh(hint)
         if type.size == 1:
             return Place(name, True, is_declared=False)
@@ -233,10 +237,12 @@ class Writer:
         return self.room(room)
 
     def room(self, room: Room) -> str:
-        return offset_address(self.member(room), "0" if is_zero(room.first) else code(room.first))
+        first = "0" if is_zero(room.first) else self.size(room.first)
+        return offset_address(self.member(room), first)
 
     def member(self, room: Room) -> str:
         """Return the workspace array that contains a room."""
+        self.use(self.work)
         if not self.sized:
             return f"{self.work}->{room.member}"
         self.parts[-1].members.add(room.member)
@@ -247,11 +253,38 @@ class Writer:
         for room in self.scope.given.pop(at, ()):
             self.workspace.give(room)
 
+    # Names of other places.
+
+    def use(self, name: str) -> str:
+        """Return a name that the file declares elsewhere, or a call of the user's function."""
+        self.parts[-1].used.add(name)
+        self.tables.used.add(name)
+        return name
+
+    def size(self, n: int, rank: int = SUM) -> str:
+        """Return the text of a size, in parentheses if its precedence is below `rank`."""
+        for name in names_of(n):
+            self.use(name)
+        return code(n, rank)
+
+    def index(self, offset: int, variables: Sequence[str], strides: Sequence[int]) -> str:
+        """Return the index expression of an element, from loop variables and their strides."""
+        for n in (offset, *strides):
+            self.size(n)
+        return index(offset, variables, strides)
+
+    def null(self) -> Place:
+        """Return the place of an array without elements."""
+        return self.tables.null
+
     # Items.
 
-    def use(self, *steps: Step | None) -> None:
+    def use_code(self, *steps: Step | None) -> None:
         """Include the user C of these steps."""
-        self.codes.update(dict.fromkeys(codes_of(steps)))
+        for step in steps:
+            for own in codes_of([step]) if step else ():
+                self.codes[own] = None
+                self.use(template(step) or "")
 
     def body(self, plan: Nests, places: Mapping[int, Place]) -> None:
         """Write the items of a body at the current position."""
@@ -272,6 +305,8 @@ def pointers(writer: Writer, part: Part) -> list[str]:
         if member not in part.members:
             continue
         at = offsets[member]
+        part.used |= {work, *names_of(at)}
+        writer.tables.used |= names_of(at)
         place = work if is_zero(at) else f"(void *)((char *){work} + {code(at)})"
         found += wrap_statement(f"{kind} *const {writer.members[member]} = {place};", 1)
     return found
@@ -293,14 +328,14 @@ def _write(writer: Writer, at: int) -> None:
         some = not is_zero(prod(item.domain))
         if some and any(node.reach or may_fail(node.step) for node in item.nodes):
             writer.watch()
-        writer.use(*(node.step for node in item.nodes))
+        writer.use_code(*(node.step for node in item.nodes))
         nest(writer, item)
     elif isinstance(item, Product):
         product(writer, item)
     elif isinstance(item, Control):
         control(writer, item)
     elif isinstance(item, Routine):
-        writer.use(item.step)
+        writer.use_code(item.step)
         routine(writer, item)
     writer.give(at)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from primgraph.base.user_lines import Source
-from primgraph.codegen.targets.export.identifiers import Names
+from primgraph.codegen.targets.export.identifiers import SUM, Names
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.places import Place
 from primgraph.codegen.targets.export.scope import Scope
@@ -29,6 +30,9 @@ class Page(Protocol):
     def open(self, head: str) -> None:
         """Open a block."""
 
+    def open_for(self, variable: str, count: int) -> None:
+        """Open a loop with that variable, and so many iterations."""
+
     def fail(self) -> None:
         """Let the function return a status, as a statement does."""
 
@@ -40,6 +44,18 @@ class Page(Protocol):
 
     def place(self, value: int) -> Place:
         """Return the place of a value."""
+
+    def use(self, name: str) -> str:
+        """Return a name that the file declares elsewhere."""
+
+    def size(self, n: int, rank: int = SUM) -> str:
+        """Return the text of a size, in parentheses if its precedence is below `rank`."""
+
+    def index(self, offset: int, variables: Sequence[str], strides: Sequence[int]) -> str:
+        """Return the index expression of an element, from loop variables and their strides."""
+
+    def null(self) -> Place:
+        """Return the place of an array without elements."""
 
     def type(self, value: int) -> TensorType:
         """Return the type of a value."""

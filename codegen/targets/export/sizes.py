@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.c_extents import divisors
 from primgraph.codegen.ir.statements import Blocks, Control, Nests
-from primgraph.codegen.targets.export.extents import code, most
+from primgraph.codegen.targets.export.extents import code, most, names_of
 from primgraph.codegen.targets.export.identifiers import SIGN, remark, wrap_statement
 from primgraph.ir.assumptions import Condition
 from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, bounds, names_in
@@ -33,29 +34,35 @@ class Sizes:
     def parameters(self) -> str:
         return ", ".join([f"long {n}" for n in self.names])
 
-    def test(self, function: str, nbytes: int) -> list[str]:
-        """Return a C function that checks whether `function` accepts its sizes."""
+    def test(self, function: str, nbytes: int, used: set[str]) -> list[str]:
+        """Return a C function that checks whether `function` accepts its sizes.
+
+        The helper functions that it calls are added to those `used`.
+        """
         lines = [f"static bool pg_fits_{function}({self.parameters()}) {{"]
         negative = " || ".join([f"{n} < 0" for n in self.names])
         lines += _return_false_if(negative)
         differences = [c.difference for c, _ in self.conditions]
         extents = [t.nbytes for t in self.types]
-        whole = most([*extents, *differences, nbytes, *(n for t in self.types for n in t.shape)])
+        every = [*(n for t in self.types for n in t.shape), *differences, *extents, nbytes]
+        whole = most(every, partial(_used, used))
         lines.append("    /* No number that is computed of them may be too large. */")
         lines += wrap_statement(f"const long largest = {whole};", 1)
         lines += _return_false_if("largest > (long)(~0ul >> 2)")
-        every = [*(n for t in self.types for n in t.shape), *differences, *extents, nbytes]
         for y in dict.fromkeys(divisors(every)):
+            used |= names_of(y)
             lines += _return_false_if(f"{code(y)} == 0")
         for condition, source in self.conditions:
             where = f", assumed by {source}  {source.text}".rstrip() if source else ""
             lines.append(f"    {remark(f'{condition}{where}')}")
             sign = "<" if condition.lower else "!="
+            used |= names_of(condition.difference)
             lines += _return_false_if(f"{code(condition.difference)} {sign} 0")
         return [*lines, "    return true;", "}"]
 
-    def workspace(self, function: str, nbytes: int) -> list[str]:
-        """Return a C function that computes the size of the workspace."""
+    def workspace(self, function: str, nbytes: int, used: set[str]) -> list[str]:
+        """Return a C function that computes the size of the workspace, by helpers `used`."""
+        used |= names_of(nbytes)
         return [
             f"long {function}_workspace({self.parameters()}) {{",
             f"    if (!pg_fits_{function}({', '.join(self.names)})) {{",
@@ -64,6 +71,11 @@ class Sizes:
             f"    return {code(nbytes)};",
             "}",
         ]
+
+
+def _used(used: set[str], name: str) -> str:
+    used.add(name)
+    return name
 
 
 def sizes_of(graph: Graph, plan: Nests) -> Sizes:
