@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import NamedTuple
 
@@ -21,6 +24,28 @@ class SizeText(NamedTuple):
     def operand_code(self, rank: int) -> str:
         """Return the expression, in parentheses if its precedence is below `rank`."""
         return self.code if self.rank >= rank else f"({self.code})"
+
+
+# The names of sizes that are written within a block of `sizes_written`.
+_written: ContextVar[set[str] | None] = ContextVar("written", default=None)
+
+
+@contextmanager
+def sizes_written() -> Iterator[set[str]]:
+    """Collect the names of symbolic sizes that the block writes.
+
+    >>> from primgraph.ir.dims import size
+    >>> with sizes_written() as names:
+    ...     text = extent_text(2 * size("N"))
+    >>> text, names
+    ('2 * N', {'N'})
+    """
+    names: set[str] = set()
+    token = _written.set(names)
+    try:
+        yield names
+    finally:
+        _written.reset(token)
 
 
 def extent_text(extent: int) -> str:
@@ -58,6 +83,9 @@ def _dim_text(dim: Dim) -> SizeText:
 def size_text(extent: int) -> SizeText:
     """Return the expression of a size with its precedence."""
     if type(extent) is Dim:
+        names = _written.get()
+        if names is not None:
+            names |= extent.names
         return _dim_text(extent)
     return SizeText(str(extent), WORD if extent >= 0 else SUM)
 

@@ -195,6 +195,7 @@ def _call_user(page: Page, i: int, step: Step) -> None:
     name = page.names.next_name("user_")
     page.table[name] = caller_of(step)
     sizes = sorted(names_in(tuple(step.params.values())).union(*(t.names for t in step.results)))
+    page.use_sizes(sizes)
     page.users.append(step.op.name)
     pieces = _whole_operands(page, step)
     given = [*(p.text.code for p in pieces), *(f"{size}={size}" for size in sizes)]
