@@ -18,7 +18,7 @@ GIVEN = {
     "readable/containers.py", "text/docstrings.py", "text/names.py",
 }  # fmt: skip
 # Printers that still read text: of other printers, or their own. Remove those that no longer do.
-READING = {"readable/sizes.py", "scalar/function.py"}
+READING = {"scalar/function.py"}
 
 FOLDER = Path(targets.__file__).parent
 
