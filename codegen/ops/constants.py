@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.codegen.ir.expressions import ATOM, UNARY, Text
+from primgraph.codegen.ir.extents import size_text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.cost_model import MOVED
@@ -19,7 +21,7 @@ from primgraph.codegen.ops.spelling.literals import (
     scalar_text,
     shape_text,
 )
-from primgraph.codegen.ops.spelling.notation import ATOM, UNARY, Read, Target, Text, extent
+from primgraph.codegen.ops.spelling.notation import Read, Target
 from primgraph.codegen.ops.spelling.scalar import Elements, Scalar, number_text
 from primgraph.ir.dims import Dim
 from primgraph.ir.primitive import Op
@@ -30,7 +32,7 @@ from primgraph.primitives import constants as c
 def literal(value: Any, dtype: DType) -> Text:
     """Return a Python scalar or a size, which takes the dtype of the array it is combined with."""
     if type(value) is Dim:
-        return extent(value)
+        return size_text(value)
     text = scalar_text(value, dtype).replace("e+", "e")
     return Text(text, UNARY if is_negative(text) else ATOM)
 
@@ -52,7 +54,7 @@ def _read_iota(args: Sequence[Text], step: Step) -> Text:
     """Return a range along one axis; NumPy broadcasts it along the others."""
     p = step.params
     size, axis, ndim = p["shape"][p["axis"]], p["axis"], len(p["shape"])
-    text = f"np.arange({extent(size).code})"
+    text = f"np.arange({size_text(size).code})"
     if p["dtype"] != INT64:
         text += f".astype({dtype_text(p['dtype'])})"
     behind = ", None" * (ndim - 1 - axis)

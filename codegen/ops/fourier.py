@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from math import log2
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role
+from primgraph.codegen.ir.expressions import Text
+from primgraph.codegen.ir.extents import size_text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.shapes import role_along_axis
-from primgraph.codegen.ops.spelling.notation import Read, Target, Text, Write, extent
+from primgraph.codegen.ops.spelling.notation import Read, Target, Write
 from primgraph.ir.dims import typical
 from primgraph.ir.primitive import Op
 from primgraph.primitives import fourier as p
@@ -51,7 +53,7 @@ def _write_rfft(to: Target) -> list[str]:
 
 def _read_irfft(args: Sequence[Text], step: Step) -> Text:
     n, axis = step.params["n"], step.params["axis"]
-    return Text(f"np.fft.irfft({args[0].code}, {extent(n).code}, axis={axis}{_norm(step)})")
+    return Text(f"np.fft.irfft({args[0].code}, {size_text(n).code}, axis={axis}{_norm(step)})")
 
 
 def _write_irfft(to: Target) -> list[str]:

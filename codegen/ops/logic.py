@@ -10,6 +10,7 @@ import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import ALIGNED
 from primgraph.codegen.ir.card import Site
+from primgraph.codegen.ir.expressions import AND, COMPARE, OR, UNARY, XOR, Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
@@ -20,16 +21,7 @@ from primgraph.codegen.ops.spelling.complex_step import (
     as_on_reals,
     smooth_away_from,
 )
-from primgraph.codegen.ops.spelling.notation import (
-    AND,
-    COMPARE,
-    OR,
-    UNARY,
-    XOR,
-    Target,
-    Text,
-    number_of,
-)
+from primgraph.codegen.ops.spelling.notation import Target, number_of
 from primgraph.codegen.ops.spelling.scalar import Scalar, float_rule, template
 from primgraph.codegen.ops.spelling.ufuncs import ALL, ufunc
 from primgraph.ir.primitive import Op

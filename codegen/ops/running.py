@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from primgraph.codegen.ir.axis_semantics import Blocking
+from primgraph.codegen.ir.expressions import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.cost_model import per_element
 from primgraph.codegen.ops.shapes import role_along_axis
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC, ComplexStep
 from primgraph.codegen.ops.spelling.literals import dtype_text
-from primgraph.codegen.ops.spelling.notation import Target, Text
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, DType
 from primgraph.primitives import running as p

@@ -11,6 +11,7 @@ import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role, common
 from primgraph.codegen.ir.card import Site
+from primgraph.codegen.ir.expressions import ATOM, Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import tuple_text, view_text
@@ -18,7 +19,7 @@ from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.cost_model import MOVED
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC
 from primgraph.codegen.ops.spelling.literals import shape_text
-from primgraph.codegen.ops.spelling.notation import ATOM, WIDEST, Needs, Read, Target, Text, Write
+from primgraph.codegen.ops.spelling.notation import WIDEST, Needs, Read, Target, Write
 from primgraph.codegen.ops.spelling.scalar import MOVING, Elements, Scalar
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT64, Shape

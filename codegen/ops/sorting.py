@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from primgraph.codegen.ir.axis_semantics import Blocking
+from primgraph.codegen.ir.expressions import Text
+from primgraph.codegen.ir.extents import size_text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.cost_model import Time, per_element
 from primgraph.codegen.ops.shapes import role_along_axis
 from primgraph.codegen.ops.spelling.literals import dtype_text, shape_text
-from primgraph.codegen.ops.spelling.notation import Read, Target, Text, Write, extent
+from primgraph.codegen.ops.spelling.notation import Read, Target, Write
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT64
 from primgraph.primitives import sorting as p
@@ -61,7 +63,7 @@ def _write_argsort(to: Target) -> list[str]:
 
 def _read_empty(args: Sequence[Text], step: Step) -> Text:
     type = step.results[0]
-    shape = extent(type.shape[0]).code if type.ndim == 1 else shape_text(type.shape)
+    shape = size_text(type.shape[0]).code if type.ndim == 1 else shape_text(type.shape)
     told = [shape, dtype_text(type.dtype)]
     return Text(f"np.empty({', '.join(told[: 1 + (type.dtype != FLOAT64)])})")
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import ALIGNED
+from primgraph.codegen.ir.expressions import ATOM, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops import (
     bits,
@@ -42,7 +43,7 @@ from primgraph.codegen.ops.linear_algebra import (
 )
 from primgraph.codegen.ops.special_functions import gamma, scipy_calls, special
 from primgraph.codegen.ops.spelling.literals import dtype_text, scalar_text
-from primgraph.codegen.ops.spelling.notation import ATOM, Target, Text
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.errors import BuildError
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.primitive import Op, Primitive

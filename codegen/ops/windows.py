@@ -10,6 +10,7 @@ import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role
 from primgraph.codegen.ir.card import Site
+from primgraph.codegen.ir.expressions import Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import tuple_text
@@ -18,7 +19,7 @@ from primgraph.codegen.ops.cost_model import per_element
 from primgraph.codegen.ops.shapes import moving_card
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC
 from primgraph.codegen.ops.spelling.literals import shape_text
-from primgraph.codegen.ops.spelling.notation import Target, Text
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, Shape
 from primgraph.ir.views import Slice, slice_view

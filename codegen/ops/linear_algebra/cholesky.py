@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.codegen.ir.expressions import Text
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.linear_algebra.systems import changing_card, function_card, numpy_card
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep
-from primgraph.codegen.ops.spelling.notation import Target, Text
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.ir.primitive import Op
 from primgraph.primitives.linear_algebra import cholesky as c
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.codegen.ir.expressions import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC, ComplexStep
-from primgraph.codegen.ops.spelling.notation import Read, Target, Text
+from primgraph.codegen.ops.spelling.notation import Read, Target
 from primgraph.ir.primitive import Op
 from primgraph.primitives.linear_algebra import systems as p
 

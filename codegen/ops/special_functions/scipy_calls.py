@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from primgraph.codegen.ir.axis_semantics import ALIGNED
+from primgraph.codegen.ir.expressions import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.cost_model import per_element
-from primgraph.codegen.ops.spelling.notation import Target, Text
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.codegen.ops.spelling.ufuncs import ALL
 from primgraph.ir.primitive import Op
 from primgraph.primitives.special_functions import scipy_calls

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from primgraph.codegen.ir.axis_semantics import ALIGNED
+from primgraph.codegen.ir.expressions import ATOM, COMPARE, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.cost_model import Time
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep
-from primgraph.codegen.ops.spelling.notation import ATOM, COMPARE, Target, Text
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.codegen.ops.spelling.scalar import Scalar
 
 # All operands of an elementwise function.

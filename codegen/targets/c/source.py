@@ -119,7 +119,7 @@ class _Writer:
         declared = sorted(dict.fromkeys(self.declared))
         opening = list(_OPENING)
         if self.told is not None:
-            opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
+            opening += [*HELPERS.values(), "", *self.macros, *self.arena.macros(), ""]
         pieces = [*opening, *declared, "", required_parts(self.called), "", *self.functions, ""]
         order, size = tuple(self.order), self.arena.size
         return Source("\n".join(pieces), order, size, sources_of(pieces) if self.is_traced else {})

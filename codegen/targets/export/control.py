@@ -7,9 +7,9 @@ from math import prod
 from typing import Protocol
 
 from primgraph.codegen.ir.c_extents import is_few, is_one, is_zero
+from primgraph.codegen.ir.expressions import MUL
 from primgraph.codegen.ir.statements import Control, Nests
 from primgraph.codegen.targets.export.extents import offset_address
-from primgraph.codegen.targets.export.identifiers import PRODUCT
 from primgraph.codegen.targets.export.needed import reads
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.page import Page, declare
@@ -197,7 +197,7 @@ def _scan(page: Writer, item: Control) -> None:
 
 def _count(page: Writer, type: TensorType) -> str:
     """Return the number of elements of an array, as a factor of a product."""
-    return page.size(type.size, PRODUCT)
+    return page.size(type.size, MUL)
 
 
 def write_zeros(page: Writer, place: Place, type: TensorType) -> None:

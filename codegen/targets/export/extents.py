@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache
 
-from primgraph.codegen.ir.c_extents import is_zero
-from primgraph.codegen.targets.export.identifiers import ATOM, PRODUCT, SIGN, SUM, Text
-from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, Monomial, bounds, names_in, remainder, typical
+from primgraph.codegen.ir.c_extents import FUNCTIONS, HELPERS, is_zero
+from primgraph.codegen.ir.expressions import ADD, MUL, UNARY
+from primgraph.codegen.ir.extents import SizeWriter
+from primgraph.ir.dims import FLOOR, Atom, Dim, bounds, typical
 
 # Helper functions of size expressions. Sums and products saturate at LONG_MAX.
 _HELPERS = {
-    "pg_floor": """static inline long pg_floor(long x, long y) {
-    const long q = x / y;
-    return q - (x % y && (x < 0) != (y < 0));
-}""",
-    "pg_most": "static inline long pg_most(long x, long y) { return x > y ? x : y; }",
-    "pg_least": "static inline long pg_least(long x, long y) { return x < y ? x : y; }",
+    **HELPERS,
     "pg_plus": """static inline long pg_plus(long x, long y) {
     const long most = (long)(~0ul >> 1);
     return x > most - y ? most : x + y;
@@ -26,6 +21,8 @@ _HELPERS = {
     return y && x > most / y ? most : x * y;
 }""",
 }
+_WRITER = SizeWriter(FUNCTIONS, divide="/")
+names_of = _WRITER.names
 
 
 def helpers(used: Collection[str]) -> list[str]:
@@ -33,89 +30,9 @@ def helpers(used: Collection[str]) -> list[str]:
     return [lines for name, lines in _HELPERS.items() if name in used]
 
 
-def names_of(n: int) -> set[str]:
-    """Return the names in the expression of a size: sizes, and helper functions."""
-    if type(n) is not Dim:
-        return set()
-    found = set(names_in(n))
-    rest = _plain_remainder(n)
-    if rest is not None:
-        return found | names_of(rest[0]) | names_of(rest[1])
-    for monomial, _ in n.terms:
-        for atom, _ in monomial:
-            if not isinstance(atom, str):
-                found |= {_function_of(atom)} - {""}
-                found |= names_of(atom[1]) | names_of(atom[2])
-    return found
-
-
-def size_text(n: int) -> Text:
-    """Return a size as an expression."""
-    if type(n) is Dim:
-        return _dim_text(n)
-    return Text(str(n), ATOM if n >= 0 else SIGN)
-
-
-def code(n: int, rank: int = SUM) -> str:
+def code(n: int, rank: int = ADD) -> str:
     """Return the text of a size, in parentheses if its precedence is below `rank`."""
-    return size_text(n).operand_code(rank)
-
-
-@cache
-def _dim_text(dim: Dim) -> Text:
-    rest = _plain_remainder(dim)
-    if rest is not None:
-        x, y, factor = rest
-        text = Text(f"{code(x, SIGN)} % {code(y, SIGN)}", PRODUCT)
-        return text if factor == 1 else Text(f"{factor} * ({text.code})", PRODUCT)
-    # Positive terms come first.
-    terms = sorted(dim.terms, key=lambda term: term[1] < 0)
-    if len(terms) == 1 and terms[0][1] > 0:
-        return _product(*terms[0])
-    line = ""
-    for monomial, coefficient in terms:
-        sign = " - " if coefficient < 0 else " + "
-        product = _product(monomial, abs(coefficient)).operand_code(PRODUCT)
-        line = f"{line}{sign}{product}" if line else f"{'-' if coefficient < 0 else ''}{product}"
-    return Text(line, SUM)
-
-
-def _plain_remainder(dim: Dim) -> tuple[int, int, int] | None:
-    """Return what `x % y` in C computes of a size times a factor: `x`, `y` and the factor."""
-    rest = remainder(dim)
-    return rest if rest is not None and _is_plain(*rest[:2]) else None
-
-
-def _is_plain(x: int, y: int) -> bool:
-    """Return whether C divides as Python does."""
-    return bounds(x)[0] >= 0 and bounds(y)[0] > 0
-
-
-def _function_of(atom: tuple[str, int, int]) -> str:
-    """Return the helper function of an atom; empty for a division that needs none."""
-    kind, x, y = atom
-    if kind == FLOOR:
-        return "" if _is_plain(x, y) else "pg_floor"
-    return "pg_most" if kind == MAX else "pg_least"
-
-
-def _product(monomial: Monomial, number: int) -> Text:
-    factors = [_factor(atom) for atom, power in monomial for _ in range(power)]
-    if number != 1 or not factors:
-        factors.insert(0, Text(str(number)))
-    if len(factors) == 1:
-        return factors[0]
-    return Text(" * ".join([f.operand_code(SIGN) for f in factors]), PRODUCT)
-
-
-def _factor(atom: Atom) -> Text:
-    if isinstance(atom, str):
-        return Text(atom)
-    _, x, y = atom
-    name = _function_of(atom)
-    if not name:
-        return Text(f"{code(x, PRODUCT)} / {code(y, SIGN)}", PRODUCT)
-    return Text(f"{name}({code(x)}, {code(y)})")
+    return _WRITER.text(n).operand_code(rank)
 
 
 def index(offset: int, variables: Sequence[str], strides: Sequence[int]) -> str:
@@ -129,7 +46,7 @@ def index(offset: int, variables: Sequence[str], strides: Sequence[int]) -> str:
     if not _is_negative(offset) and not (is_zero(offset) and text):
         text += f" + {code(offset)}" if text else code(offset)
     elif _is_negative(offset):
-        text += f" - {code(-offset, PRODUCT)}" if text else code(offset)
+        text += f" - {code(-offset, MUL)}" if text else code(offset)
     for name, stride in pairs:
         if _is_negative(stride):
             text += f" - {times(name, -stride)}"
@@ -143,7 +60,7 @@ def _is_negative(n: int) -> bool:
 
 def times(name: str, stride: int) -> str:
     """Return a multiple of a variable."""
-    return name if type(stride) is int and stride == 1 else f"{name} * {code(stride, SIGN)}"
+    return name if type(stride) is int and stride == 1 else f"{name} * {code(stride, UNARY)}"
 
 
 def offset_address(pointer: str, place: str | int) -> str:

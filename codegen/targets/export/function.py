@@ -9,6 +9,7 @@ from typing import final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.c_extents import is_zero
+from primgraph.codegen.ir.expressions import ADD
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import (
     Blocks,
@@ -24,7 +25,7 @@ from primgraph.codegen.ir.statements import (
 from primgraph.codegen.ops.c.spellings import codes_of, may_fail, template
 from primgraph.codegen.targets.export.control import control
 from primgraph.codegen.targets.export.extents import code, index, names_of, offset_address
-from primgraph.codegen.targets.export.identifiers import SUM, Names, remark, wrap_statement
+from primgraph.codegen.targets.export.identifiers import Names, remark, wrap_statement
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.nests.nest import nest
 from primgraph.codegen.targets.export.nests.product import product
@@ -261,7 +262,7 @@ class Writer:
         self.tables.used.add(name)
         return name
 
-    def size(self, n: int, rank: int = SUM) -> str:
+    def size(self, n: int, rank: int = ADD) -> str:
         """Return the text of a size, in parentheses if its precedence is below `rank`."""
         for name in names_of(n):
             self.use(name)

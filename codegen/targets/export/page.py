@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from primgraph.base.user_lines import Source
-from primgraph.codegen.targets.export.identifiers import SUM, Names
+from primgraph.codegen.ir.expressions import ADD
+from primgraph.codegen.targets.export.identifiers import Names
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.places import Place
 from primgraph.codegen.targets.export.scope import Scope
@@ -48,7 +49,7 @@ class Page(Protocol):
     def use(self, name: str) -> str:
         """Return a name that the file declares elsewhere."""
 
-    def size(self, n: int, rank: int = SUM) -> str:
+    def size(self, n: int, rank: int = ADD) -> str:
         """Return the text of a size, in parentheses if its precedence is below `rank`."""
 
     def index(self, offset: int, variables: Sequence[str], strides: Sequence[int]) -> str:

@@ -9,11 +9,13 @@ from typing import final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.c_extents import divisors
+from primgraph.codegen.ir.expressions import ATOM
+from primgraph.codegen.ir.extents import SizeWriter
 from primgraph.codegen.ir.statements import Blocks, Control, Nests
 from primgraph.codegen.targets.export.extents import code, most, names_of
-from primgraph.codegen.targets.export.identifiers import SIGN, remark, wrap_statement
+from primgraph.codegen.targets.export.identifiers import remark, wrap_statement
 from primgraph.ir.assumptions import Condition
-from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, bounds, names_in
+from primgraph.ir.dims import FLOOR, MAX, MIN, Dim, bounds, names_in
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import assumptions
 from primgraph.ir.types import TensorType
@@ -111,39 +113,19 @@ def _return_false_if(test: str) -> list[str]:
     return [f"    if ({test}) {{", "        return false;", "    }"]
 
 
+# Constant expressions of the arguments of macros.
+_MACRO = SizeWriter(
+    {
+        FLOOR: "({0} < 0 ? -(({1} - 1 - {0}) / {1}) : {0} / {1})",
+        MAX: "({0} > {1} ? {0} : {1})",
+        MIN: "({0} < {1} ? {0} : {1})",
+    },
+    divide="/",
+    name="({})",
+    within=ATOM,
+)
+
+
 def macro(n: int) -> str:
     """Return a size as a constant expression of a macro, with arguments in parentheses."""
-    text = _constant(n)
-    return f"({text})" if _is_product(n) else text
-
-
-def _is_product(n: int) -> bool:
-    if type(n) is not Dim or len(n.terms) > 1:
-        return False
-    ((monomial, number),) = n.terms
-    return number != 1 or sum(power for _, power in monomial) > 1
-
-
-def _constant(n: int) -> str:
-    """Return a size as a constant expression, with its names in parentheses."""
-    if type(n) is not Dim:
-        return str(n)
-    terms = []
-    for monomial, number in n.terms:
-        factors = [_atom(atom) for atom, power in monomial for _ in range(power)]
-        if number != 1 or not factors:
-            factors.insert(0, code(number, SIGN))
-        terms.append(" * ".join(factors))
-    return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
-
-
-def _atom(atom: Atom) -> str:
-    if isinstance(atom, str):
-        return f"({atom})"
-    kind, x, y = atom
-    left, right = _constant(x), _constant(y)
-    if kind != FLOOR:
-        return f"({left} {'>' if kind == MAX else '<'} {right} ? {left} : {right})"
-    if bounds(x)[0] >= 0:
-        return f"({left} / {right})"
-    return f"({left} < 0 ? -(({right} - 1 - {left}) / {right}) : {left} / {right})"
+    return _MACRO.text(n).operand_code(ATOM)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
+from primgraph.codegen.ir.expressions import ADD, ATOM, Text
 from primgraph.codegen.ir.extents import extent_text
 from primgraph.codegen.ir.schedule import Schedule, Step, schedule
 from primgraph.codegen.ops.spelling.literals import array_dtype, shape_text
-from primgraph.codegen.ops.spelling.notation import ADD, ATOM, Text
 from primgraph.codegen.targets.readable.page import Page, Piece
 from primgraph.codegen.targets.text.identifiers import function_name, name_values
 from primgraph.codegen.targets.text.layout import WIDTH, statement

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from primgraph.codegen.ir.expressions import Text
 from primgraph.codegen.ir.schedule import Step, stored_shape
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.constants import literal
@@ -12,7 +13,6 @@ from primgraph.codegen.ops.spelling.literals import (
     is_weak_default,
     scalar_text,
 )
-from primgraph.codegen.ops.spelling.notation import Text
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.readable.control import write_control
 from primgraph.codegen.targets.readable.diagonals import write_diagonal_matrix

@@ -14,6 +14,7 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.base.user_lines import Source
+from primgraph.codegen.ir.expressions import ATOM, Text
 from primgraph.codegen.ir.extents import sizes_written
 from primgraph.codegen.ir.schedule import Schedule, Step
 from primgraph.codegen.ops.spelling.literals import (
@@ -24,7 +25,6 @@ from primgraph.codegen.ops.spelling.literals import (
     shape_text,
     short_text,
 )
-from primgraph.codegen.ops.spelling.notation import ATOM, Text
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.runtime import support
 from primgraph.codegen.targets.readable.containers import Classes

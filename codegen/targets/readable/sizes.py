@@ -10,7 +10,8 @@ from itertools import groupby, pairwise
 from typing import Any, TypeAlias, final
 
 from primgraph.base.user_lines import Source
-from primgraph.codegen.ir.extents import PRODUCT, extent_text, size_text
+from primgraph.codegen.ir.expressions import MUL, UNARY
+from primgraph.codegen.ir.extents import extent_text, size_text
 from primgraph.codegen.targets.text.layout import WIDTH, statement
 from primgraph.codegen.targets.text.names import is_safe, printable
 from primgraph.ir.assumptions import Condition
@@ -81,7 +82,7 @@ class Sizes:
                 rest, factor = self._solution(f"{arrays[i]}.shape[{axis}]", extent, name)
                 text = extent_text(rest)
                 if factor != 1:
-                    text = f"{size_text(rest).operand_code(PRODUCT)} // {factor}"
+                    text = f"{size_text(rest).operand_code(MUL)} // {factor}"
                 yield variable, [f"{variable} = {text}"]
 
     def _solution(self, given: str, extent: Dim, name: str) -> tuple[int, int]:
@@ -222,7 +223,7 @@ def _fails(condition: Condition, variables: Mapping[str, int]) -> str:
     """Return the Python expression that an assumption is violated."""
     found = None if condition.lower else remainder(condition.difference)
     if found is not None:
-        x, y = (size_text(extent_at(v, variables)).operand_code(PRODUCT + 1) for v in found[:2])
+        x, y = (size_text(extent_at(v, variables)).operand_code(UNARY) for v in found[:2])
         return f"{x} % {y} != 0"
     (left, right), flipped = condition.sides(), False
     if type(left) is not Dim:

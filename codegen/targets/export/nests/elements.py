@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import final
 
 from primgraph.codegen.ir.access import row_major
+from primgraph.codegen.ir.expressions import ATOM, UNARY, Text
 from primgraph.codegen.ir.statements import Nest, Node, Operand
-from primgraph.codegen.targets.export.identifiers import ATOM, SIGN, Text
 from primgraph.codegen.targets.export.nests.formulas import (
     Formula,
     call,
@@ -173,10 +173,10 @@ class Elements:
     def argument(self, o: Operand) -> Text:
         if o.cast:
             at = self.index(o.offset, o.strides) if o.strides else self.page.size(o.offset)
-            return Text(f"({o.cast}){at if at.isidentifier() else f'({at})'}", SIGN)
+            return Text(f"({o.cast}){at if at.isidentifier() else f'({at})'}", UNARY)
         if o.text:
             text = bare(o.text)
-            return Text(text, ATOM if text == o.text else SIGN)
+            return Text(text, ATOM if text == o.text else UNARY)
         if o.value >= 0:
             return self.texts[o.value]
         place = self.page.place(o.root)

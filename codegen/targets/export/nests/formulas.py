@@ -8,20 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import final
 
+from primgraph.codegen.ir.expressions import ADD, ATOM, CHOICE, EITHER, MUL, RELATION, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.c.spellings import c_type, template, type_name
 from primgraph.codegen.targets.c import parts
-from primgraph.codegen.targets.export.identifiers import (
-    ATOM,
-    CHOICE,
-    EITHER,
-    LIBRARY,
-    PRODUCT,
-    RELATION,
-    SIGN,
-    SUM,
-    Text,
-)
+from primgraph.codegen.targets.export.identifiers import LIBRARY
 from primgraph.ir.types import DType
 from primgraph.primitives import logic
 from primgraph.primitives.elementwise import UNIT
@@ -32,13 +23,13 @@ _CAST = re.compile(r"\(\w+\)")
 # Precedence of each operator, and the minimum precedence of its operands. Nested sums keep their
 # order, and compilers warn of comparisons next to other operators.
 _OPERATORS = {
-    "+": (SUM, SUM, PRODUCT),
-    "-": (SUM, SUM, PRODUCT),
-    "*": (PRODUCT, PRODUCT, SIGN),
-    "/": (PRODUCT, PRODUCT, SIGN),
+    "+": (ADD, ADD, MUL),
+    "-": (ADD, ADD, MUL),
+    "*": (MUL, MUL, UNARY),
+    "/": (MUL, MUL, UNARY),
     **dict.fromkeys("&|^", (EITHER, ATOM, ATOM)),
 }
-_COMPARISON = (RELATION, SUM, SUM)
+_COMPARISON = (RELATION, ADD, ADD)
 
 
 @final
@@ -122,16 +113,16 @@ def _ranks(pattern: str, count: int) -> tuple[int, Sequence[int]]:
         rank, left, right = _OPERATORS.get(binary[1], _COMPARISON)
         return rank, (left, right)
     if pattern == "@0@ ? @1@ : @2@":
-        return CHOICE, (RELATION, SUM, SUM)
+        return CHOICE, (RELATION, ADD, ADD)
     if pattern in ("-@0@", "!@0@"):
-        return SIGN, (ATOM,) * count
+        return UNARY, (ATOM,) * count
     if _PLACE.fullmatch(pattern):
         return CHOICE, (CHOICE,) * count
     cast = _CAST.match(pattern)
     if cast is not None:
         rest = pattern[cast.end() :]
         if _PLACE.fullmatch(rest) or _is_closed(rest):
-            return SIGN, (ATOM,) * count
+            return UNARY, (ATOM,) * count
     opening = re.match(r"\w+(?=\()", pattern)
     if opening is not None and _is_closed(pattern[opening.end() :]):
         simple = re.fullmatch(r"[@\w.()\-]+(, [@\w.()\-]+)*", pattern[opening.end() + 1 : -1])

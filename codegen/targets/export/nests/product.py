@@ -6,10 +6,10 @@ from typing import final
 
 from primgraph.codegen.ir.access import Access, row_major
 from primgraph.codegen.ir.c_extents import is_few, is_one, is_zero
+from primgraph.codegen.ir.expressions import UNARY
 from primgraph.codegen.ir.statements import Product
 from primgraph.codegen.ops.c.spellings import type_name
 from primgraph.codegen.targets.export.extents import offset_address
-from primgraph.codegen.targets.export.identifiers import SIGN
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.page import Page
 from primgraph.ir.assumptions import is_at_least
@@ -160,7 +160,7 @@ class _Loops:
 
     def narrow(self, n: int) -> str:
         """Return a size as a BLAS argument."""
-        return f"(int){self.page.size(n, SIGN)}" if type(n) is Dim else str(n)
+        return f"(int){self.page.size(n, UNARY)}" if type(n) is Dim else str(n)
 
     def lead(self, n: int) -> str:
         """Return the row stride for BLAS, which requires at least 1."""

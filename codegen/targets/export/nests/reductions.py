@@ -7,8 +7,8 @@ from math import prod
 from typing import final
 
 from primgraph.codegen.ir.c_extents import is_zero
+from primgraph.codegen.ir.expressions import ADD, ATOM, CHOICE, Text
 from primgraph.codegen.ir.statements import Nest, Node
-from primgraph.codegen.targets.export.identifiers import ATOM, CHOICE, SUM, Text
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.nests.grid import Grid, is_apart
 from primgraph.codegen.targets.export.page import Page
@@ -132,7 +132,7 @@ def accumulation_lines(kind: str, target: str, text: Text, dtype: DType) -> list
     if kind in ("sum", "prod"):
         sign = "+" if kind == "sum" else "*"
         if dtype.kind == "f":
-            return [f"{target} {sign}= {text.operand_code(SUM if kind == 'sum' else CHOICE)};"]
+            return [f"{target} {sign}= {text.operand_code(ADD if kind == 'sum' else CHOICE)};"]
         # Integers wrap round; overflow of signed ones is undefined in C.
         wide, own = f"uint{8 * max(dtype.itemsize, 4)}_t", kind_of(dtype)
         return [f"{target} = ({own})(({wide}){target} {sign} ({wide}){text.operand_code(ATOM)});"]

@@ -6,11 +6,11 @@ from typing import final
 
 import numpy as np
 
+from primgraph.codegen.ir.expressions import ATOM
 from primgraph.codegen.ir.statements import Routine
 from primgraph.codegen.lower.nests import routines
 from primgraph.codegen.ops.c.call_lines import Call
 from primgraph.codegen.ops.c.spellings import C_TYPES
-from primgraph.codegen.targets.export.identifiers import ATOM
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.page import Page, declare
 from primgraph.ir.types import DType, TensorType
