@@ -7,24 +7,24 @@
 #include <math.h>
 #include <string.h>
 
-static const double table0[4 * 4] = {
+static const double Q[4 * 4] = {
     0.0001, 0.0, 0.0, 0.0,
     0.0, 0.0001, 0.0, 0.0,
     0.0, 0.0, 0.0001, 0.0,
     0.0, 0.0, 0.0, 0.001,
 };
 
-static const double table1[2] = {
+static const double table0[2] = {
     -0.0,
     -1.0,
 };
 
-static const double table2[2 * 2] = {
+static const double R[2 * 2] = {
     0.01, 0.0,
     0.0, 0.001,
 };
 
-static const double table3[4 * 4] = {
+static const double table1[4 * 4] = {
     1.0, 0.0, 0.0, 0.0,
     0.0, 1.0, 0.0, 0.0,
     0.0, 0.0, 1.0, 0.0,
@@ -199,7 +199,7 @@ int kalman(
     }
     double P_2[4 * 4];
     for (long i = 0; i < 16; i++) {
-        P_2[i] = t24[i] + table0[i];
+        P_2[i] = t24[i] + Q[i];
     }
     /* in the gradient of kalman.py:22 */
     double t25[2 * 3];
@@ -207,7 +207,7 @@ int kalman(
     for (long i = 0; i < 2; i++) {
         t25[i * 3] = -t13[i];
         t25[i * 3 + 1] = -t12[i];
-        t25[i * 3 + 2] = table1[i];
+        t25[i * 3 + 2] = table0[i];
         /* kalman.py:34  x_new = predicted + K @ (z - expected) */
         t26[i] = z[i] - t11[i];
     }
@@ -243,7 +243,7 @@ int kalman(
     }
     double S[2 * 2];
     for (long i = 0; i < 4; i++) {
-        S[i] = t29[i] + table2[i];
+        S[i] = t29[i] + R[i];
     }
     /* kalman.py:33  K = pg.linalg.solve(S, H @ P).T */
     double t30[2 * 4];
@@ -278,7 +278,7 @@ int kalman(
     }
     double t33[4 * 4];
     for (long i = 0; i < 16; i++) {
-        t33[i] = table3[i] - t32[i];
+        t33[i] = table1[i] - t32[i];
     }
     for (long i = 0; i < 4; i++) {
         for (long j = 0; j < 4; j++) {

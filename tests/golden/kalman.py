@@ -2,10 +2,10 @@
 
 import numpy as np
 
-k0 = np.diag([0.0001, 0.0001, 0.0001, 0.001])
-k1 = np.array([-0.0, -1.0])
-k2 = np.diag([0.01, 0.001])
-k3 = np.eye(4)
+Q = np.diag([0.0001, 0.0001, 0.0001, 0.001])
+k0 = np.array([-0.0, -1.0])
+R = np.diag([0.01, 0.001])
+k1 = np.eye(4)
 
 
 def as_array(x, dtype, shape, name):
@@ -49,7 +49,7 @@ def kalman(state, P, control, z):
     v4[1, 3] = sin_heading * 0.1
     v4[1, 2] = v0 * 0.1
     # kalman.py:29  P = F @ P @ F.T + Q
-    P_2 = v4 @ P @ v4.T + k0
+    P_2 = v4 @ P @ v4.T + Q
     # kalman.py:21  x, y, heading, speed = state
     x = v3[0]
     y = v3[1]
@@ -69,16 +69,16 @@ def kalman(state, P, control, z):
     v12 = np.array([v7 * (dy * 2.0), v10 / v11 / v8])
     v13 = np.array([v7 * (dx * 2.0), -(v9 / v11 / v8)])
     # in the gradient of kalman.py:21
-    v14 = np.stack([-v13, -v12, k1], axis=1)
+    v14 = np.stack([-v13, -v12, k0], axis=1)
     v15 = np.pad(v14, ((0, 0), (0, 1)))
     # kalman.py:32  S = H @ P @ H.T + R
     v16 = v15 @ P_2
-    S = v16 @ v15.T + k2
+    S = v16 @ v15.T + R
     # kalman.py:33  K = pg.linalg.solve(S, H @ P).T
     v17 = np.linalg.solve(S, v16)
     K = v17.T
     # kalman.py:34  x_new = predicted + K @ (z - expected)
     x_new = v3 + K @ (z - v6)
     # kalman.py:35  P_new = (np.eye(4) - K @ H) @ P
-    P_new = (k3 - K @ v15) @ P_2
+    P_new = (k1 - K @ v15) @ P_2
     return x_new, P_new

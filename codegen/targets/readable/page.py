@@ -238,9 +238,8 @@ class Page:
         if value in known:
             name = known[value]
         else:
-            name = known[value] = self.names.name_from_hint(
-                self.schedule.hints[step.outputs[0]], "k"
-            )
+            hint = self.called.get(step.outputs[0], "")
+            name = known[value] = self.names.name_from_hint(hint, "k")
             self.define(name, array)
         self.shared.add(step.outputs[0])
         self.pieces[step.outputs[0]] = Piece(Text(name), array.shape)

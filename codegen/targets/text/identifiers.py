@@ -104,6 +104,9 @@ class _Titles:
         for value, hint in enumerate(self.schedule.hints):
             if hint:
                 self.name(value, hint.replace(".", "_"))
+        for step in self.schedule.steps:
+            if step.eqn.array is not None:
+                self.name(step.outputs[0], step.params["value"].name)
 
     def use_returned_names(self, titles: Sequence[Title]) -> None:
         """Name results by the variables that the user's function returns."""
