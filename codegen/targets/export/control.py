@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Protocol, TypeAlias, final
+from typing import TypeAlias, final
 
 from primgraph.codegen.ir.c_extents import is_few, is_one, is_zero
 from primgraph.codegen.ir.expressions import MUL
@@ -21,25 +21,11 @@ from primgraph.primitives.control import COUNT
 
 # A value of the enclosing scope, or its place.
 Value: TypeAlias = "int | Place"
+# Writes the items of a body, whose inputs and outputs have these places.
+WriteBody: TypeAlias = Callable[[Page, Nests, Mapping[int, Place]], None]
 
 
-class Writer(Page, Protocol):
-    """Interface of the generator of the enclosing items."""
-
-    def open_loop(self, hint: str, bound: str) -> str:
-        """Open a loop of `bound` iterations; return the unique name of its variable."""
-
-    def reopen(self) -> None:
-        """Continue in a block that the closing line of the last one has opened."""
-
-    def new(self, type: TensorType, hint: str) -> Place:
-        """Return a place for an array that the current item needs."""
-
-    def body(self, plan: Nests, places: Mapping[int, Place]) -> None:
-        """Write the items of a body at the current position."""
-
-
-def control(page: Writer, item: Control) -> None:
+def control(page: Page, item: Control, write_body: WriteBody) -> None:
     """Write a branch or a loop."""
     page.write_source_comment(item.step.source)
     # Carries, and the iteration count, are declared with their initial values.
@@ -47,7 +33,7 @@ def control(page: Writer, item: Control) -> None:
     assert regions is not None
     for v in item.values[regions.carries + regions.counts :]:
         declare(page, page.place(v), page.type(v))
-    words, most = _Words(page, item), item.step.most_trips
+    words, most = _Words(page, item, write_body), item.step.most_trips
     if most is not None and is_zero(most):
         words.begin(loop_of(item.step, item.operands, item.values))
     else:
@@ -62,8 +48,8 @@ def control(page: Writer, item: Control) -> None:
 class _Words:
     """C for one branch or loop; values are numbers of the enclosing scope, or places."""
 
-    def __init__(self, page: Writer, item: Control) -> None:
-        self.page, self.item = page, item
+    def __init__(self, page: Page, item: Control, write_body: WriteBody) -> None:
+        self.page, self.item, self.write_body = page, item, write_body
         self.heads: list[str] = []
         # The index of the row of an iteration.
         self.row = ""
@@ -94,7 +80,7 @@ class _Words:
         pairs = zip([*range(plan.schedule.inputs), *plan.outputs], places, strict=True)
         around = [*pairs, *self.item.constants[k].items()]
         # Tables of unused constants would be written to the file.
-        self.page.body(plan, {v: self.place(p) for v, p in around if v in used})
+        self.write_body(self.page, plan, {v: self.place(p) for v, p in around if v in used})
 
     def close(self) -> None:
         self.page.close()
@@ -176,7 +162,7 @@ class _Words:
         pass
 
 
-def write_fill(page: Writer, target: Place, text: str, type: TensorType) -> None:
+def write_fill(page: Page, target: Place, text: str, type: TensorType) -> None:
     """Write a loop that fills an array with one value."""
     i = page.loops[0]
     page.open(f"for (long {i} = 0; {i} < {page.size(type.size)}; {i}++)")
@@ -184,7 +170,7 @@ def write_fill(page: Writer, target: Place, text: str, type: TensorType) -> None
     page.close()
 
 
-def write_copy(page: Writer, target: Place, source: Place, type: TensorType) -> None:
+def write_copy(page: Page, target: Place, source: Place, type: TensorType) -> None:
     """Write statements that copy an array."""
     if is_zero(type.size):
         return
@@ -203,7 +189,7 @@ def _has_row(stack: Place, type: TensorType, count: int) -> bool:
 
 
 def _row(
-    page: Writer, stack: Place, type: TensorType, count: int, trip: str, hint: str, *, const: bool
+    page: Page, stack: Place, type: TensorType, count: int, trip: str, hint: str, *, const: bool
 ) -> Place:
     """Return the place of a row of a stack."""
     size = 0 if is_zero(count) else prod(type.shape[1:])
@@ -219,12 +205,12 @@ def _row(
     return Place(name, False)
 
 
-def _count(page: Writer, type: TensorType) -> str:
+def _count(page: Page, type: TensorType) -> str:
     """Return the number of elements of an array, as a factor of a product."""
     return page.size(type.size, MUL)
 
 
-def write_zeros(page: Writer, place: Place, type: TensorType) -> None:
+def write_zeros(page: Page, place: Place, type: TensorType) -> None:
     if is_zero(type.size):
         return
     if place.is_number:

@@ -16,9 +16,10 @@ from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.targets.c.parts import functions_in, required_parts
 from primgraph.codegen.targets.export.extents import helpers
-from primgraph.codegen.targets.export.function import Part, Writer, extents, pointers
+from primgraph.codegen.targets.export.function import write_function
 from primgraph.codegen.targets.export.identifiers import Names, function_name, is_name, require_name
 from primgraph.codegen.targets.export.nests.formulas import kind_of
+from primgraph.codegen.targets.export.page import Page, Part, extents, pointers
 from primgraph.codegen.targets.export.places import Place, Tables
 from primgraph.codegen.targets.export.remarks import Needs, comment_lines
 from primgraph.codegen.targets.export.sizes import REFUSED, Sizes, in_order, macro, sizes_of
@@ -59,12 +60,12 @@ class Parameter:
     is_result: bool
     is_size: bool = False
 
-    def place(self, writer: Writer) -> Place:
+    def place(self, page: Page) -> Place:
         """Return the place of the parameter in a function."""
         alone, name = self.type.size == 1, self.name
         if alone:
             name = f"{name}[0]" if self.type.shape else f"*{name}" if self.is_result else name
-        return Place(name, alone, use=partial(writer.use, self.name))
+        return Place(name, alone, use=partial(page.use, self.name))
 
     @property
     def kind(self) -> str:
@@ -201,19 +202,19 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
     inputs = [Parameter(_input_name(v.hint, names, name), v.type, False) for v in graph.inputs]
     outputs, renamed = _results(graph, steps, names)
     plan = nests(steps, SERIAL, complete=True, alone=True)
-    writer = Writer(plan, names, tables, name, blas, bool(graph.sizes))
-    places = {k: p.place(writer) for k, p in enumerate(inputs)}
-    places.update({v: p.place(writer) for v, p in zip(plan.outputs, outputs, strict=True)})
-    writer.write_function(places)
+    page = Page(plan, names, tables, name, blas, bool(graph.sizes))
+    places = {k: p.place(page) for k, p in enumerate(inputs)}
+    places.update({v: p.place(page) for v, p in zip(plan.outputs, outputs, strict=True)})
+    write_function(page, places)
     parameters = [*lengths, *inputs, *outputs]
-    workspace = writer.workspace
+    workspace = page.workspace
     sizes = sizes_of(graph, plan) if graph.sizes else None
     kind = "void" if sizes else f"{name}_workspace"
-    pointer = f"{kind} *{writer.work}" if workspace.members else ""
-    stack = max(part.stack for part in writer.parts)
-    entry = _prototype(name, parameters, pointer, "", writer.can_fail or bool(sizes))
-    parts = _parts(name, writer, parameters, pointer, sizes)
-    told = Needs(name, workspace.nbytes, stack, writer.can_fail, sizes)
+    pointer = f"{kind} *{page.work}" if workspace.members else ""
+    stack = max(part.stack for part in page.parts)
+    entry = _prototype(name, parameters, pointer, "", page.can_fail or bool(sizes))
+    parts = _parts(name, page, parameters, pointer, sizes)
+    told = Needs(name, workspace.nbytes, stack, page.can_fail, sizes)
     return Function(
         name,
         parameters,
@@ -229,7 +230,7 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
         sizes,
         entry,
         parts,
-        list(writer.codes),
+        list(page.codes),
     )
 
 
@@ -307,7 +308,7 @@ def _prototype(
 
 def _parts(
     name: str,
-    writer: Writer,
+    page: Page,
     parameters: Sequence[Parameter],
     pointer: str,
     sizes: Sizes | None,
@@ -315,24 +316,24 @@ def _parts(
     """Return the functions; with several parts the last one calls the others."""
     made, begin = [], list[str]()
     if sizes:
-        nbytes = writer.workspace.nbytes
-        made.append(sizes.test(name, nbytes, writer.tables.used))
+        nbytes = page.workspace.nbytes
+        made.append(sizes.test(name, nbytes, page.tables.used))
         if pointer:
-            made.append(sizes.workspace(name, nbytes, writer.tables.used))
+            made.append(sizes.workspace(name, nbytes, page.tables.used))
         test = f"    if (!pg_fits_{name}({', '.join(sizes.names)})) {{"
         begin = [test, f"        return {REFUSED};", "    }"]
     calls: list[str] = []
     passed: list[Parameter] = []
-    alone, can_fail = len(writer.parts) == 1, writer.can_fail
-    for part in writer.parts:
+    alone, can_fail = len(page.parts) == 1, page.can_fail
+    for part in page.parts:
         crossing = [f"    {line}" for line in part.pointers.values()]
-        lines = [*pointers(writer, part), *crossing, *part.lines]
+        lines = [*pointers(page, part), *crossing, *part.lines]
         if part.is_watched:
             lines.insert(0, "    int bad = 0;")
         if part.can_fail or (alone and sizes):
             lines.append(f"    return {'bad' if part.is_watched else '0'};")
         given = [p for p in parameters if p.name in part.used]
-        work = pointer if writer.work in part.used else ""
+        work = pointer if page.work in part.used else ""
         if alone:
             lines = [*begin, *lines]
             given += [p for p in parameters if p.is_size and p not in given]
@@ -340,7 +341,7 @@ def _parts(
             break
         head = _prototype(part.name, given, work, "restrict ", part.can_fail)
         made.append(_define([f"static {head[0]}", *head[1:]], lines))
-        arguments = [*(p.name for p in given), *([writer.work] if work else [])]
+        arguments = [*(p.name for p in given), *([page.work] if work else [])]
         calls += _call(part, arguments)
         passed += given
     if not alone:
