@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias, final
 
 from primgraph.codegen.ir.arena import Arena
-from primgraph.codegen.ir.expressions import ATOM
-from primgraph.codegen.ir.extents import SizeWriter
+from primgraph.codegen.ir.extents import ATOM, SizeWriter
 from primgraph.ir.dims import FLOOR, MAX, MIN, Dim, bounds
 
 # Prefix of size variables, so that no other variable has the same name.

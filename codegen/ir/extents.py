@@ -1,15 +1,38 @@
-"""Sizes as expressions: symbolic sizes are names, and a table of words is the language."""
+"""Expressions with their precedence, and sizes as expressions.
+
+Symbolic sizes are names, and a table of words is the language.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import final
+from typing import NamedTuple, final
 
-from primgraph.codegen.ir.expressions import ADD, ATOM, MUL, POWER, UNARY, Text
 from primgraph.ir.dims import FLOOR, MAX, MIN, Atom, Dim, Monomial, bounds, remainder
 from primgraph.ir.types import Shape
+
+# Precedence as in Python's grammar. `@` binds like `*`, but parentheses keep them apart.
+COMPARE, OR, XOR, AND, ADD, MATMUL, MUL, UNARY, POWER, ATOM = range(10)
+
+# Precedence in C below that of sums: `?:`, operators of bits, and comparisons.
+CHOICE, EITHER, RELATION = range(3)
+
+
+class Text(NamedTuple):
+    """An expression, and the precedence of its outermost operator."""
+
+    code: str
+    rank: int = ATOM
+
+    def operand_code(self, rank: int) -> str:
+        """Return the expression, in parentheses if its precedence is below `rank`.
+
+        >>> Text("x + 1", ADD).operand_code(MUL)
+        '(x + 1)'
+        """
+        return self.code if self.rank >= rank else f"({self.code})"
 
 
 @final

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from primgraph.codegen.ir.expressions import AND, ATOM, OR, UNARY, XOR
+from primgraph.codegen.ir.extents import AND, ATOM, OR, UNARY, XOR
 from primgraph.codegen.ops.card import Card, Marks
 from primgraph.codegen.ops.cost_model import MOVED
 from primgraph.codegen.ops.spelling.complex_step import (

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.ir.expressions import ATOM, UNARY, Text
-from primgraph.codegen.ir.extents import size_text
+from primgraph.codegen.ir.extents import ATOM, UNARY, Text, size_text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.cost_model import MOVED

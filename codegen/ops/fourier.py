@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from math import log2
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role
-from primgraph.codegen.ir.expressions import Text
-from primgraph.codegen.ir.extents import size_text
+from primgraph.codegen.ir.extents import Text, size_text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.shapes import role_along_axis

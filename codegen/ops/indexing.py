@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role, common
-from primgraph.codegen.ir.expressions import ATOM, Text
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import tuple_text
 from primgraph.codegen.ops.card import Card, Marks

@@ -10,7 +10,7 @@ import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import ALIGNED
 from primgraph.codegen.ir.card import Site
-from primgraph.codegen.ir.expressions import AND, COMPARE, OR, UNARY, XOR, Text
+from primgraph.codegen.ir.extents import AND, COMPARE, OR, UNARY, XOR, Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from primgraph.codegen.ir.axis_semantics import ALIGNED
-from primgraph.codegen.ir.expressions import Text
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.cost_model import MOVED, per_element
 from primgraph.codegen.ops.spelling.notation import Target

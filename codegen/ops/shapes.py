@@ -11,7 +11,7 @@ import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role, common
 from primgraph.codegen.ir.card import Site
-from primgraph.codegen.ir.expressions import ATOM, Text
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import tuple_text, view_text

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from primgraph.codegen.ir.axis_semantics import Blocking
-from primgraph.codegen.ir.expressions import Text
-from primgraph.codegen.ir.extents import size_text
+from primgraph.codegen.ir.extents import Text, size_text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.cost_model import Time, per_element

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import ALIGNED
-from primgraph.codegen.ir.expressions import ATOM, Text
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops import (
     bits,

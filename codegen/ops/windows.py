@@ -10,7 +10,7 @@ import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role
 from primgraph.codegen.ir.card import Site
-from primgraph.codegen.ir.expressions import Text
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import tuple_text

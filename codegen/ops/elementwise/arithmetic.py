@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import ALIGNED
-from primgraph.codegen.ir.expressions import ADD, ATOM, MUL, UNARY, Text
+from primgraph.codegen.ir.extents import ADD, ATOM, MUL, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks
 from primgraph.codegen.ops.cost_model import MOVED, Time, per_element

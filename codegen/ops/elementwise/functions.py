@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.ir.card import Site
-from primgraph.codegen.ir.expressions import ATOM, MUL, POWER, Text
+from primgraph.codegen.ir.extents import ATOM, MUL, POWER, Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card

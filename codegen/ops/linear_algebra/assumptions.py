@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from primgraph.codegen.ir.expressions import Text
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.cost_model import MOVED

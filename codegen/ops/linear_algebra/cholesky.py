@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.ir.expressions import Text
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.linear_algebra.systems import changing_card, function_card, numpy_card
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role, aligned_role
-from primgraph.codegen.ir.expressions import ATOM, MATMUL, MUL, Text
+from primgraph.codegen.ir.extents import ATOM, MATMUL, MUL, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.ir.expressions import Text
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC, ComplexStep

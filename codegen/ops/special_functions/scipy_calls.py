@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from primgraph.codegen.ir.axis_semantics import ALIGNED
-from primgraph.codegen.ir.expressions import Text
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.cost_model import per_element

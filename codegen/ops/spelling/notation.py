@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from primgraph.codegen.ir.card import Site
-from primgraph.codegen.ir.expressions import Text
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.places import Number, Place
 from primgraph.codegen.ir.schedule import Step
 

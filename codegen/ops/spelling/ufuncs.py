@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from primgraph.codegen.ir.axis_semantics import ALIGNED
-from primgraph.codegen.ir.expressions import ATOM, COMPARE, Text
+from primgraph.codegen.ir.extents import ATOM, COMPARE, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, plain
 from primgraph.codegen.ops.cost_model import Time

@@ -8,11 +8,11 @@ from math import prod
 from typing import NamedTuple, Protocol, final
 
 from primgraph.codegen.ir.c_extents import extent
-from primgraph.codegen.ir.flow import Loop, write_flow
 from primgraph.codegen.ir.statements import Control, Nests
 from primgraph.codegen.ops.c.spellings import moved_type
 from primgraph.codegen.targets.c.dynamic_stack import one_more, reallocation
 from primgraph.codegen.targets.c.size_arguments import SIZES
+from primgraph.codegen.targets.text.flow import Loop, write_flow
 from primgraph.ir.dims import TRIPS, is_open, single_row_size, typical
 from primgraph.ir.types import TensorType, larger
 from primgraph.primitives.control import flops_of

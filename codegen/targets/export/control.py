@@ -7,8 +7,7 @@ from math import prod
 from typing import TypeAlias, final
 
 from primgraph.codegen.ir.c_extents import is_few, is_one, is_zero
-from primgraph.codegen.ir.expressions import MUL
-from primgraph.codegen.ir.flow import Loop, is_flag, loop_of, write_flow
+from primgraph.codegen.ir.extents import MUL
 from primgraph.codegen.ir.statements import Control, Nests
 from primgraph.codegen.targets.export.extents import offset_address
 from primgraph.codegen.targets.export.needed import reads
@@ -16,6 +15,7 @@ from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.page import Page, declare
 from primgraph.codegen.targets.export.places import Place
 from primgraph.codegen.targets.export.scope import hints_of
+from primgraph.codegen.targets.text.flow import Loop, is_flag, loop_of, write_flow
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import COUNT
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from primgraph.codegen.ir.c_extents import FUNCTIONS, HELPERS, is_zero
-from primgraph.codegen.ir.expressions import ADD, MUL, UNARY
-from primgraph.codegen.ir.extents import SizeWriter
+from primgraph.codegen.ir.extents import ADD, MUL, UNARY, SizeWriter
 from primgraph.ir.dims import FLOOR, Atom, Dim, bounds, typical
 
 # Helper functions of size expressions. Sums and products saturate at LONG_MAX.

@@ -8,7 +8,7 @@ from typing import final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.c_extents import is_zero
-from primgraph.codegen.ir.expressions import ADD
+from primgraph.codegen.ir.extents import ADD
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import Nests, values_written
 from primgraph.codegen.ops.c.spellings import codes_of, template
@@ -251,8 +251,8 @@ class Page:
 
     def use_code(self, *steps: Step | None) -> None:
         """Include the user C of these steps."""
-        for step in steps:
-            for own in codes_of([step]) if step else ():
+        for step in filter(None, steps):
+            for own in codes_of([step]):
                 self.codes[own] = None
                 self.use(template(step) or "")
 

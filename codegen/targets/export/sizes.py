@@ -9,8 +9,7 @@ from typing import final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.c_extents import divisors
-from primgraph.codegen.ir.expressions import ATOM
-from primgraph.codegen.ir.extents import SizeWriter
+from primgraph.codegen.ir.extents import ATOM, SizeWriter
 from primgraph.codegen.ir.statements import Blocks, Control, Nests
 from primgraph.codegen.targets.export.extents import code, most, names_of
 from primgraph.codegen.targets.export.identifiers import remark, wrap_statement

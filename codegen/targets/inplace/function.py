@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, final
 
-from primgraph.codegen.ir.expressions import Text
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.places import (
     Argument,
     Constant,

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, final
 
-from primgraph.codegen.ir.expressions import ADD, ATOM, Text
-from primgraph.codegen.ir.extents import extent_text
-from primgraph.codegen.ir.flow import Loop, is_flag, write_flow
+from primgraph.codegen.ir.extents import ADD, ATOM, Text, extent_text
 from primgraph.codegen.ir.schedule import Schedule, Step, schedule
 from primgraph.codegen.ops.spelling.literals import array_dtype, shape_text
 from primgraph.codegen.targets.readable.page import Page, Piece
+from primgraph.codegen.targets.text.flow import Loop, is_flag, write_flow
 from primgraph.codegen.targets.text.identifiers import function_name, name_values
 from primgraph.codegen.targets.text.layout import WIDTH, statement
 from primgraph.codegen.targets.text.module import Line, Within
 from primgraph.codegen.targets.text.ordering import order_by_source
 from primgraph.ir.dims import TRIPS
 from primgraph.ir.graph import Graph
-from primgraph.ir.types import TensorType, drop_leading_axis
+from primgraph.ir.types import TensorType
 from primgraph.primitives.control import Flow
 
 # Writes a step to a page.
@@ -155,9 +154,8 @@ class _Words:
         for line in lines:
             self.line(line)
         self.open(f"{last}:")
-        return [
-            _piece(r, drop_leading_axis(t)) for r, t in zip(rows, loop.scanned_kinds, strict=True)
-        ]
+        kinds = loop.body.input_types[len(loop.fixed) + len(loop.ends) :]
+        return [_piece(name, type) for name, type in zip(rows, kinds, strict=True)]
 
     def test(self, loop: Loop[Value], given: Sequence[Value]) -> None:
         limit, graph, body = loop.params["limit"], loop.params["test"], self.rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from primgraph.codegen.ir.expressions import ATOM, Text
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step, assigns
 from primgraph.codegen.targets.readable.page import Page
 from primgraph.ir.types import Shape

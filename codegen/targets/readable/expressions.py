@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from primgraph.codegen.ir.expressions import Text
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step, stored_shape
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.constants import literal

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from primgraph.codegen.ir.expressions import Text
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Schedule
 from primgraph.codegen.runtime import support
 from primgraph.codegen.targets.readable.expressions import write_step

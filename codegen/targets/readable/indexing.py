@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from primgraph.codegen.ir.expressions import ATOM, Text
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import range_text
 from primgraph.codegen.targets.readable.page import Page

@@ -14,8 +14,7 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.base.user_lines import Source
-from primgraph.codegen.ir.expressions import ATOM, Text
-from primgraph.codegen.ir.extents import sizes_written
+from primgraph.codegen.ir.extents import ATOM, Text, sizes_written
 from primgraph.codegen.ir.schedule import Schedule, Step
 from primgraph.codegen.ops.spelling.literals import (
     array_lines,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from primgraph.codegen.ir.expressions import Text
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.spelling.literals import full_text, scalar_text
 from primgraph.codegen.targets.readable.page import Page, Piece

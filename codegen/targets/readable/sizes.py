@@ -10,8 +10,7 @@ from itertools import groupby, pairwise
 from typing import Any, TypeAlias, final
 
 from primgraph.base.user_lines import Source
-from primgraph.codegen.ir.expressions import MUL, UNARY
-from primgraph.codegen.ir.extents import extent_text, size_text
+from primgraph.codegen.ir.extents import MUL, UNARY, extent_text, size_text
 from primgraph.codegen.targets.text.layout import WIDTH, statement
 from primgraph.codegen.targets.text.names import is_safe, printable
 from primgraph.ir.assumptions import Condition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from primgraph.codegen.ir.expressions import ATOM, Text
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step, is_repetition, seen_shape
 from primgraph.codegen.ir.views import view_text
 from primgraph.codegen.targets.readable.diagonals import write_diagonal

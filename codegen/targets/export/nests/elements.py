@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import final
 
 from primgraph.codegen.ir.access import row_major
-from primgraph.codegen.ir.expressions import ATOM, UNARY, Text
+from primgraph.codegen.ir.extents import ATOM, UNARY, Text
 from primgraph.codegen.ir.statements import Nest, Node, Operand
 from primgraph.codegen.targets.export.nests.formulas import (
     Formula,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import final
 
-from primgraph.codegen.ir.expressions import ADD, ATOM, CHOICE, EITHER, MUL, RELATION, UNARY, Text
+from primgraph.codegen.ir.extents import ADD, ATOM, CHOICE, EITHER, MUL, RELATION, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.c.spellings import c_type, template, type_name
 from primgraph.codegen.targets.c import parts

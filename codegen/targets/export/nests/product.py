@@ -6,7 +6,7 @@ from typing import final
 
 from primgraph.codegen.ir.access import Access, row_major
 from primgraph.codegen.ir.c_extents import is_few, is_one, is_zero
-from primgraph.codegen.ir.expressions import UNARY
+from primgraph.codegen.ir.extents import UNARY
 from primgraph.codegen.ir.statements import Product
 from primgraph.codegen.ops.c.spellings import type_name
 from primgraph.codegen.targets.export.extents import offset_address

@@ -7,7 +7,7 @@ from math import prod
 from typing import final
 
 from primgraph.codegen.ir.c_extents import is_zero
-from primgraph.codegen.ir.expressions import ADD, ATOM, CHOICE, Text
+from primgraph.codegen.ir.extents import ADD, ATOM, CHOICE, Text
 from primgraph.codegen.ir.statements import Nest, Node
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.nests.grid import Grid, is_apart

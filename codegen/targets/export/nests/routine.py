@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from primgraph.codegen.ir.expressions import ATOM
+from primgraph.codegen.ir.extents import ATOM
 from primgraph.codegen.ir.statements import Routine
 from primgraph.codegen.lower.nests import routines
 from primgraph.codegen.ops.c.call_lines import Call
