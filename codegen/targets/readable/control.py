@@ -95,7 +95,9 @@ class _Words:
 
     def body(self, k: int, given: Sequence[Value], made: Sequence[Value]) -> None:
         """Write the statements of a body inline: names of a checkpoint's own are bound again."""
-        graph = self.step.eqn.bodies[k]
+        regions = self.step.regions
+        assert regions is not None
+        graph = regions.graphs[k]
         found, inner = self.write_body(graph, given)
         self.assign(inner, self.names, found, graph)
 
