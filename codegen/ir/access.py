@@ -42,6 +42,11 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def loop_strides(strides: Sequence[int], shape: Shape) -> tuple[int, ...]:
+    """Return the strides along the axes of a nest over `shape`, which has none of size 1."""
+    return tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
+
+
 def whole(root: int, shape: Shape) -> Access:
     return Access(root, 0, row_major(shape))
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from primgraph.codegen.ir.access import row_major, whole
+from primgraph.codegen.ir.access import loop_strides, row_major, whole
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import Nest, Node, Operand
 from primgraph.codegen.lower.arrays.copy_elision import chains, leaves_nothing
@@ -36,9 +36,9 @@ def store_part(
 ) -> int:
     """Store `part`, of `shape`, into a part of `value`; return the index of the nest."""
     # All parts are stored by one C function.
-    at, _ = draft.nest_for(shape, (part,), max(least, draft.after_numpy))
+    at = draft.nest_for(shape, (part,), max(least, draft.after_numpy))
     operand = draft.operand(part, shape, at)
-    along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
+    along = loop_strides(strides, shape)
     draft.node(at, Node(None, value, "put", "", (operand,), along, offset))
     return at
 
@@ -47,7 +47,7 @@ def store_last_part(draft: LoweringState, value: int, at: int) -> None:
     """Declare `value` as in memory, with its last part stored by the nest at `at`."""
     draft.last_item(value, at)
     draft.reduced.add(value)
-    draft.last[value] = max(at, draft.last.get(value, -1))
+    draft.keep(value, at)
 
 
 class _Part(NamedTuple):
@@ -121,9 +121,8 @@ def _select(draft: LoweringState, step: Step, below: int, part: _Part) -> None:
     """Select between part and constant per element, in the loops that read the whole."""
     (value,), shape, low = step.outputs, step.results[0].shape, part.starts
     access = draft.access[part.value]
-    at, _ = draft.nest_for(shape, (), draft.made_by.get(access.root, -1) + 1)
-    draft.store_value(access.root)
-    draft.last[access.root] = max(at, draft.last.get(access.root, -1))
+    at = draft.nest_for(shape, (), draft.made_by.get(access.root, -1) + 1)
+    draft.read(access.root, at)
     axes = [i for i, n in enumerate(shape) if n != 1]
     offset, indices, within = access.offset, [], []
     for i in axes:
@@ -134,9 +133,7 @@ def _select(draft: LoweringState, step: Step, below: int, part: _Part) -> None:
     strides = tuple([access.strides[i] for i in axes])
     read = Operand(root=access.root, offset=offset, strides=strides)
     number = draft.numbers[below]
-    draft.node(at, Node(step, value, "inner", number, (read, *indices), within=tuple(within)))
-    draft.access[value] = whole(value, shape)
-    draft.made_by[value] = at
+    draft.compute(at, Node(step, value, "inner", number, (read, *indices), within=tuple(within)))
 
 
 def expect(draft: LoweringState) -> None:
@@ -183,7 +180,7 @@ def _overlay(
     """Assign a part of `shape` onto `x`, in the memory of `x` if no other value reads it."""
     type = draft.types[value]
     below = draft.overlaid.get(x)
-    if below is None or draft.uses[x] > 1 or below.begun < draft.after_numpy:
+    if below is None or draft.schedule.uses[x] > 1 or below.begun < draft.after_numpy:
         below = _begin_overlay(draft, value, x)
     draft.overlaid[value] = below
     least = below.last + 1
@@ -214,7 +211,7 @@ def _begin_overlay(draft: LoweringState, value: int, x: int) -> AssembledArray:
     first = draft.front.get(value, -1)
     if first >= draft.after_numpy:
         operand = draft.operand(x, type.shape, first)
-        along = tuple([s for s, n in zip(strides, type.shape, strict=True) if n != 1])
+        along = loop_strides(strides, type.shape)
         draft.node(first, Node(None, value, "put", "", (operand,), along))
     else:
         first = store_part(draft, value, x, type.shape, 0, strides)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from math import ceil
 from typing import NamedTuple, TypeAlias
 
-from primgraph.codegen.ir.access import Access, row_major, whole
+from primgraph.codegen.ir.access import Access, loop_strides, row_major, whole
 from primgraph.codegen.ir.axis_semantics import restrict_rows
 from primgraph.codegen.ir.c_extents import is_one, is_zero
 from primgraph.codegen.ir.limits import Limits
@@ -218,12 +218,11 @@ def _accumulated_values(draft: LoweringState) -> list[int]:
 def _store_strided(draft: LoweringState, value: int, shape: Sequence[int]) -> int:
     """Store a value into a larger one of `shape`, whose rows are not contiguous."""
     type = draft.types[value]
-    spread = len(draft.types)
-    draft.types[spread] = type.with_shape(tuple(shape))
-    at, _ = draft.nest_for(type.shape, (value,), draft.after_numpy)
+    spread = draft.new_value(type.with_shape(tuple(shape)))
+    at = draft.nest_for(type.shape, (value,), draft.after_numpy)
     operand = draft.operand(value, type.shape, at)
-    along = [s for s, n in zip(row_major(shape), type.shape, strict=True) if n != 1]
-    draft.node(at, Node(None, spread, "put", "", (operand,), tuple(along), 0))
+    along = loop_strides(row_major(shape), type.shape)
+    draft.node(at, Node(None, spread, "put", "", (operand,), along))
     return spread
 
 
