@@ -166,20 +166,6 @@ _OF_VIEW = {
 }
 
 
-# The syntax of each class: text, and in braces a field and its word.
-SYNTAX: dict[Any, str] = {
-    Argument: "x{number:int}: {type:type}",
-    Result: "r{number:int}: {type:type}{given:flag , given}",
-    Held: "held{number:int}: {type:type}",
-    Buffer: "b{number:int}: {type:type} @{offset:int}, {loop:int} {axis:data}",
-    Stack: "stack{number:int}: {type:type}",
-    Number: "c{number:int} = number {value:data} {dtype:dtype}",
-    Ones: "c{number:int} = ones {count:int} {dtype:dtype}, loop {loop:int}",
-    Constant: "k{number:int} = {step:step} {shape:dims}",
-    View: "v{number:int} = {of:place} {how:data} {shape:dims}, {life:life}",
-}
-
-
 def life_of_view(of: Place, how: How) -> Life:
     return Life.TURN if isinstance(how, Cut) else _OF_VIEW[of.life]
 

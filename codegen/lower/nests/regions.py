@@ -28,7 +28,6 @@ from primgraph.codegen.ir.statements import (
     Product,
     Region,
     Routine,
-    Rows,
 )
 from primgraph.codegen.lower.arrays.fusion_groups import arrange_regions
 from primgraph.codegen.lower.nests.lowering_state import LoweringState, copy_value, memory_access
@@ -88,7 +87,7 @@ def add_blocks(draft: LoweringState, region: Region, limits: Limits, add: Add) -
     at = len(draft.items)
     places = {k: _rows_of(draft, v, axis, at) for k, (v, axis) in enumerate(given)
               if v not in draft.numbers}  # fmt: skip
-    kept = [Rows(v, 0, row_major(draft.types[v].shape)[region.axis[v]]) for v in region.kept]
+    kept = [Access(v, 0, (row_major(draft.types[v].shape)[region.axis[v]],)) for v in region.kept]
     totals = {v: _KINDS[combine] for v, combine in region.totals.items()}
     for v in (*totals, *region.kept):
         draft.last_item(v, at)
@@ -226,6 +225,6 @@ def _store_strided(draft: LoweringState, value: int, shape: Sequence[int]) -> in
     return spread
 
 
-def _rows_of(draft: LoweringState, value: int, axis: int | None, at: int) -> Rows:
+def _rows_of(draft: LoweringState, value: int, axis: int | None, at: int) -> Access:
     access = memory_access(draft, value, at)
-    return Rows(access.root, access.offset, 0 if axis is None else access.strides[axis])
+    return Access(access.root, access.offset, (0 if axis is None else access.strides[axis],))
