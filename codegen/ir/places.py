@@ -156,18 +156,12 @@ class View:
 Place: TypeAlias = Argument | Result | Held | Buffer | Stack | Number | Ones | Constant | View
 Fixed: TypeAlias = Number | Ones | Constant
 
-# The lifetime of a view, by the lifetime of its array.
-_OF_VIEW = {
-    Life.FIXED: Life.KEPT,
-    Life.KEPT: Life.KEPT,
-    Life.CALL: Life.CALL,
-    Life.BLOCK: Life.BLOCK,
-    Life.TURN: Life.TURN,
-}
-
 
 def life_of_view(of: Place, how: How) -> Life:
-    return Life.TURN if isinstance(how, Cut) else _OF_VIEW[of.life]
+    """Return the lifetime of a view, by that of its array; views of constants are created."""
+    if isinstance(how, Cut):
+        return Life.TURN
+    return Life.KEPT if of.life is Life.FIXED else of.life
 
 
 def is_repeated(place: Place) -> bool:

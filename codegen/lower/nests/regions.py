@@ -129,7 +129,7 @@ def _groups(
 
 def _work(schedule: Schedule, steps: Sequence[Step]) -> float:
     """Return the estimated nanoseconds of these steps."""
-    return sum(_CARDS[s.op].nanoseconds(s) for s in steps if not schedule.is_view(s.outputs[0]))
+    return sum(_CARDS[s.op].nanoseconds(s) for s in steps if not schedule.sees(s))
 
 
 class _Local(NamedTuple):
