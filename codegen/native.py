@@ -202,9 +202,7 @@ def _bind_piece(
 
 
 def _address(held: ctypes.CDLL, name: str) -> int:
-    found = ctypes.cast(getattr(held, name), ctypes.c_void_p).value
-    assert found is not None
-    return found
+    return blas.address_of(getattr(held, name))
 
 
 def _load_library(entry: Entry, stored: Stored, loose: bool) -> ctypes.CDLL:
