@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -100,11 +100,12 @@ def direct(
     _caller().direct(kernel, native, pack, late, inputs)
 
 
+# A function that compiles steps for NumPy.
+_ByNumpy: TypeAlias = Callable[..., Callable[..., Any]]
+
+
 def native_function(
-    graph: Graph,
-    options: Options,
-    limits: Limits,
-    by_numpy: Callable[..., Callable[..., Any]],
+    graph: Graph, options: Options, limits: Limits, by_numpy: _ByNumpy
 ) -> Callable[..., Any] | None:
     """Return `function(*arrays)`, whose arrays are the inputs and then buffers for results.
 
@@ -124,10 +125,7 @@ def native_function(
 
 
 def _function(
-    graph: Graph,
-    options: Options,
-    limits: Limits,
-    by_numpy: Callable[..., Callable[..., Any]],
+    graph: Graph, options: Options, limits: Limits, by_numpy: _ByNumpy
 ) -> Callable[..., Any] | None:
     chosen = compiler()
     if chosen is None:
@@ -164,7 +162,7 @@ def _bind_entry(
     constants: Sequence[Any],
     graph: Graph,
     options: Options,
-    by_numpy: Callable[..., Callable[..., Any]],
+    by_numpy: _ByNumpy,
 ) -> Callable[..., Any]:
     """Return the function of an entry, once it is compiled."""
     if entry.is_alone:
@@ -317,7 +315,7 @@ class _Mixed:
 
 
 def _step(
-    eqn: Equation, names: Sequence[str], by_numpy: Callable[..., Callable[..., Any]]
+    eqn: Equation, names: Sequence[str], by_numpy: _ByNumpy
 ) -> tuple[Callable[..., Any], bool]:
     """Return a callable for a NumPy step, and whether it takes the sizes of these names."""
     graph = _graph_of(eqn)
@@ -350,9 +348,9 @@ def _fits(array: Any, type: TensorType) -> bool:
 
 def _shape_at(coded: Shape, numbers: Any) -> Shape:
     """Decode a shape of `Told.coded` for these sizes."""
-    return (
-        coded if numbers is None else tuple([n if n >= 0 else int(numbers[-1 - n]) for n in coded])
-    )
+    if numbers is None:
+        return coded
+    return tuple([n if n >= 0 else int(numbers[-1 - n]) for n in coded])
 
 
 def _graph_of(eqn: Equation) -> Graph:

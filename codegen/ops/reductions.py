@@ -63,28 +63,17 @@ def _axes_text(step: Step) -> str:
 
 def _reduction(name: str, ufunc: str, scalar: Scalar, complex_step: ComplexStep) -> Card:
     """Return the card of `np.<name>`, which is a reduction by `ufunc`."""
-    accumulates = name in ("sum", "prod")
 
     def read(args: Sequence[Text], step: Step) -> Text:
-        dtype = step.results[0].dtype
         text = f"np.{name}({args[0].code}{_axes_text(step)}"
-        if accumulates and dtype == FLOAT16:
-            return Text(f"{text}, dtype=np.float32).astype(np.float16)")
-        if accumulates and _widens(dtype):
-            return Text(f"{text}, dtype={dtype_text(dtype)})")
-        return Text(text + ")")
+        return Text(close_call(text, ufunc, step))
 
     def write(to: Target) -> list[str]:
-        dtype, axes = to.step.results[0].dtype, to.step.params["axes"]
-        axis = axes[0] if len(axes) == 1 else axes
+        axes = to.step.params["axes"]
         if to.parts:
             return [_product_with_ones(to)]
-        reduce = f"{to.np(f'{ufunc}.reduce')}({to.args[0]}, {axis}"
-        if accumulates and dtype == FLOAT16:
-            wide = to.np(dtype_text(FLOAT32)[3:])
-            return [f"{to.out}[...] = {reduce}, {wide})"]
-        wide = to.np(dtype_text(dtype)[3:]) if accumulates and _widens(dtype) else "None"
-        return [f"{reduce}, {wide}, {to.out})"]
+        axis = axes[0] if len(axes) == 1 else axes
+        return _accumulate(to, f"{ufunc}.reduce", axis, to.args[0], to.out)
 
     made = array_card(read, write, None, _reduction_blocking(ufunc), MOVED, complex_step)
     return replace(made, scalar=scalar, marks=Marks.REDUCED)
@@ -143,22 +132,43 @@ def _position(name: str, function: Callable[..., Any], smooth: Smooth) -> Card:
     )
 
 
-def _widens(dtype: DType) -> bool:
-    """Return whether NumPy widens the dtype in sums and products by default."""
-    return dtype.kind in "iu" and dtype.itemsize < INT64.itemsize
+# Sums and products: NumPy widens small integers by default, and rounds float16 in each step.
+
+
+def _wide_dtype(ufunc: str, dtype: DType) -> DType | None:
+    """Return the dtype to accumulate in, None for NumPy's choice."""
+    if ufunc not in ("add", "multiply"):
+        return None
+    if dtype == FLOAT16:
+        return FLOAT32
+    return dtype if dtype.kind in "iu" and dtype.itemsize < INT64.itemsize else None
+
+
+def close_call(text: str, ufunc: str, step: Step) -> str:
+    """Return a call that accumulates by a ufunc, with the dtype behind its other arguments."""
+    dtype = step.results[0].dtype
+    wide = _wide_dtype(ufunc, dtype)
+    if wide is None:
+        return f"{text})"
+    rounded = "" if wide == dtype else f".astype({dtype_text(dtype)})"
+    return f"{text}, dtype={dtype_text(wide)}){rounded}"
+
+
+def _accumulate(to: Target, name: str, axis: Any, x: str, out: str) -> list[str]:
+    """Return the statement that accumulates into `out`."""
+    dtype, call = to.step.results[0].dtype, f"{to.np(name)}({x}, {axis}"
+    wide = _wide_dtype(name.partition(".")[0], dtype)
+    if wide is None:
+        return [f"{call}, None, {out})"]
+    text = to.np(dtype_text(wide)[3:])
+    return [f"{call}, {text}, {out})" if wide == dtype else f"{out}[...] = {call}, {text})"]
 
 
 def _read_cumsum(args: Sequence[Text], step: Step) -> Text:
-    axis, dtype = step.params["axis"], step.results[0].dtype
+    axis = step.params["axis"]
     flip = flip_view((axis,)) if step.params["reverse"] else None
     x = args[0].code if flip is None else view_text(flip, args[0].operand_code(ATOM))
-    if dtype == FLOAT16:
-        total = f"np.cumsum({x}, axis={axis}, dtype=np.float32).astype(np.float16)"
-    elif _widens(dtype):
-        total = f"np.cumsum({x}, axis={axis}, dtype={dtype_text(dtype)})"
-    else:
-        total = f"np.cumsum({x}, axis={axis})"
-    return Text(view_text(flip, total))
+    return Text(view_text(flip, close_call(f"np.cumsum({x}, axis={axis}", "add", step)))
 
 
 def _reversed_parts(site: Site) -> Sequence[Place]:
@@ -174,12 +184,8 @@ def accumulation_card(
     """Return the card of a ufunc's accumulation along an axis; sums and products round once."""
 
     def write(to: Target) -> list[str]:
-        axis, dtype = to.step.params["axis"], to.step.results[0].dtype
         x, out = to.parts or (to.args[0], to.out)
-        scan = f"{to.np(f'{ufunc}.accumulate')}({x}, {axis}"
-        if ufunc in ("add", "multiply") and dtype == FLOAT16:
-            return [f"{out}[...] = {scan}, {to.np('float32')})"]
-        return [f"{scan}, {to.np(dtype_text(dtype)[3:])}, {out})"]
+        return _accumulate(to, f"{ufunc}.accumulate", to.step.params["axis"], x, out)
 
     return array_card(read, write, needs, ALONG, per_element(3.0, 3.0), complex_step)
 

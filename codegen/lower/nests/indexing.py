@@ -12,7 +12,7 @@ from primgraph.codegen.ir.access import Access, loop_strides, row_major
 from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import Node
-from primgraph.codegen.lower.nests.copy_elision import store_last_part, store_part
+from primgraph.codegen.lower.nests.copy_elision import store_last_part, store_part, whole_part
 from primgraph.codegen.lower.nests.lowering_state import LoweringState, copy_or_constant
 from primgraph.codegen.ops.c.spellings import c_type
 from primgraph.ir.assumptions import is_at_least
@@ -112,7 +112,7 @@ def add_at(draft: LoweringState, step: Step) -> None:
     type, part, *types = step.operands
     shape, count = part.shape, len(indices)
     strides = row_major(type.shape)
-    first = store_part(draft, value, x, type.shape, 0, strides)
+    first = store_part(draft, value, whole_part(x, type.shape))
     spread = _broadcast_indices(draft, indices, types, shape, axis)
     at = draft.nest_for(shape, (y, *spread), first + 1)
     reach = zip(type.shape[axis : axis + count], strides[axis:], strict=False)

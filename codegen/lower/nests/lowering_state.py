@@ -26,13 +26,12 @@ _LONGEST = 400
 class AssembledArray:
     """An array assembled by assigning parts.
 
-    It has: where it begins; the nest and node that fill it, if any; the earliest item for parts;
-    the last nest that assigns one; and, if known, which elements are assigned.
+    It has: the nest that fills it, or else the first item; the earliest item for parts; the last
+    nest that assigns one; and, if known, which elements are assigned.
     """
 
     root: int
     begun: int
-    fill: Node | None
     least: int
     last: int
     laid: np.ndarray[Any, Any] | None
