@@ -26,10 +26,9 @@ from primgraph.ir.types import DTYPE_OF_NAME, TensorType
 _CALLED: dict[str, Callable[..., Any]] = {
     **{name: c for module in (views, places, statements) for name, c in vars(module).items()
        if isinstance(c, type)},
-    **{c.__name__: c for c in (Options, Role, Access)},
+    **{c.__name__: c for c in (Options, Role, Access, complex)},
     "Dim": parse_size,
     "TensorType": read_type,
-    "complex": complex,
 }  # fmt: skip
 _NAMES = {
     "nan": float("nan"),
