@@ -249,7 +249,7 @@ class Builder:
         other.
         """
         again: dict[Equation, tuple[Value, ...]] = {}
-        repeated = {v for v, n in Counter(values).items() if n > 1}
+        repeated = set() if len(values) == 1 else {v for v, n in Counter(values).items() if n > 1}
         return [self._handed_out(v, again, v in repeated) for v in values]
 
     def _handed_out(
@@ -357,15 +357,20 @@ class Builder:
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
         self._require_own(op.name, operands)
         frozen = self._frozen(params) if params else ()
-        key = None if distinct else _interning_key(op, operands, frozen)
-        found = None if distinct else self._known.get(key)
-        if found is not None:
-            return found
+        key = None
+        if not distinct:
+            key = _interning_key(op, operands, frozen)
+            found = self._known.get(key)
+            if found is not None:
+                return found
         source = self.source or caller()
-        try:
-            types = self.infer(op, tuple([v.type for v in operands]), frozen)
-        except PrimgraphError as error:
-            raise error.located(self.origin(source, operands)) from None
+        known = (op.name, tuple([v.type for v in operands]), id(frozen))
+        types = self._inferred.get(known)
+        if types is None:
+            try:
+                types = self.infer(op, known[1], frozen)
+            except PrimgraphError as error:
+                raise error.located(self.origin(source, operands)) from None
         outputs = tuple([Value(t) for t in types])
         self._append(key, Equation(op, operands, frozen, outputs, source))
         return outputs
@@ -411,20 +416,20 @@ class Builder:
         For passes, whose result shares most equations with the input graph. Equations with named
         results are copied, as a name belongs to one program. With `distinct`, nothing is merged.
         """
-        copied = self.copy_distinct if distinct else self.copy
-        if inputs != eqn.inputs:
-            return copied(eqn, inputs)
+        outputs = eqn.outputs
+        if inputs is not eqn.inputs and inputs != eqn.inputs:
+            return self.copy_distinct(eqn, inputs) if distinct else self.copy(eqn, inputs)
         key = None
         if not distinct:
             key = _interning_key(eqn.op, inputs, self._own(eqn.params) if eqn.params else ())
             found = self._known.get(key)
             if found is not None:
                 return found
-        for value in eqn.outputs:
+        for value in outputs:
             if value.hint or value in self._defined_by:
-                return copied(eqn, inputs)
+                return self.copy_distinct(eqn, inputs) if distinct else self.copy(eqn, inputs)
         self._append(key, eqn)
-        return eqn.outputs
+        return outputs
 
     def add_all(
         self,
@@ -481,15 +486,18 @@ class Builder:
             self._defined_by[value] = eqn
 
     def _require_own(self, name: str, inputs: Sequence[Value]) -> None:
+        defined = self._defined_by
         for value in inputs:
-            if value not in self._defined_by:
+            if value not in defined:
                 raise provider("origins").unowned(self, f"an operand of {name}")
 
 
 def _interning_key(op: Op, inputs: tuple[Value, ...], params: Params) -> Hashable:
     """Return the key for common subexpression elimination: equal only for equal computations."""
-    if op.commutative and len(inputs) == 2 and id(inputs[1]) < id(inputs[0]):
-        inputs = inputs[::-1]
+    if op.commutative and len(inputs) == 2:
+        x, y = inputs
+        if id(y) < id(x):
+            return (op.name, (y, x), id(params))
     return (op.name, inputs, id(params))
 
 
