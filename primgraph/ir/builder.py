@@ -104,6 +104,8 @@ class Builder:
         # Values that users hold, and the number of equations before the last call.
         self._held: set[Value] = set()
         self._seen = 0
+        # Key of the last equation in the table of known ones.
+        self._newest: Hashable = None
         # Maps a value to its defining equation; None for an input.
         self.definition: Callable[[Value], Equation | None] = self._defined_by.get
 
@@ -248,6 +250,8 @@ class Builder:
         several times in `values` get an identity reshape. Duplicates then do not depend on each
         other.
         """
+        if len(values) == 1 and self._hold_newest(values[0]):
+            return [values[0]]
         again: dict[Equation, tuple[Value, ...]] = {}
         repeated = set() if len(values) == 1 else {v for v, n in Counter(values).items() if n > 1}
         return [self._handed_out(v, again, v in repeated) for v in values]
@@ -269,6 +273,17 @@ class Builder:
         if other is not value:
             note_equal(self, value, other)
         return other
+
+    def _hold_newest(self, value: Value) -> bool:
+        """Claim `value` if the last equation, recorded since `begin_call`, computes it alone."""
+        if len(self.body) == self._seen or value in self._held:
+            return False
+        outputs = self.body[-1].outputs
+        if outputs != (value,) or self._known.get(self._newest) is not outputs:
+            return False
+        self._held.add(value)
+        del self._known[self._newest]
+        return True
 
     def _is_new(self, eqn: Equation) -> bool:
         """Return whether `eqn` was recorded since `begin_call`."""
@@ -355,7 +370,10 @@ class Builder:
         if self.ended:
             raise provider("origins").leaked_error(self, inputs[0] if inputs else None)
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
-        self._require_own(op.name, operands)
+        defined = self._defined_by
+        for value in operands:
+            if value not in defined:
+                raise provider("origins").unowned(self, f"an operand of {op.name}")
         frozen = self._frozen(params) if params else ()
         key = None
         if not distinct:
@@ -480,9 +498,11 @@ class Builder:
 
     def _append(self, key: Hashable | None, eqn: Equation) -> None:
         self.body.append(eqn)
+        self._newest = key
+        outputs = eqn.outputs
         if key is not None:
-            self._known[key] = eqn.outputs
-        for value in eqn.outputs:
+            self._known[key] = outputs
+        for value in outputs:
             self._defined_by[value] = eqn
 
     def _require_own(self, name: str, inputs: Sequence[Value]) -> None:
