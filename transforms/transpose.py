@@ -155,14 +155,14 @@ def _check_linear(
     builder: Builder, eqn: Equation, op: Primitive[Any], operands: Sequence[Any]
 ) -> None:
     """Raise unless an equation is jointly linear in its linear operands."""
-    if op.linear is True and Linear is type(operands[0]) and len(operands) == 1:
+    kinds = [x.__class__ for x in operands]
+    marked = kinds.count(Linear)
+    if marked == (1 if op.linear == "each" else len(kinds) if op.linear is True else 0):
         return
-    places = [i for i, x in enumerate(operands) if type(x) is Linear]
     if op.separate_rule is not None:
         # Checked when the body is transposed.
         return
-    if op.linear == "each" and len(places) == 1:
-        return
+    places = [i for i, kind in enumerate(kinds) if kind is Linear]
     allowed = op.linear_operands(len(operands), eqn.kwargs)
     others = [i for i in allowed if i not in places]
     if not set(places) <= set(allowed):

@@ -149,5 +149,7 @@ def _sweep(graph: Graph, fold: Fold, tables: tuple[Table, Table]) -> tuple[Graph
                 for value, result in zip(eqn.outputs, new, strict=True):
                     moved[value] = result
                     readers.replace(value, result)
+    if not moved:
+        return graph, seen.declined
     outputs = [moved.get(v, v) for v in graph.outputs]
     return dead_code(builder.graph(outputs)), seen.declined

@@ -241,7 +241,8 @@ class Seen:
         possible = self.possible(op, inputs)
         if possible.rules and self._depth < _DEEPEST:
             types = tuple([v.type for v in inputs])
-            type = (op.infer(types, params) if params else self.builder.infer(op, types))[0]
+            frozen = self.builder.params.frozen(params) if params else ()
+            type = self.builder.infer(op, types, frozen)[0]
             better = self.rewrite(possible, list(inputs), params, type)
             if better is not None:
                 return tuple(better)

@@ -26,7 +26,7 @@ from primgraph.transforms.dataflow.masks.guards import (
     guards_of_results,
     has_relevant_risk,
 )
-from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks
+from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks, is_riskless
 from primgraph.transforms.dataflow.region_interface import (
     NONE,
     BodyConditions,
@@ -60,7 +60,8 @@ def masks_of(
     There are none if all derivatives are known to be finite. `given` returns the ranges of inputs,
     and is called only if they matter.
     """
-    if not any(op.fact(CHOICE) or op.fact(JOINS) for op in graph.ops):
+    ops = graph.ops
+    if not any(op.fact(CHOICE) or op.fact(JOINS) for op in ops) or all(map(is_riskless, ops)):
         return Masks()
     active = dependent_values(graph, sources, by_tangents=True)
     at_work = [e for e in graph.body if not active.isdisjoint(e.outputs)]
