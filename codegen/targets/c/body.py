@@ -22,7 +22,7 @@ from primgraph.codegen.ops.c.spellings import (
     template,
     type_name,
 )
-from primgraph.codegen.targets.c.control import Writer
+from primgraph.codegen.targets.c.control import Places
 from primgraph.codegen.targets.c.lines import indented, lines_of
 from primgraph.codegen.targets.c.parts import functions_in
 from primgraph.codegen.targets.c.reductions import (
@@ -162,7 +162,7 @@ class Elements:
 class Body:
     """Generator of the statements of one nest. `writer` names the memory of values."""
 
-    def __init__(self, nest: Nest, writer: Writer, added: Set[int]) -> None:
+    def __init__(self, nest: Nest, writer: Places, added: Set[int]) -> None:
         self.walk = Walk(nest)
         self.nest, self.added = self.walk.nest, added
         self.types, self.place, self.room = writer.type, writer.place, writer.room
@@ -321,7 +321,7 @@ def _names_of_bounds(node: Node) -> list[tuple[str, str]]:
     return [(f"l{node.value}_{k}", f"c{node.value}_{k}") for k in range(len(node.within))]
 
 
-def statements(nest: Nest, writer: Writer, added: Set[int]) -> Iterator[str]:
+def statements(nest: Nest, writer: Places, added: Set[int]) -> Iterator[str]:
     """Yield the lines of a nest; nothing for an empty domain.
 
     Reductions in `added` continue from the contents of their memory.
