@@ -31,11 +31,10 @@ from primgraph.codegen.ops.c.spellings import c_type, codes_of, type_name
 from primgraph.codegen.targets.c.blocks import SHARED, STOP, blocks
 from primgraph.codegen.targets.c.control import Body, control
 from primgraph.codegen.targets.c.dynamic_stack import FUNCTIONS, wrapper_function
-from primgraph.codegen.targets.c.lines import indented, sources_of
+from primgraph.codegen.targets.c.lines import Function, in_units, indented, one_unit, sources_of
 from primgraph.codegen.targets.c.parts import required_parts
 from primgraph.codegen.targets.c.shared_nests import SharedNests
 from primgraph.codegen.targets.c.size_arguments import SIZES, SizeArguments
-from primgraph.codegen.targets.c.units import Function, in_units, one_unit
 from primgraph.ir.dims import is_open
 from primgraph.ir.types import TensorType
 
