@@ -129,6 +129,11 @@ class Compiled:
                     self._write = None
             return object.__getattribute__(self, name)
 
+    @property
+    def is_checked(self) -> bool:
+        """Return whether `fit` can tell that arrays need no conversion."""
+        return self.fit is not _unknown
+
     def new_workspace(self) -> tuple[Context, Any]:
         """Return an unused workspace, and the context to run in, to be added to `pool` later."""
         return _quiet_context(), self.start()
