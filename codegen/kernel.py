@@ -17,7 +17,6 @@ from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.recipe import Recipe, require_style
 from primgraph.codegen.runner import Runner
 from primgraph.codegen.runtime.feeds import as_feed
-from primgraph.codegen.targets.readable.standalone import save_source
 from primgraph.codegen.targets.text.clocks import Clocks
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.containers import Form, packer
@@ -377,7 +376,8 @@ def _save_code(
         raise ArgumentError(
             f"{told}: blas is for files of C", hint="leave it out: NumPy has a BLAS of its own"
         )
-    save_source(path, graphs, force=force, scipy=scipy)
+    home = importlib.import_module("primgraph.codegen.targets.readable.standalone")
+    home.save_source(path, graphs, force=force, scipy=scipy)
 
 
 def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:

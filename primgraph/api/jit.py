@@ -7,7 +7,7 @@ import inspect
 import warnings
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from operator import attrgetter
 from time import perf_counter
@@ -38,6 +38,7 @@ from primgraph.base.array_functions import MEMBERS
 from primgraph.base.debug_mode import debugging
 from primgraph.base.journal import log_compilation
 from primgraph.base.locks import make_lock
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import caller
 from primgraph.codegen import Kernel
 from primgraph.eager.derivatives.inlined import inlined_steps

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, final
 
 import numpy as np
 
 from primgraph import tree
 from primgraph.api.world import is_array
+from primgraph.base.records import dataclass
 from primgraph.defaults import get_default_dtype
 from primgraph.eager.inplace.adoption import stand_in_class
 from primgraph.eager.tensor import family_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, final
 
 import numpy as np
@@ -14,6 +14,7 @@ from primgraph.api.jit_call import Call
 from primgraph.api.jit_shortcut import Shortcut, fingerprint, no_shortcut, shortcut_of
 from primgraph.api.tracing import Traced
 from primgraph.base.debug_mode import debugging
+from primgraph.base.records import dataclass
 from primgraph.codegen import Kernel
 from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.inlined import Inlined, results

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from primgraph.base.interpreter_limits import uncollected
 from primgraph.base.journal import log_compilation
+from primgraph.base.records import dataclass
 from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import direct, is_for_all_sizes
 from primgraph.codegen.runtime.feeds import as_feed
@@ -36,8 +36,9 @@ class Plan:
     The inputs of the kernel are the feeds in `names`, the constant states that `still` reads from a
     dict, and the states in `changed`, ordered by `arranged`; results of the early kernel follow.
     `written` is the user's graph, before passes. The first `fetched` outputs are the fetches; the
-    others are the new values of `changed` states. `direct` is the kernel's fast path. `states` are all that need a value. With symbolic
-    sizes, a plan is specialised for `sizes`; `written` stays symbolic.
+    others are the new values of `changed` states. `states` are all that need a value, and `direct`
+    is the kernel's fast path. With symbolic sizes, a plan is specialised for `sizes`; `written`
+    stays symbolic.
     """
 
     written: Graph

@@ -65,7 +65,6 @@ class Program(Drawn):
         self.updated_at: dict[Value, Source] = {}
         self.kernels: dict[Any, Any] = {}
         self.starts: WeakKeyDictionary[Program, list[State]] = WeakKeyDictionary()
-        self.is_startup = False
         self.keys_taken = 0
         self._seed = 0
         _programs[id(self.builder)] = self
@@ -175,9 +174,7 @@ class Program(Drawn):
         _require_state(name, type, initializer)
         value = self.builder.input(type, name)
         state = self.states[value] = State(name, type, initializer, trainable)
-        startup = default_startup_program()
-        startup.starts.setdefault(self, []).append(state)
-        startup.is_startup = True
+        default_startup_program().starts.setdefault(self, []).append(state)
         return Variable(self.builder, value)
 
     def free_name(self, stem: str) -> str:
