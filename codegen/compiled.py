@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -152,14 +152,20 @@ class Compiled:
         return [place[id(eqn)] for eqn in self.equations]
 
 
-def native_path(part: Graph, options: Options, limits: Limits) -> Callable[..., Any] | None:
-    """Return the native code of a graph; None if there is none."""
-    home = importlib.import_module("primgraph.codegen.native")
-    kernels = provider("kernels")
-    found: Callable[..., Any] | None = home.native_function(
-        part, options, limits, kernels.compile_graph
-    )
-    return found
+class Job(NamedTuple):
+    """A part of a graph to compile, and where clocks are collected, if there are any."""
+
+    part: Graph
+    options: Options
+    limits: Limits
+    clocks: list[Clocks] | None = None
+
+    def native(self) -> Callable[..., Any] | None:
+        """Return the function of native code, if there is any."""
+        home = importlib.import_module("primgraph.codegen.native")
+        by_numpy = provider("kernels").compile_graph
+        found: Callable[..., Any] | None = home.native_function(*self[:3], by_numpy)
+        return found
 
 
 def compile_planned(
@@ -183,48 +189,35 @@ def compile_planned(
     if found is not None:
         note_source(FROM_EQUAL)
         return found
+    job = Job(graph, options, limits, clocks)
     if not once:
-        made = _compiled_part(graph, graph, options, limits, clocks, native)
+        made = _compiled_part(graph, job, native=native)
     else:
         first, late = split_constant_prefix(graph, once)
         options = replace(options, kept=len(first.outputs))
-        made = _compiled_part(graph, late, options, limits, clocks, native)
-        made.once = _compiled_part(graph, first, Options(), limits)
+        made = _compiled_part(graph, job._replace(part=late, options=options), native=native)
+        made.once = _compiled_part(graph, Job(first, Options(), limits), native=False)
     alone = made.users or clocks is not None or (made.once is not None and made.once.users)
     return made if alone else _shared.setdefault(key, made)
 
 
-def _compiled_part(
-    graph: Graph,
-    part: Graph,
-    options: Options,
-    limits: Limits,
-    clocks: list[Clocks] | None = None,
-    native: bool = False,
-) -> Compiled:
+def _compiled_part(graph: Graph, job: Job, *, native: bool) -> Compiled:
     """Compile planned code for a part of `graph`, to which its lines belong."""
-    scalar = native_path(part, options, limits) if native and clocks is None else None
+    scalar = job.native() if native and job.clocks is None else None
     if scalar is not None and not debugging.get():
-        made = Compiled(graph, lambda code: _write_planned(code, part, options, limits))
-        made.users = _has_users(part)
+        made = Compiled(graph, lambda code: _write_planned(code, job, native=True))
+        made.users = _has_users(job.part)
     else:
         made = Compiled(graph)
-        _write_planned(made, part, options, limits, clocks, native=scalar is not None)
+        _write_planned(made, job, native=scalar is not None)
     if scalar is not None:
         made.scalar, made.is_native = scalar, True
     return made
 
 
-def _write_planned(
-    made: Compiled,
-    part: Graph,
-    options: Options,
-    limits: Limits,
-    clocks: list[Clocks] | None = None,
-    *,
-    native: bool = True,
-) -> None:
-    """Generate the planned code for `part`, with scalar code unless there is native code."""
+def _write_planned(made: Compiled, job: Job, *, native: bool) -> None:
+    """Generate the planned code of a job, with scalar code unless there is native code."""
+    part, options, limits, clocks = job
     plan = plan_for(part, options, limits)
     steps, module = plan.schedule, print_plan(plan)
     computes = not options.donated and not options.given

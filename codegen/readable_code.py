@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from primgraph.codegen.compiled import Compiled, native_path
+from primgraph.codegen.compiled import Compiled, Job
 from primgraph.codegen.ir.limits import default_limits
 from primgraph.codegen.ir.program import Options
 from primgraph.codegen.ir.schedule import NONE, Schedule, schedule
@@ -33,7 +33,7 @@ def compile_readable(
 
     With `native` it also has C code, for a graph with symbolic sizes.
     """
-    scalar = native_path(graph, options, default_limits()) if native else None
+    scalar = Job(graph, options, default_limits()).native() if native else None
     if scalar is not None:
         code = Compiled(graph, lambda code: _write_readable(code, options, clocks))
         code.scalar, code.is_native = scalar, True

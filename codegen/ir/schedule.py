@@ -171,6 +171,10 @@ class Schedule:
     def is_view(self, value: int) -> bool:
         return self.root[value] != value
 
+    def sees(self, step: Step) -> bool:
+        """Return whether a step computes nothing: its results are views, or it has none."""
+        return not step.outputs or self.is_view(step.outputs[0])
+
     def chunks(self) -> list[range]:
         """Return ranges of steps, one per generated function; at least one."""
         count = len(self.steps)

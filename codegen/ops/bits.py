@@ -37,8 +37,6 @@ CARDS: dict[Op, Card] = {
     p.gcd: _bits("gcd"),
     p.nextafter: replace(
         _bits("nextafter"),
-        complex_step=ComplexStep(
-            as_on_reals(np.nextafter), partial=False, smooth=smooth_everywhere
-        ),
+        complex_step=ComplexStep(as_on_reals(np.nextafter), False, smooth_everywhere),
     ),
 }

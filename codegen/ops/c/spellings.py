@@ -18,23 +18,11 @@ from primgraph.primitives.special_functions.formulas import FORMULAS, Formula
 # Element types of this back end, by NumPy kind and item size.
 C_TYPES = {
     "b1": "uint8_t",
-    "i1": "int8_t",
-    "i2": "int16_t",
-    "i4": "int32_t",
-    "i8": "int64_t",
-    "u1": "uint8_t",
-    "u2": "uint16_t",
-    "u4": "uint32_t",
-    "u8": "uint64_t",
+    **{f"i{n}": f"int{8 * n}_t" for n in (1, 2, 4, 8)},
+    **{f"u{n}": f"uint{8 * n}_t" for n in (1, 2, 4, 8)},
     "f4": "float",
     "f8": "double",
 }
-
-# Suffixes of functions that are instantiated per type: `pg_sum_f64`.
-_NAMES = {
-    "b1": "u8", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16",
-    "u4": "u32", "u8": "u64", "f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128", "f2": "u16",
-}  # fmt: skip
 
 Spelling: TypeAlias = Callable[[Sequence[str], Step], str | None]
 
@@ -45,8 +33,9 @@ def c_type(dtype: DType) -> str | None:
 
 
 def type_name(dtype: DType) -> str:
-    """Return the suffix of function names for elements of `dtype`."""
-    return _NAMES[f"{dtype.kind}{dtype.itemsize}"]
+    """Return the suffix of functions that are instantiated per type, as in `pg_sum_f64`."""
+    is_word = dtype.kind == "b" or dtype == FLOAT16
+    return f"{'u' if is_word else dtype.kind}{8 * dtype.itemsize}"
 
 
 def moved_type(dtype: DType) -> str:

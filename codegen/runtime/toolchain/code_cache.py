@@ -17,6 +17,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from functools import cache as once
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -35,7 +36,8 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.sizes import names_in_params
-from primgraph.ir.types import NAME_OF_DTYPE, Shape, TensorType
+from primgraph.ir.text import value_text
+from primgraph.ir.types import Shape, TensorType
 from primgraph.primitives.control import CONTROL
 
 # Primitives with user C.
@@ -93,9 +95,9 @@ class NumpyStep(NamedTuple):
 class Entry(NamedTuple):
     """The C of a graph and its schedule: C functions, and steps for NumPy in between.
 
-    `library` is the file name of the compiled text. `constants` and `outputs` are values, the
-    latter with shapes as `Told.coded` writes them. `tell` computes the sizes. A single function
-    does that itself, and returns the outputs.
+    `library` is the file name of the text, which is compiled in so many `units`. `constants` and
+    `outputs` are values, the latter with shapes as `Told.coded` writes them. `tell` computes the
+    sizes. A single function does that itself, and returns the outputs.
     """
 
     text: str
@@ -103,6 +105,7 @@ class Entry(NamedTuple):
     constants: tuple[int, ...]
     outputs: Taken
     tell: FunctionInterface | None
+    units: int = 1
     library: str = ""
 
     @property
@@ -184,28 +187,19 @@ def _equation_key(eqn: Equation) -> str:
     return f"{op.name}({params}){len(eqn.inputs)}:{types}{library}"
 
 
+# Types of parameters whose text distinguishes values bit by bit.
+_KNOWN = (int, str, NoneType, float, complex, Dim, Array, TensorType, np.dtype)
+
+
 def _text(value: Any) -> str:
     """Return a parameter as text that distinguishes values bit by bit."""
-    kind = type(value)
-    if kind in (int, bool, str) or value is None:
-        return repr(value)
-    if kind is tuple:
+    if isinstance(value, tuple):
         return f"({' '.join(map(_text, value))})"
-    if type(value) is float:
-        return value.hex()
-    if kind is complex:
-        return f"{value.real.hex()}+{value.imag.hex()}j"
-    if kind is Dim:
-        return f"[{value}]"
-    if kind is Array:
-        return f"<{value.digest}>"
-    if kind is TensorType:
-        return f"<{value}>"
-    if kind is Graph:
+    if isinstance(value, Graph):
         return f"<{_digest(value)}>"
-    if isinstance(value, np.dtype):
-        return f"<{NAME_OF_DTYPE[value]!s}>"
-    raise _UnknownError
+    if not isinstance(value, _KNOWN):
+        raise _UnknownError
+    return value_text(value)
 
 
 @once
@@ -245,13 +239,14 @@ def recall(key: str, graph: Graph) -> tuple[Entry, list[Any]] | None:
         if content is None:
             return None
         head, _, text = content.partition(b"\n")
-        pieces, values, outputs, tell, library, sources = _tuples(json.loads(head))
+        pieces, values, outputs, tell, units, library, sources = _tuples(json.loads(head))
         entry = Entry(
             text.decode(),
             tuple([FunctionInterface(*p) if type(p[0]) is str else NumpyStep(*p) for p in pieces]),
             values,
             outputs,
             None if tell is None else FunctionInterface(*tell),
+            units,
             library,
         )
         constants = _read_constants(sources, graph)
