@@ -10,10 +10,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
+
+from primgraph.base.records import dataclass
 
 # IPython's file name of a cell; notebook kernels use other names.
 _NAMED = re.compile(r"<ipython-input-(\d+)-")

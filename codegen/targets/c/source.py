@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import final
 
 from primgraph.base.debug_mode import debugging
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.access import Access, row_major
 from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, is_zero
