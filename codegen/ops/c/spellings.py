@@ -302,16 +302,16 @@ def _cast_pair(args: Sequence[str], step: Step) -> str | None:
 _COMPLEX: dict[Op, Spelling] = {
     e.add: _pair("{0}.first + {1}.first", "{0}.second + {1}.second"),
     e.sub: _pair("{0}.first - {1}.first", "{0}.second - {1}.second"),
-    e.neg: _pair("-{0}.first", "-{0}.second"),
+    e.neg: _pair_template("pg_neg_{t}({0})"),
     e.mul: _pair_template("pg_mul_{t}({0}, {1})"),
     e.div: _pair_template("pg_div_{t}({0}, {1})"),
     e.cast: _cast_pair,
     logic.equal: _pair_template("{0}.first == {1}.first && {0}.second == {1}.second"),
     logic.not_equal: _pair_template("{0}.first != {1}.first || {0}.second != {1}.second"),
     logic.select: _pair_template("{0} ? {1} : {2}"),
-    parts.real: _pair_template("{0}.first"),
-    parts.imag: _pair_template("{0}.second"),
-    parts.conj: _pair("{0}.first", "-{0}.second"),
+    parts.real: _pair_template("pg_real_{t}({0})"),
+    parts.imag: _pair_template("pg_imag_{t}({0})"),
+    parts.conj: _pair_template("pg_conj_{t}({0})"),
     parts.complex_: _pair("{0}", "{1}"),
 }
 
