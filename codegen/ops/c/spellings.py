@@ -24,6 +24,9 @@ C_TYPES = {
     "f8": "double",
 }
 
+# Sizes of elements in bytes, by their C type.
+ITEM_SIZES = {kind: int(name[1:]) for name, kind in C_TYPES.items()}
+
 Spelling: TypeAlias = Callable[[Sequence[str], Step], str | None]
 
 
@@ -321,6 +324,12 @@ def expression_writer(step: Step) -> Spelling | None:
     types = (*step.operands, *step.results)
     table = _COMPLEX if any(t.is_complex for t in types) else SPELLINGS
     return table.get(step.op)
+
+
+def template(step: Step) -> str | None:
+    """Return the C expression of a step, with `@0@`, `@1@` and so on for operands, or None."""
+    spelled = expression_writer(step)
+    return None if spelled is None else spelled([f"@{k}@" for k in range(len(step.inputs))], step)
 
 
 # Additional C code of user primitives.
