@@ -134,7 +134,9 @@ def _function(
     if found is not None:
         with contextlib.suppress(FailedError):
             entry, constants = found
-            stored = load_cached(entry.library) or library(entry.text, loose=options.loose)
+            stored = load_cached(entry.library) or library(
+                entry.text, loose=options.loose, units=entry.units
+            )
             held = _load_library(entry, stored, options.loose)
             note_source(FROM_CACHE)
             return _bind_entry(held, entry, constants, graph, options, by_numpy)
@@ -146,7 +148,7 @@ def _function(
     try:
         # Without the extension module nothing else is usable.
         _caller()
-        stored = library(made.entry.text, loose=options.loose)
+        stored = library(made.entry.text, loose=options.loose, units=made.entry.units)
     except FailedError as error:
         raise error.located(made.origin(error.told)) from None
     held = _load_library(made.entry, stored, options.loose)
@@ -209,7 +211,7 @@ def _load_library(entry: Entry, stored: Stored, loose: bool) -> ctypes.CDLL:
     except _UNUSABLE:
         # The file may come from a broken compiler: compile again.
         forget(stored.name)
-    stored = library(entry.text, loose=loose)
+    stored = library(entry.text, loose=loose, units=entry.units)
     try:
         return _link_library(entry, stored)
     except _UNUSABLE as error:

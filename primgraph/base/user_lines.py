@@ -273,7 +273,11 @@ def user_frame() -> FrameType:
         # This is `not is_own(frame)`, without calls: every operation passes about ten frames.
         names = frame.f_globals
         name = names.get("__name__", "")
-        if name != PACKAGE and not name.startswith(_PASSED) and _EXTENSION not in names:
+        if name in _own_names:
+            pass
+        elif name == PACKAGE or name.startswith(_PASSED[0]):
+            _own_names.add(name)
+        elif not name.startswith(_PASSED[1]) and _EXTENSION not in names:
             if not is_library(frame.f_code.co_filename):
                 return frame
             outside = outside or frame
@@ -335,6 +339,18 @@ def source_at(code: CodeType, instruction: int) -> Source:
 
 
 def _line(code: CodeType, line: int) -> Source:
-    file = code.co_filename
+    file, marks = code.co_filename, _marks.get()
     cell = "" if file in ordinary else cell_of(file)
-    return _make_source(code, file, cell, line, _marks.get())
+    key = (id(code), line, cell, marks)
+    known = _lines.get(key)
+    if known is None:
+        if len(_lines) >= _MOST_LINES:
+            _lines.clear()
+        known = _lines[key] = code, _make_source(code, file, cell, line, marks)
+    return known[1]
+
+
+# The sources of lines by the id of the code, which is kept: to hash code takes as long as it has
+# constants.
+_lines: dict[tuple[int, int, str, tuple[str, str]], tuple[CodeType, Source]] = {}
+_MOST_LINES = 65536

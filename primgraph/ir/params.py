@@ -246,21 +246,54 @@ def _is_hashable(value: Any) -> bool:
     return True
 
 
+def _plain_values(params: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return names, classes and values of `params`, equal only for equal bits.
+
+    It is empty if a value is of another class than the usual ones, or a float that differs from
+    one that it equals, or the other way round: a zero or a NaN.
+    """
+    found: list[Any] = []
+    for name, value in params.items():
+        kind = type(value)
+        if kind is tuple:
+            if not _INTEGERS.issuperset(map(type, value)):
+                return ()
+        elif kind is float:
+            if not value or value != value:
+                return ()
+        elif kind not in _BY_VALUE and not isinstance(value, np.dtype):
+            return ()
+        found += name, kind, value
+    return tuple(found)
+
+
+# Classes whose equal objects have the same bits.
+_BY_VALUE = frozenset({int, str, bool, NoneType})
+
+
 @final
 class InternedParams:
     """Table of parameters, in which equal ones are one tuple."""
 
-    __slots__ = ("_by_bits", "_by_id")
+    __slots__ = ("_by_bits", "_by_id", "_by_values")
 
     def __init__(self) -> None:
         self._by_bits: dict[Hashable, Params] = {}
+        # Interned parameters, by the names, classes and values that calls give.
+        self._by_values: dict[tuple[Any, ...], Params] = {}
         # Interned parameters, by the id of equal ones.
         self._by_id: dict[int, tuple[Params, Params]] = {}
 
     def frozen(self, params: Mapping[str, Any]) -> Params:
         """Freeze and intern `params`."""
-        frozen = freeze_all(params.items())
-        return self._by_bits.setdefault(bits(frozen), frozen)
+        given = _plain_values(params)
+        known = self._by_values.get(given) if given else None
+        if known is None:
+            frozen = freeze_all(params.items())
+            known = self._by_bits.setdefault(bits(frozen), frozen)
+            if given:
+                self._by_values[given] = known
+        return known
 
     def own(self, params: Params) -> Params:
         """Intern frozen parameters, such as those of an equation of another graph."""

@@ -18,7 +18,7 @@ from primgraph.ir.frontend.html_tables import facts
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, Recorder, active_recorder
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import DType, Shape, TensorType
 from primgraph.operators.handle import Handle, array_functions
 from primgraph.operators.lazy_loading import all_functions
 
@@ -70,6 +70,21 @@ class Variable(Handle):
     @property
     def type(self) -> TensorType:
         return self.value.type
+
+    @property
+    def shape(self) -> Shape:
+        """Shape."""
+        return self.value.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        """NumPy dtype of the elements."""
+        return self.value.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.value.type.ndim
 
     @property
     def _is_traced(self) -> bool:  # type: ignore[override]
@@ -315,7 +330,7 @@ def handles(arguments: Iterable[Any]) -> list[Variable]:
     """Return the handles among `arguments`, including those in lists and tuples."""
     found: list[Any] = []
     for argument in arguments:
-        if isinstance(argument, Handle):
+        if type(argument) is Variable or isinstance(argument, Handle):
             found.append(argument)
         elif isinstance(argument, list | tuple):
             found += handles(argument)

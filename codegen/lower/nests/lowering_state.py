@@ -17,8 +17,9 @@ from primgraph.codegen.lower.nests.recomputation import nodes_to_repeat
 from primgraph.codegen.ops.c.spellings import zero as zero_text
 from primgraph.ir.types import Shape, TensorType
 
-# Maximum number of nodes in a nest: compile time is superlinear in the size of a function.
-_LONGEST = 400
+# Maximum number of nodes in a nest: compile time is superlinear in the size of a function. In a
+# program of many steps nests are shorter, and more of them are equal.
+_LONGEST, _SHORTER, _MANY = 400, 50, 1000
 
 
 @final
@@ -54,6 +55,7 @@ class LoweringState:
         alone: bool = False,
     ) -> None:
         self.schedule, self.complete, self.limits, self.alone = schedule, complete, limits, alone
+        self.longest = _LONGEST if len(schedule.steps) < _MANY else _SHORTER
         self.items: list[Item] = []
         self.types = dict(enumerate(schedule.types))
         self.constants: dict[int, Any] = {}
@@ -108,7 +110,7 @@ class LoweringState:
             within = self.is_within(access, shape)
             least = max(least, at if within else at + 1)
         at = self.open.get(domain, -1)
-        if at < least or len(self.items[at].nodes) >= _LONGEST:  # type: ignore[union-attr]
+        if at < least or len(self.items[at].nodes) >= self.longest:  # type: ignore[union-attr]
             at = self.open[domain] = len(self.items)
             self.items.append(Nest(domain))
         return at

@@ -94,9 +94,9 @@ class NumpyStep(NamedTuple):
 class Entry(NamedTuple):
     """The C of a graph and its schedule: C functions, and steps for NumPy in between.
 
-    `library` is the file name of the compiled text. `constants` and `outputs` are values, the
-    latter with shapes as `Told.coded` writes them. `tell` computes the sizes. A single function
-    does that itself, and returns the outputs.
+    `library` is the file name of the text, which is compiled in so many `units`. `constants` and
+    `outputs` are values, the latter with shapes as `Told.coded` writes them. `tell` computes the
+    sizes. A single function does that itself, and returns the outputs.
     """
 
     text: str
@@ -104,6 +104,7 @@ class Entry(NamedTuple):
     constants: tuple[int, ...]
     outputs: Taken
     tell: FunctionInterface | None
+    units: int = 1
     library: str = ""
 
     @property
@@ -236,13 +237,14 @@ def recall(key: str, graph: Graph) -> tuple[Entry, list[Any]] | None:
         if content is None:
             return None
         head, _, text = content.partition(b"\n")
-        pieces, values, outputs, tell, library, sources = _tuples(json.loads(head))
+        pieces, values, outputs, tell, units, library, sources = _tuples(json.loads(head))
         entry = Entry(
             text.decode(),
             tuple([FunctionInterface(*p) if type(p[0]) is str else NumpyStep(*p) for p in pieces]),
             values,
             outputs,
             None if tell is None else FunctionInterface(*tell),
+            units,
             library,
         )
         constants = _read_constants(sources, graph)

@@ -22,7 +22,7 @@ from primgraph.codegen.ops.c.spellings import (
     moved_type,
     type_name,
 )
-from primgraph.codegen.targets.c.control import Writer
+from primgraph.codegen.targets.c.control import Places
 from primgraph.codegen.targets.c.lines import indented, lines_of
 from primgraph.codegen.targets.c.reductions import (
     are_joint_sums,
@@ -144,7 +144,7 @@ class Elements:
 class Body:
     """Generator of the statements of one nest. `writer` names the memory of values."""
 
-    def __init__(self, nest: Nest, writer: Writer, added: Set[int]) -> None:
+    def __init__(self, nest: Nest, writer: Places, added: Set[int]) -> None:
         self.walk = Walk(nest)
         self.nest, self.added = self.walk.nest, added
         self.types, self.place, self.room = writer.type, writer.place, writer.room
@@ -317,7 +317,7 @@ def _step_expression(node: Node, args: Sequence[str]) -> str:
     return text
 
 
-def statements(nest: Nest, writer: Writer, added: Set[int]) -> Iterator[str]:
+def statements(nest: Nest, writer: Places, added: Set[int]) -> Iterator[str]:
     """Yield the lines of a nest; nothing for an empty domain.
 
     Reductions in `added` continue from the contents of their memory.

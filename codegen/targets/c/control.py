@@ -31,8 +31,8 @@ class Body(NamedTuple):
     arena: int
 
 
-class Writer(Protocol):
-    """Interface of the generator of the enclosing items; traced lines know the user's lines."""
+class Places(Protocol):
+    """Memory and types of the values of a nest; traced lines know the user's lines."""
 
     is_traced: bool
 
@@ -44,6 +44,10 @@ class Writer(Protocol):
 
     def type(self, value: int) -> TensorType:
         """Return the type of a value."""
+
+
+class Writer(Places, Protocol):
+    """Interface of the generator of the enclosing items."""
 
     def sizes(self, address: Callable[[str], str]) -> str:
         """Return the declaration of the symbolic sizes, if any, read from their place's address."""

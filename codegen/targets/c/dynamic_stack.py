@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from primgraph.codegen.targets.c.units import Function
+
 # Padding in bytes behind the last row.
 _BEHIND = 64
 # Initial capacity in rows.
@@ -19,17 +21,15 @@ _NO_MEMORY = 2
 FUNCTIONS = "#include <stdlib.h>"
 
 
-def wrapper_function(name: str, within: str, arguments: str, places: Sequence[str]) -> list[str]:
+def wrapper_function(name: str, within: str, arguments: str, places: Sequence[str]) -> Function:
     """Return a function that calls another one, with stack pointers at these places."""
-    return [
-        f"int {name}({arguments}) {{",
+    lines = [
         *(f"    {place} = 0;" for place in places),
         f"    const int failed = {within}(a, w);",
         *(f"    free({place});" for place in places),
         "    return failed;",
-        "}",
-        "",
     ]
+    return Function(f"int {name}({arguments})", lines, is_public=True)
 
 
 def one_more(places: Sequence[str], rows: Sequence[str]) -> Iterator[str]:

@@ -29,12 +29,13 @@ from primgraph.codegen.lower.nests.routines import routine
 from primgraph.codegen.ops.c.call_lines import Call
 from primgraph.codegen.ops.c.spellings import c_type, codes_of, type_name
 from primgraph.codegen.targets.c.blocks import SHARED, STOP, blocks
-from primgraph.codegen.targets.c.body import statements
 from primgraph.codegen.targets.c.control import Body, control
 from primgraph.codegen.targets.c.dynamic_stack import FUNCTIONS, wrapper_function
 from primgraph.codegen.targets.c.lines import indented, sources_of
 from primgraph.codegen.targets.c.parts import required_parts
+from primgraph.codegen.targets.c.shared_nests import SharedNests
 from primgraph.codegen.targets.c.size_arguments import SIZES, SizeArguments
+from primgraph.codegen.targets.c.units import Function, in_units, one_unit
 from primgraph.ir.dims import is_open
 from primgraph.ir.types import TensorType
 
@@ -63,13 +64,14 @@ class Source:
     """The text of a file, and its schedule: C functions and host calls in order.
 
     `arena` is the size in bytes of the shared workspace. `sources` has the user's line of lines of
-    the text, by their numbers.
+    the text, by their numbers. The text can be compiled in so many `units`.
     """
 
     text: str
     order: tuple[Segment | HostCall, ...]
     arena: int
     sources: Mapping[int, UserLine]
+    units: int
 
 
 def source(
@@ -86,7 +88,7 @@ class _Writer:
     def __init__(self, plan: Nests, name: str, told: SizeArguments | None, is_traced: bool) -> None:
         self.plan, self.name, self.told, self.is_traced = plan, name, told, is_traced
         self.order: list[Segment | HostCall] = []
-        self.functions: list[str] = []
+        self.functions: list[Function] = []
         self.declared = list(_runtime_declarations(plan))
         # Macros of bodies.
         self.macros: list[str] = []
@@ -111,6 +113,9 @@ class _Writer:
         self.offset.update({v: self.arena.take(POINTER) for v in self.stacks})
         self.all_rooms: list[Room] = []
         self.at = 0
+        # The functions of symbolic sizes, and lines with the user's lines, stay in place.
+        alone = is_traced or told is not None
+        self.shared = SharedNests(name, () if alone else plan.items, plan.types, plan.added)
 
     def write_source(self) -> Source:
         run: list[tuple[int, Item]] = []
@@ -125,14 +130,7 @@ class _Writer:
         if debugging.get():
             written = [values_written(item) for item in self.plan.items]
             verify_memory(self.plan, written, self.offset, self.all_rooms)
-        declared = sorted(dict.fromkeys(self.declared))
-        parts = required_parts("\n".join(self.functions))
-        opening = list(_OPENING)
-        if self.told is not None:
-            opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
-        pieces = [*opening, *declared, "", parts, "", *self.functions, ""]
-        order, size = tuple(self.order), self.arena.size
-        return Source("\n".join(pieces), order, size, sources_of(pieces) if self.is_traced else {})
+        return _assemble(self)
 
     def segment(self, items: Sequence[tuple[int, Item]]) -> None:
         if not items:
@@ -156,10 +154,11 @@ class _Writer:
             for part in parts:
                 part.insert(0, f"    {self.sizes(str)}")
         places = [self.place(v) for v in self.stacks]
+        self.functions += self.shared.take_functions()
         self.functions += _functions(f"{name}_within" if places else name, parts)
         if places:
             self.declared.append(FUNCTIONS)
-            self.functions += wrapper_function(name, f"{name}_within", _ARGUMENTS, places)
+            self.functions.append(wrapper_function(name, f"{name}_within", _ARGUMENTS, places))
         self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
 
     def sizes(self, address: Callable[[str], str]) -> str:
@@ -203,7 +202,7 @@ class _Writer:
         if isinstance(item, Nest) and not item.nodes:
             return
         if isinstance(item, Nest):
-            yield from statements(item, self, self.plan.added)
+            yield from self.shared.lines(item, self)
         elif isinstance(item, Product):
             yield from _products(self, item)
         elif isinstance(item, Control):
@@ -243,10 +242,26 @@ class _Writer:
         """Add a function for a group of blocks; return its name."""
         self.count += 1
         name = f"{self.name}_g{self.count}"
-        head = f"static int {name}(void *const *a, char *w, long g) {{"
-        self.functions += [head, "    (void)w; (void)g;", *(f"    {x}" for x in lines)]
-        self.functions += ["    return 0;", "}", ""]
+        head = f"int {name}(void *const *a, char *w, long g)"
+        body = ["    (void)w; (void)g;", *(f"    {x}" for x in lines), "    return 0;"]
+        self.functions.append(Function(head, body))
         return name
+
+
+def _assemble(writer: _Writer) -> Source:
+    """Return the file of a plan, of the functions that were written."""
+    declared = sorted(dict.fromkeys(writer.declared))
+    parts = required_parts("\n".join(one_unit(writer.functions)))
+    opening = list(_OPENING)
+    if writer.told is not None:
+        # More functions of symbolic sizes follow, so that the file is compiled as a whole.
+        opening += [*HELPERS, *writer.macros, *writer.arena.macros(), ""]
+        lines, units = one_unit(writer.functions), 1
+    else:
+        lines, units = in_units(writer.functions)
+    pieces = [*opening, *declared, "", parts, "", *lines, ""]
+    sources = sources_of(pieces) if writer.is_traced else {}
+    return Source("\n".join(pieces), tuple(writer.order), writer.arena.size, sources, units)
 
 
 def _products(writer: _Writer, item: Product) -> Iterator[str]:
@@ -278,18 +293,18 @@ def _products(writer: _Writer, item: Product) -> Iterator[str]:
 _ARGUMENTS = "void *const *restrict a, char *restrict w"
 
 
-def _functions(name: str, parts: Sequence[Sequence[str]]) -> list[str]:
+def _functions(name: str, parts: Sequence[Sequence[str]]) -> list[Function]:
     """Return a function of that name; with several parts it calls one function per part."""
-    unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
-    head = f"{'static ' if name.endswith('_within') else ''}int {name}({_ARGUMENTS}) {{"
+    unused, end = "    (void)a; (void)w;", "    return 0;"
+    head, is_public = f"int {name}({_ARGUMENTS})", not name.endswith("_within")
     if len(parts) == 1:
-        return [head, unused, *parts[0], *end]
-    lines = []
-    for k, part in enumerate(parts):
-        own = f"static __attribute__((noinline)) int {name}_{k}({_ARGUMENTS}) {{"
-        lines += [own, unused, *part, *end]
+        return [Function(head, [unused, *parts[0], end], is_public)]
+    found = [
+        Function(f"__attribute__((noinline)) int {name}_{k}({_ARGUMENTS})", [unused, *part, end])
+        for k, part in enumerate(parts)
+    ]
     calls = [f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))]
-    return [*lines, head, "    int failed;", *calls, *end]
+    return [*found, Function(head, ["    int failed;", *calls, end], is_public)]
 
 
 def _product(plan: Nests, item: Product) -> str:
