@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeAlias, final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.access import Access
 from primgraph.codegen.ir.axis_semantics import Role
 from primgraph.codegen.ir.places import Argument, Buffer, Place, Result, View

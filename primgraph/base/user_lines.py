@@ -10,10 +10,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
+
+from primgraph.base.records import dataclass
 
 # IPython's file name of a cell; notebook kernels use other names.
 _NAMED = re.compile(r"<ipython-input-(\d+)-")
@@ -303,7 +305,7 @@ def name_of(value: object) -> str:
             return name
     for name in code.co_names:
         try:
-            # The names of a function that is being traced may be in a dictionary that looks further.
+            # The names of a traced function may be in a dictionary that looks further.
             if names[name] is value:
                 return name
         except KeyError:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
+import importlib
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from decimal import Decimal
 from itertools import count
 from types import NoneType
 from typing import Any, TypeAlias, final
@@ -60,7 +60,7 @@ class Array:
     def digest(self) -> str:
         """SHA-256 hash of type and elements, equal on all machines."""
         if not self._digest:
-            found = hashlib.sha256(str(self.type).encode())
+            found = importlib.import_module("hashlib").sha256(str(self.type).encode())
             found.update(_bytes_of(self.little_endian()))
             self._digest = found.hexdigest()
         return self._digest
@@ -222,7 +222,7 @@ def _content(kind: type[Any], value: Any) -> Hashable:
         return frozenset(Counter(map(bits, value)).items())
     if kind is slice or kind is range:
         return bits((value.start, value.stop, value.step))
-    if kind is Decimal:
+    if kind is getattr(sys.modules.get("decimal"), "Decimal", None):
         return bits(value.as_tuple())
     if _compares_fields(kind):
         fields = tuple([getattr(value, f.name) for f in dataclasses.fields(value) if f.compare])

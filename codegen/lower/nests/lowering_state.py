@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, final
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.access import Access, loop_strides, whole
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.schedule import Schedule, Step

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from primgraph.codegen.targets.c.units import Function
+from primgraph.codegen.targets.c.lines import Function
 
 # Padding in bytes behind the last row.
 _BEHIND = 64

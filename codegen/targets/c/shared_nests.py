@@ -18,8 +18,7 @@ from primgraph.codegen.ir.statements import Item, Nest, Node, Operand
 from primgraph.codegen.lower.nests.loop_fission import split_nest
 from primgraph.codegen.targets.c.body import Body, statements
 from primgraph.codegen.targets.c.control import Writer
-from primgraph.codegen.targets.c.lines import indented
-from primgraph.codegen.targets.c.units import Function
+from primgraph.codegen.targets.c.lines import Function, indented
 from primgraph.ir.types import TensorType
 
 # Minimum number of items of a program whose equal nests are shared, and of equal nests.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import final
 
 from primgraph.base.debug_mode import debugging
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.access import Access, row_major
 from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, is_zero
@@ -31,11 +31,10 @@ from primgraph.codegen.ops.c.spellings import ITEM_SIZES, c_type, codes_of, type
 from primgraph.codegen.targets.c.blocks import SHARED, STOP, blocks
 from primgraph.codegen.targets.c.control import Body, control
 from primgraph.codegen.targets.c.dynamic_stack import FUNCTIONS, wrapper_function
-from primgraph.codegen.targets.c.lines import indented, sources_of
+from primgraph.codegen.targets.c.lines import Function, in_units, indented, one_unit, sources_of
 from primgraph.codegen.targets.c.parts import required_parts
 from primgraph.codegen.targets.c.shared_nests import SharedNests
 from primgraph.codegen.targets.c.size_arguments import SIZES, SizeArguments
-from primgraph.codegen.targets.c.units import Function, in_units, one_unit
 from primgraph.ir.dims import is_open
 from primgraph.ir.types import TensorType
 

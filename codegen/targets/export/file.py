@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import final
 
-from primgraph.base.safe_overwrite import require_own
+from primgraph.base.files import require_own
 from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.lower.nests.nests import nests

@@ -88,6 +88,7 @@ def print_plan(plan: Plan) -> Module:
     if fit is not None:
         functions.append(fit)
         dtypes = dict.fromkeys(dtype_text(t.dtype) for t in fed)
+        opening.append("ndarray = np.ndarray")
         opening += [f"dtype_of_{d[3:]} = np.dtype({d})" for d in dtypes]
     return Module(
         ["import numpy as np", *printer.bindings, *opening],
