@@ -177,13 +177,15 @@ Instruction: TypeAlias = (
 @final
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An operand of a node: a number, a value of the nest, or memory.
+    """An operand of a node: a number, an index, a value of the nest, or memory.
 
-    `text` is a number in C, or with `strides` a cast applied to the index expression. `value` is
-    computed by the nest at the same index. `strides` are along the axes of the nest.
+    `text` is a number in C. With a `cast` to a C type it is the index `offset` plus `strides` along
+    the axes of the nest, and so are the indices of elements of `root`. `value` is computed by the
+    nest at the same index.
     """
 
     text: str = ""
+    cast: str = ""
     value: int = -1
     root: int = -1
     offset: int = 0

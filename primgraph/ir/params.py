@@ -35,12 +35,14 @@ HASHED = "sha256:"
 class Array:
     """Frozen array: a private read-only copy, compared bit by bit.
 
-    `0.0` and `-0.0` differ, a NaN equals the same NaN, and dtype and shape count.
+    `0.0` and `-0.0` differ, a NaN equals the same NaN, and dtype and shape count. `name` is the
+    user's name of it, if there is one, and does not count.
     """
 
-    __slots__ = ("_digest", "_hash", "data")
+    __slots__ = ("_digest", "_hash", "data", "name")
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, name: str = "") -> None:
+        self.name = name
         array = np.array(data, order="C", copy=True)
         array = array.astype(as_dtype(array.dtype), copy=False)
         array.setflags(write=False)
