@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import Source
 from primgraph.errors import CompileError
 from primgraph.ir.graph import COUNTED, NUMBER, SIZE, Equation, Graph, Value
@@ -169,6 +170,10 @@ class Schedule:
 
     def is_view(self, value: int) -> bool:
         return self.root[value] != value
+
+    def sees(self, step: Step) -> bool:
+        """Return whether a step computes nothing: its results are views, or it has none."""
+        return not step.outputs or self.is_view(step.outputs[0])
 
     def chunks(self) -> list[range]:
         """Return ranges of steps, one per generated function; at least one."""

@@ -19,6 +19,7 @@ from primgraph.codegen.ir.places import (
     Result,
     Stack,
     View,
+    cut_of,
     name_of,
     root_of,
 )
@@ -43,7 +44,6 @@ from primgraph.codegen.ir.statements import (
     values_read,
 )
 from primgraph.codegen.ir.text import text_of
-from primgraph.codegen.ir.views import Cut
 from primgraph.errors import InternalError
 from primgraph.ir.dims import is_open
 
@@ -149,7 +149,7 @@ class _Run:
     def _turns(self, loop: Loop) -> None:
         both = (*loop.body, *loop.totals)
         outs = [x.out for x in both if isinstance(x, Compute | Copy)]
-        filled = {root_of(p): axis for p in outs if (axis := _cut_of(p)) is not None}
+        filled = {root_of(p): cut.axis for p in outs if (cut := cut_of(p)) is not None}
         totals = {x.total: x for x in both if isinstance(x, Combine)}
         self.loop, self.rows = loop, {**filled, **dict.fromkeys(totals)}
         late = loop.region.threads == 1 or not any(x in loop.body for x in totals.values())
@@ -181,13 +181,13 @@ class _Run:
             self._demand(right, f"{text_of(place)} holds another value by now")
         if root in self.rows:
             axis = self.rows[root]
-            own = axis is not None and _cut_of(place) == axis
+            own = (cut := cut_of(place)) is not None and cut.axis == axis
             self._demand(own, f"{text_of(place)} has rows of other blocks")
 
     def _write(self, place: Place, value: int, taken: Place | None = None) -> None:
         """Check that a place may be written: it takes over the operand `taken`, or is dead."""
         root = root_of(place)
-        cut = _cut_of(place) is not None
+        cut = cut_of(place) is not None
         inner = isinstance(root, Buffer) and root.loop >= 0
         self._demand(self.loop is None or cut or inner, "a turn writes more than its rows")
         if isinstance(root, Buffer) and not cut:
@@ -200,7 +200,8 @@ class _Run:
             self._demand(root in self.writable, f"{text_of(root)} is not donated")
         else:
             there = isinstance(root, Result | Buffer) and (root in self.holds or _is_given(root))
-            self._demand(there, f"{text_of(root)} cannot be written")
+            copied = isinstance(root, Held) and self.holds.get(root) == _NOTHING
+            self._demand(there or copied, f"{text_of(root)} cannot be written")
         self.holds[root] = value
         if inner:
             self.inside.append(root)
@@ -237,9 +238,7 @@ class _Run:
     def _compute(self, x: Compute) -> None:
         self._operands(x)
         taken = None if x.taken is None else root_of(x.operands[x.taken])
-        if x.new:
-            self._create_result(x.out)
-        self._write(x.out, self.schedule.root[x.step.outputs[0]], taken)
+        self._produce(x.out, x.step.outputs[0], new=x.new, taken=taken)
         self._demand(x.out.shape == x.step.results[0].shape, "the result has another shape")
         known = {root_of(p) for p in (*x.operands, x.out)}
         for place in x.parts:
@@ -252,22 +251,22 @@ class _Run:
 
     def _create(self, x: Create) -> None:
         self._operands(x)
-        self._create_result(x.out)
-        self.holds[x.out] = self.schedule.root[x.step.outputs[0]]
+        self._produce(x.out, x.step.outputs[0], new=True)
 
-    def _create_result(self, place: Place) -> None:
-        new = isinstance(place, Result | Held) and not _is_given(place)
-        new = new and name_of(place) not in self.named
-        self._demand(new, f"{text_of(place)} is there already")
-        self.named.add(name_of(place))
-        self.holds[place] = _NOTHING
+    def _produce(self, place: Place, value: int, *, new: bool, taken: Place | None = None) -> None:
+        """Check that a value is written to a place, which may be `new`."""
+        if new:
+            fits = isinstance(place, Result | Held) and not _is_given(place)
+            fits = fits and name_of(place) not in self.named
+            self._demand(fits, f"{text_of(place)} is there already")
+            self.named.add(name_of(place))
+            self.holds[place] = _NOTHING
+        self._write(place, self.schedule.root[value], taken)
 
     def _call(self, x: Call) -> None:
         self._operands(x)
         for place, value in zip(x.outs, x.step.outputs, strict=True):
-            if isinstance(place, Result) and not place.given:
-                self._create_result(place)
-            self._write(place, self.schedule.root[value])
+            self._produce(place, value, new=isinstance(place, Result) and not place.given)
 
     def _see(self, x: See) -> None:
         self._read(x.view, x.step.inputs[0])
@@ -284,11 +283,7 @@ class _Run:
 
     def _copy(self, x: Copy) -> None:
         self._read(x.source, x.value)
-        if x.new:
-            self._create_result(x.out)
-            self.holds[x.out] = self.schedule.root[x.value]
-        else:
-            self._write(x.out, self.schedule.root[x.value])
+        self._produce(x.out, x.value, new=x.new)
 
     def _combine(self, x: Combine) -> None:
         self._read(x.part)
@@ -316,15 +311,6 @@ def _take_buffer(memory: _Memory, buffer: Buffer) -> str:
 
 def _is_given(place: Place) -> bool:
     return isinstance(place, Result) and place.given
-
-
-def _cut_of(place: Place) -> int | None:
-    """Return the axis along which a place has the rows of a block only, or None."""
-    while isinstance(place, View):
-        if isinstance(place.how, Cut):
-            return place.how.axis
-        place = place.of
-    return None
 
 
 _STEPS: dict[Any, Any] = {

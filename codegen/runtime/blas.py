@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, final
@@ -89,24 +89,39 @@ _looking = make_lock()
 
 @cache
 def _found_setting() -> _Setting | None:
-    for library in libraries():
-        for before, after in DECORATIONS:
-            names = [f"{before}openblas_{what}{after}" for what in _FUNCTIONS]
-            if all(hasattr(library, name) for name in names):
-                put, get, parallel = (getattr(library, name) for name in names)
-                return None if parallel() == _OPENMP else _Setting(get, put)
+    names = [f"{{}}openblas_{what}{{}}" for what in _FUNCTIONS]
+    for (put, get, parallel), _ in library_functions(libraries(), names):
+        return None if parallel() == _OPENMP else _Setting(get, put)
     return None
 
 
 @cache
 def product(name: str) -> tuple[int, bool] | None:
     """Return the address of "dgemm" or "sgemm", and whether its integers have 64 bits; or None."""
-    for library in libraries():
-        for before, after in DECORATIONS:
-            found = getattr(library, f"{before}{name}_{after}", None)
-            if found is not None:
-                return ctypes.cast(found, ctypes.c_void_p).value or 0, bool(after)
+    for (function,), is_wide in library_functions(libraries(), [f"{{}}{name}_{{}}"]):
+        return address_of(function), is_wide
     return None
+
+
+def library_functions(
+    places: Iterable[ctypes.CDLL], names: Sequence[str]
+) -> Iterator[tuple[list[Any], bool]]:
+    """Yield functions from each library and build that has all of them.
+
+    Names have two fields for decorations. The second one tells that integers have 64 bits.
+    """
+    for library in places:
+        for before, after in DECORATIONS:
+            spelled = [name.format(before, after) for name in names]
+            if all(hasattr(library, name) for name in spelled):
+                yield [getattr(library, name) for name in spelled], bool(after)
+
+
+def address_of(function: Any) -> int:
+    """Return the address of a function of a library."""
+    found = ctypes.cast(function, ctypes.c_void_p).value
+    assert found is not None
+    return found
 
 
 _FUNCTIONS = ("set_num_threads", "get_num_threads", "get_parallel")

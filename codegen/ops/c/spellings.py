@@ -18,23 +18,14 @@ from primgraph.primitives.special_functions.formulas import FORMULAS, Formula
 # Element types of this back end, by NumPy kind and item size.
 C_TYPES = {
     "b1": "uint8_t",
-    "i1": "int8_t",
-    "i2": "int16_t",
-    "i4": "int32_t",
-    "i8": "int64_t",
-    "u1": "uint8_t",
-    "u2": "uint16_t",
-    "u4": "uint32_t",
-    "u8": "uint64_t",
+    **{f"i{n}": f"int{8 * n}_t" for n in (1, 2, 4, 8)},
+    **{f"u{n}": f"uint{8 * n}_t" for n in (1, 2, 4, 8)},
     "f4": "float",
     "f8": "double",
 }
 
-# Suffixes of functions that are instantiated per type: `pg_sum_f64`.
-_NAMES = {
-    "b1": "u8", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16",
-    "u4": "u32", "u8": "u64", "f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128", "f2": "u16",
-}  # fmt: skip
+# Sizes of elements in bytes, by their C type.
+ITEM_SIZES = {kind: int(name[1:]) for name, kind in C_TYPES.items()}
 
 Spelling: TypeAlias = Callable[[Sequence[str], Step], str | None]
 
@@ -45,8 +36,9 @@ def c_type(dtype: DType) -> str | None:
 
 
 def type_name(dtype: DType) -> str:
-    """Return the suffix of function names for elements of `dtype`."""
-    return _NAMES[f"{dtype.kind}{dtype.itemsize}"]
+    """Return the suffix of functions that are instantiated per type, as in `pg_sum_f64`."""
+    is_word = dtype.kind == "b" or dtype == FLOAT16
+    return f"{'u' if is_word else dtype.kind}{8 * dtype.itemsize}"
 
 
 def moved_type(dtype: DType) -> str:
@@ -313,16 +305,16 @@ def _cast_pair(args: Sequence[str], step: Step) -> str | None:
 _COMPLEX: dict[Op, Spelling] = {
     e.add: _pair("{0}.first + {1}.first", "{0}.second + {1}.second"),
     e.sub: _pair("{0}.first - {1}.first", "{0}.second - {1}.second"),
-    e.neg: _pair("-{0}.first", "-{0}.second"),
+    e.neg: _pair_template("pg_neg_{t}({0})"),
     e.mul: _pair_template("pg_mul_{t}({0}, {1})"),
     e.div: _pair_template("pg_div_{t}({0}, {1})"),
     e.cast: _cast_pair,
     logic.equal: _pair_template("{0}.first == {1}.first && {0}.second == {1}.second"),
     logic.not_equal: _pair_template("{0}.first != {1}.first || {0}.second != {1}.second"),
     logic.select: _pair_template("{0} ? {1} : {2}"),
-    parts.real: _pair_template("{0}.first"),
-    parts.imag: _pair_template("{0}.second"),
-    parts.conj: _pair("{0}.first", "-{0}.second"),
+    parts.real: _pair_template("pg_real_{t}({0})"),
+    parts.imag: _pair_template("pg_imag_{t}({0})"),
+    parts.conj: _pair_template("pg_conj_{t}({0})"),
     parts.complex_: _pair("{0}", "{1}"),
 }
 
@@ -332,6 +324,12 @@ def expression_writer(step: Step) -> Spelling | None:
     types = (*step.operands, *step.results)
     table = _COMPLEX if any(t.is_complex for t in types) else SPELLINGS
     return table.get(step.op)
+
+
+def template(step: Step) -> str | None:
+    """Return the C expression of a step, with `@0@`, `@1@` and so on for operands, or None."""
+    spelled = expression_writer(step)
+    return None if spelled is None else spelled([f"@{k}@" for k in range(len(step.inputs))], step)
 
 
 # Additional C code of user primitives.
