@@ -225,11 +225,17 @@ PLAIN = ("text", "call", "copy", "take", "inner", "parts")
 @final
 @dataclass(slots=True)
 class Nest:
-    """A loop nest: `nodes` for all indices in `domain`; `stored` values are written to memory."""
+    """A loop nest: `nodes` for all indices in `domain`; `stored` values are written to memory.
+
+    If `added`, sums begin with what is in their memory. With `pairs`, the loops run over i < j, for
+    a square domain in squares of so many rows, without those on the diagonal.
+    """
 
     domain: Shape
     nodes: list[Node] = field(default_factory=list)
     stored: dict[int, None] = field(default_factory=dict)
+    added: bool = False
+    pairs: int = 0
 
     def indexed_sizes(self) -> list[int]:
         """Return the sizes of indexed axes that may be zero, so that no index is valid."""
@@ -380,7 +386,10 @@ SYNTAX: dict[Any, str] = {
         "{value:value} = {kind:word} {step:step} {name:quoted}{operands:operands}"
         "{offset:offset}{strides:by}{reach:reach}{within:within}"
     ),
-    Nest: "loops over {domain:shape}: {nodes:summary} !stored {stored:values}",
+    Nest: (
+        "loops over {domain:shape}{pairs:pairs}: {nodes:summary}"
+        " !stored {stored:values}{added:flag , added}"
+    ),
     Product: (
         "product of {step:factors}{is_added:flag , added to the one before}"
         " !{value:value} = {step:step} {left:access} {right:access}"

@@ -132,7 +132,7 @@ def _trips(step: Step) -> str:
 
 def _summary(nodes: Iterable[Any]) -> str:
     names = [n.step.op.name if n.step else n.kind for n in nodes]
-    named = [name for name in dict.fromkeys(names) if name not in ("copy", "put")]
+    named = [name for name in dict.fromkeys(names) if name not in ("copy", "put", "text")]
     return (", ".join(named[:_NAMED]) + (", ..." if len(named) > _NAMED else "")) or "copies"
 
 
@@ -163,6 +163,7 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "values": _values,
     "dims": _dims,
     "shape": _shape,
+    "pairs": lambda rows: f" in pairs by {rows}" if rows else "",
     "offset": lambda n: "" if type(n) is int and n == 0 else f" at {n}",
     "by": lambda strides: f" by {_dims(strides)}" if strides else "",
     "reach": lambda pairs: f" reach {_pairs(pairs)}" if pairs else "",

@@ -153,9 +153,25 @@ def expect(draft: LoweringState) -> None:
         first, begun = laid[0], laid[0].outputs[0]
         if leaves_nothing(laid):
             draft.unfilled.add(begun)
-        elif value in draft.schedule.outputs and first.inputs[0] in known:
+        elif value in draft.whole and first.inputs[0] in known:
             draft.front[begun] = len(draft.items)
-            draft.items.append(Nest(tuple([n for n in first.results[0].shape if n != 1])))
+            whole, part = first.results[0].shape, first.operands[1].shape
+            if len(chain) == 1 and all(n == 1 for n in first.params["steps"]):
+                draft.borders[begun] = _borders(whole, part, first.params["starts"])
+            domains = [shape for _, shape in draft.borders.get(begun, [((), whole)])]
+            draft.items += [Nest(tuple([n for n in shape if n != 1])) for shape in domains]
+
+
+def _borders(whole: Shape, part: Shape, starts: Shape) -> list[tuple[Shape, Shape]]:
+    """Return the starts and shapes of boxes that cover the elements of the whole beside a part."""
+    found: list[tuple[Shape, Shape]] = []
+    for axis, (n, m, start) in enumerate(zip(whole, part, starts, strict=True)):
+        # Along earlier axes these boxes are as long as the part, along later ones as the whole.
+        for first, count in ((0, start), (start + m, n - start - m)):
+            if count:
+                begin = (*starts[:axis], first, *(0,) * (len(whole) - axis - 1))
+                found.append((begin, (*part[:axis], count, *whole[axis + 1 :])))
+    return found
 
 
 def place(draft: LoweringState, step: Step) -> None:
@@ -212,6 +228,15 @@ def _begin_overlay(draft: LoweringState, value: int, x: int) -> AssembledArray:
         return AssembledArray(value, draft.after_numpy, None, draft.after_numpy, -1, laid)
     strides = row_major(type.shape)
     first = draft.front.get(value, -1)
+    if first >= draft.after_numpy and value in draft.borders:
+        boxes = draft.borders[value]
+        for at, (starts, shape) in enumerate(boxes, first):
+            offset = sum(n * s for n, s in zip(starts, strides, strict=True))
+            along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
+            operand = draft.operand(x, shape, at)
+            draft.node(at, Node(None, value, "put", "", (operand,), along, offset))
+        last = first + len(boxes) - 1
+        return AssembledArray(value, first, None, last + 1, last, None)
     if first >= draft.after_numpy:
         operand = draft.operand(x, type.shape, first)
         along = tuple([s for s, n in zip(strides, type.shape, strict=True) if n != 1])

@@ -38,7 +38,7 @@ class Flat(NamedTuple):
 
 def collapse_nest(nest: Nest) -> Flat | None:
     """Return the collapsed nest, or None if that is impossible or does not pay."""
-    if len(nest.domain) < 2 or not all(_is_known(node) for node in nest.nodes):
+    if len(nest.domain) < 2 or nest.pairs or not all(_is_known(node) for node in nest.nodes):
         return None
     n = nest.domain[-1]
     if type(n) is not int or not 1 < n <= _NARROW or (n % _LANES == 0 and n >= _SHORT):

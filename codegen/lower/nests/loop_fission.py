@@ -44,7 +44,7 @@ def split_nest(nest: Nest) -> list[Nest]:
     Nodes that depend on each other stay in one loop. So do nodes that read the same memory, as long
     as there are few streams.
     """
-    if not nest.domain or _runs(nest) <= _MOST:
+    if not nest.domain or nest.pairs or _runs(nest) <= _MOST:
         return [nest]
     groups: list[_Group] = []
     readers: dict[_Read, _Group] = {}

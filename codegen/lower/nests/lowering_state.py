@@ -85,6 +85,8 @@ class LoweringState:
         # nests at the front that fill the others.
         self.unfilled: set[int] = set()
         self.front: dict[int, int] = {}
+        # The boxes that such a nest for each fills, if one part covers the rest.
+        self.borders: dict[int, list[tuple[Shape, Shape]]] = {}
         # Matrix products and their sums: root value and index of the last product.
         self.sums: dict[int, tuple[int, int]] = {}
         for v in range(schedule.inputs):

@@ -194,7 +194,9 @@ class Body:
                 )
                 # Compilers that know the bounds split loops at them, and do not vectorise.
                 self.lines.append(f'__asm__("" : "+r"({low}), "+r"({count}));')
-        self.lines += self.strips.buffer_declarations(self.room)
+        self.buffers = list(self.strips.buffer_declarations(self.room))
+        if not self.walk.in_octets:
+            self.lines += self.buffers
 
     def loops(self) -> None:
         outer = self.extents[:-1]
@@ -209,14 +211,14 @@ class Body:
         else:
             n = extent(self.extents[-1])
             self._choose_parts(pad)
-            if self.walk.pieces:
+            if self.walk.first:
+                self._octets(pad, n) if self.walk.in_octets else self._strips(
+                    pad, self.walk.first, n
+                )
+            elif self.walk.pieces:
                 self._pieces(pad)
             elif self.walk.start:
-                strip = self.walk.strip
-                self.lines.append(f"{pad}for (long s = 0; s < {n}; s += {strip}) {{")
-                self.lines.append(f"{pad}    const long n = {n} - s < {strip} ? {n} - s : {strip};")
-                self._strip(pad + "    ", "n")
-                self.lines.append(f"{pad}}}")
+                self._strips(pad, "0", n)
             else:
                 self._strip(pad, n)
         for depth in reversed(range(len(outer))):
@@ -239,20 +241,48 @@ class Body:
 
     def _pieces(self, pad: str) -> None:
         """Write the strips of each piece of the innermost loop."""
-        strip = self.walk.strip
         for low, high in self.walk.pieces:
             self.elements.low = low
-            if high - low <= strip or not self.walk.in_strips:
+            if high - low <= self.walk.strip or not self.walk.in_strips:
                 self.lines.append(f"{pad}{{")
                 self.lines.append(f"{pad}    const long s = {low}; (void)s;")
                 self._strip(pad + "    ", str(high - low))
+                self.lines.append(f"{pad}}}")
             else:
-                self.lines.append(f"{pad}for (long s = {low}; s < {high}; s += {strip}) {{")
-                self.lines.append(
-                    f"{pad}    const long n = {high} - s < {strip} ? {high} - s : {strip};"
-                )
-                self._strip(pad + "    ", "n")
-            self.lines.append(f"{pad}}}")
+                self._strips(pad, str(low), str(high))
+
+    def _strips(self, pad: str, low: str, high: str) -> None:
+        """Write a loop over the strips from one index to another."""
+        strip = self.walk.strip
+        self.lines.append(f"{pad}for (long s = {low}; s < {high}; s += {strip}) {{")
+        self.lines.append(f"{pad}    const long n = {high} - s < {strip} ? {high} - s : {strip};")
+        self._strip(pad + "    ", "n")
+        self.lines.append(f"{pad}}}")
+
+    def _octets(self, pad: str, count: str) -> None:
+        """Write strips of eight elements, whose sums stay in registers up to the end of a row."""
+        nodes = self.nest.nodes
+        runs = [node for node in nodes if node.kind == "sum" and self.walk.is_run(node)]
+        name = type_name(self.types(runs[0].value).dtype)
+        sums = [(f"s{node.value}", self.strips.buffer[node.operands[0].value]) for node in runs]
+        self._say(pad, [
+            f"pg_octet_{name} {', '.join([f'{s} = {{0}}' for s, _ in sums])};",
+            f"long s = {self.walk.first};",
+            f"for (; s + 8 <= {count}; s += 8) {{",
+            *[f"    {line}" for line in self.buffers],
+        ])  # fmt: skip
+        self._loop(pad + "    ", nodes, "8")
+        self._say(pad, [
+            *[f"    {s} += *(const pg_octet_{name} *){buffer};" for s, buffer in sums],
+            "}",
+            *self.buffers,
+        ])  # fmt: skip
+        size = self.extents[-1]
+        if type(size) is not int or size % 8:
+            self._loop(pad, nodes, f"{count} - s")
+        for node, (s, buffer) in zip(runs, sums, strict=True):
+            target = f"w{node.value}[{self.walk.base(0, node.strides)}]"
+            self.lines.append(f"{pad}{target} += pg_total_{name}({s}, {buffer}, {count} - s);")
 
     # One strip.
 
@@ -304,9 +334,9 @@ def _names_of_bounds(node: Node) -> list[tuple[str, str]]:
 
 def _step_expression(node: Node, args: Sequence[str]) -> str:
     """Return the C expression of a step."""
-    assert node.step is not None
     if node.name:
         return f"{node.name}({args[0]})"
+    assert node.step is not None
     spelled = expression_writer(node.step)
     assert spelled is not None
     text = spelled(args, node.step)
@@ -327,6 +357,8 @@ def statements(nest: Nest, writer: Writer, added: Set[int]) -> Iterator[str]:
         body.fill_results()
         yield from body.lines
         return
+    if nest.added:
+        added = {node.value for node in nest.nodes}
     nests = split_nest(nest)
     for each in nests:
         lines = Body(each, writer, added).text()
