@@ -54,13 +54,14 @@ def collapse_nest(nest: Nest) -> Flat | None:
     nodes = [spread.node(node) for node in nest.nodes]
     if not (spread.found or segmented) or not (calls or segmented or n < _SHORT):
         return None
-    made = Nest(nest.domain, [*spread.nodes, *nodes], nest.stored)
+    made = replace(nest, nodes=[*spread.nodes, *nodes])
     return Flat(made, len(nest.domain) - 2, n, spread.sources)
 
 
 def _is_known(node: Node) -> bool:
-    texts = [o for o in node.operands if o.text]
-    plain = not (texts and node.kind in _REDUCED) and not any(o.strides for o in texts)
+    fixed = any(o.text or o.cast for o in node.operands)
+    indices = any(o.cast and o.strides for o in node.operands)
+    plain = not (fixed and node.kind in _REDUCED) and not indices
     return node.kind in _KINDS and plain
 
 

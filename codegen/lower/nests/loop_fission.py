@@ -8,9 +8,10 @@ overlap, do not vectorise, and processors prefetch few streams.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from typing import TypeAlias, final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.statements import PLAIN, Nest, Node
 
 # Maximum number of memory streams of a loop, unless its steps depend on each other.
@@ -99,4 +100,5 @@ def _connected_components(nest: Nest) -> Iterator[_Group]:
 
 def _nest_of(nest: Nest, places: list[int]) -> Nest:
     nodes = [nest.nodes[k] for k in places]
-    return Nest(nest.domain, nodes, {n.value: None for n in nodes if n.value in nest.stored})
+    stored = {n.value: None for n in nodes if n.value in nest.stored}
+    return replace(nest, nodes=nodes, stored=stored)

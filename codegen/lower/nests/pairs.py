@@ -390,7 +390,7 @@ class _Pairs:
 
 def _are_indices(operands: Sequence[Operand]) -> bool:
     """Return whether the operands are the first and the second index of a pair."""
-    steps = {o.strides for o in operands if o.text}
+    steps = {o.strides for o in operands if o.cast}
     return steps == {(0, 1), (1, 0)} and len(operands) == 2
 
 

@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.ops.card import Card
-from primgraph.codegen.ops.linear_algebra.systems import changing_card, function_card, numpy_card
+from primgraph.codegen.ops.linear_algebra.systems import (
+    changing_card,
+    helper_card,
+    numpy_card,
+)
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep
-from primgraph.codegen.ops.spelling.notation import Target, Text
+from primgraph.codegen.ops.spelling.notation import Target, reading
 from primgraph.ir.primitive import Op
 from primgraph.primitives.linear_algebra import cholesky as c
 
@@ -39,14 +43,6 @@ CARDS: dict[Op, Card] = {
     c.cholesky: replace(
         numpy_card("cholesky", _CHOLESKY_STEP), write=_write_cholesky, in_place=(0,)
     ),
-    c.cholesky_tangent: function_card(
-        lambda args, step: Text(f"cholesky_tangent({args[0].code}, {args[1].code})"),
-        "cholesky_tangent",
-        None,
-    ),
-    c.cholesky_slope: changing_card(
-        lambda args, step: Text(f"cholesky_slope({args[0].code}, {args[1].code})"),
-        "cholesky_slope",
-        None,
-    ),
+    c.cholesky_tangent: helper_card("cholesky_tangent", None),
+    c.cholesky_slope: changing_card(reading("cholesky_slope({args})"), "cholesky_slope", None),
 }
