@@ -30,7 +30,7 @@ from primgraph.codegen.ops.spelling.notation import (
     Text,
     number_of,
 )
-from primgraph.codegen.ops.spelling.scalar import Scalar, float_rule, template
+from primgraph.codegen.ops.spelling.scalar import Scalar, each, float_word, word
 from primgraph.codegen.ops.spelling.ufuncs import ALL, ufunc
 from primgraph.ir.primitive import Op
 from primgraph.primitives import logic as p
@@ -66,7 +66,7 @@ def _logical(function: Callable[..., Any], infix: str, rank: int, scalar: str) -
         infix,
         rank,
         time=MOVED,
-        scalar=template(scalar),
+        scalar=word(scalar),
         complex_step=ANALYTIC,
         marks=Marks.EACH,
     )
@@ -141,7 +141,7 @@ _SELECT = replace(
         needs=_spare,
         blocking=ALIGNED,
         nanoseconds=per_element(1.2, 1.2),
-        scalar=template("{1} if {0} else {2}"),
+        scalar=word("if"),
         complex_step=ANALYTIC,
         marks=Marks.CHOSEN,
     ),
@@ -151,16 +151,16 @@ _SELECT = replace(
 )
 
 CARDS: dict[Op, Card] = {
-    p.equal: _comparison(np.equal, "==", template("{} == {}")),
-    p.not_equal: _comparison(np.not_equal, "!=", template("{} != {}")),
-    p.greater: _comparison(np.greater, ">", float_rule("{} > {}")),
-    p.greater_equal: _comparison(np.greater_equal, ">=", float_rule("{} >= {}")),
-    p.less: _comparison(np.less, "<", float_rule("{} < {}")),
-    p.less_equal: _comparison(np.less_equal, "<=", float_rule("{} <= {}")),
-    p.logical_and: _logical(np.logical_and, "&", AND, "{} and {}"),
-    p.logical_or: _logical(np.logical_or, "|", OR, "{} or {}"),
-    p.logical_xor: _logical(np.logical_xor, "^", XOR, "{} != {}"),
-    p.logical_not: _logical(np.logical_not, "~", UNARY, "not {}"),
+    p.equal: _comparison(np.equal, "==", word("==")),
+    p.not_equal: _comparison(np.not_equal, "!=", word("!=")),
+    p.greater: _comparison(np.greater, ">", float_word(">")),
+    p.greater_equal: _comparison(np.greater_equal, ">=", float_word(">=")),
+    p.less: _comparison(np.less, "<", float_word("<")),
+    p.less_equal: _comparison(np.less_equal, "<=", float_word("<=")),
+    p.logical_and: _logical(np.logical_and, "&", AND, "and"),
+    p.logical_or: _logical(np.logical_or, "|", OR, "or"),
+    p.logical_xor: _logical(np.logical_xor, "^", XOR, "!="),
+    p.logical_not: _logical(np.logical_not, "~", UNARY, "not"),
     p.select: _SELECT,
     p.unless_nan: replace(
         _SELECT,
@@ -171,7 +171,7 @@ CARDS: dict[Op, Card] = {
         needs=None,
         in_place=(0,),
         nanoseconds=per_element(1.4, 1.3),
-        scalar=template("{0} if {1} == {1} else {1}"),
+        scalar=each(lambda new, args, step: new("if", new("==", args[1], args[1]), *args)),
         complex_step=ComplexStep(
             lambda x, y: np.where(np.isnan(np.real(y)), y, x), partial=False, smooth=None
         ),

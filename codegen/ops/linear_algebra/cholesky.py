@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.ops.card import Card
+from primgraph.codegen.ops.linear_algebra import elimination
+from primgraph.codegen.ops.linear_algebra.elimination import of_matrices
 from primgraph.codegen.ops.linear_algebra.systems import changing_card, function_card, numpy_card
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep
 from primgraph.codegen.ops.spelling.notation import Target, Text
@@ -37,7 +39,10 @@ _CHOLESKY_STEP = ComplexStep(_cholesky_by_parts, partial=False, smooth=None)
 
 CARDS: dict[Op, Card] = {
     c.cholesky: replace(
-        numpy_card("cholesky", _CHOLESKY_STEP), write=_write_cholesky, in_place=(0,)
+        numpy_card("cholesky", _CHOLESKY_STEP),
+        write=_write_cholesky,
+        in_place=(0,),
+        scalar=of_matrices(elimination.cholesky),
     ),
     c.cholesky_tangent: function_card(
         lambda args, step: Text(f"cholesky_tangent({args[0].code}, {args[1].code})"),
