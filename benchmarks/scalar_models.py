@@ -5,7 +5,7 @@ Each is a function of a `Library` and of arrays. It is written once for primgrap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any

@@ -32,7 +32,7 @@ from primgraph.codegen.targets.readable.function import readable
 from primgraph.codegen.targets.readable.sizes import Sizes
 from primgraph.codegen.targets.scalar.function import scalar_function, scalar_trips
 from primgraph.codegen.targets.text.clocks import Clocks, with_clocks
-from primgraph.codegen.targets.text.module import Module
+from primgraph.codegen.targets.text.module import Function, Module
 from primgraph.codegen.targets.text.ordering import order_by_source
 from primgraph.codegen.targets.text.render import render
 from primgraph.ir.frontend.containers import Form, leaves_of, unflatten_value
@@ -64,8 +64,7 @@ class Compiled:
     `once` is the code of the part that is computed only once, and `kept` its results; `run` and
     `scalar` take them after the other arrays.
 
-    If `scalar` is native code, the rest is a fallback for other arguments, and generated when it is
-    first needed.
+    With `scalar` the rest is a fallback for other arguments, and generated when first needed.
     """
 
     __slots__ = (
@@ -234,14 +233,22 @@ def _compiled_part(
 ) -> Compiled:
     """Compile planned code for a part of `graph`, to which its lines belong."""
     scalar = _native(part, options, limits) if native and clocks is None else None
+    is_native = scalar is not None
+    numbers = None
+    if not is_native and not options.donated and not options.given:
+        numbers = scalar_function(schedule(part), options.alone, nested=clocks is None)
+    if clocks is None and numbers is not None:
+        opening, function = numbers
+        module = Module(["import numpy as np", *opening], [], [function], function.name, {})
+        scalar = Loaded(module, render(module)).function(function.name)
     if scalar is not None and not debugging.get():
-        made = Compiled(graph, lambda code: _write_planned(code, part, options, limits))
+        made = Compiled(graph, lambda code: _write_planned(code, part, options, limits, numbers))
         made.users = _has_users(part)
     else:
         made = Compiled(graph)
-        _write_planned(made, part, options, limits, clocks, native=scalar is not None)
+        _write_planned(made, part, options, limits, numbers, clocks)
     if scalar is not None:
-        made.scalar, made.is_native = scalar, True
+        made.scalar, made.is_native = scalar, is_native
     return made
 
 
@@ -250,17 +257,14 @@ def _write_planned(
     part: Graph,
     options: Options,
     limits: Limits,
+    scalar: tuple[list[str], Function] | None = None,
     clocks: list[Clocks] | None = None,
-    *,
-    native: bool = True,
 ) -> None:
-    """Generate the planned code for `part`, with scalar code unless there is native code."""
+    """Generate the planned code for `part`, with the scalar code, if any."""
     plan = plan_for(part, options, limits)
     steps, module = plan.schedule, print_plan(plan)
-    computes = not options.donated and not options.given
-    scalar = scalar_function(steps, options.alone) if computes and not native else None
     if scalar is not None:
-        module.opening = ["import math", *module.opening, *scalar[0]]
+        module.opening += scalar[0]
         module.functions.append(scalar[1])
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
@@ -271,8 +275,8 @@ def _write_planned(
     if any(region.products for region in plan.regions):
         made.run = blas.single_threaded(made.run)
     made.fit = made.loaded.namespace.get("fit", _unknown)
-    if scalar is not None:
-        made.scalar = made.loaded.function("scalar")
+    if scalar is not None and clocks is not None:
+        made.scalar = made.loaded.function(scalar[1].name)
 
 
 def _has_users(graph: Graph) -> bool:

@@ -19,7 +19,7 @@ GIVEN = {
 # Printers that still read text: of other printers, or their own. Remove those that no longer do.
 READING = {
     "c/parts.py", "export/extents.py", "export/file.py", "export/nests/routine.py",
-    "readable/sizes.py", "scalar/function.py",
+    "readable/sizes.py",
 }  # fmt: skip
 
 FOLDER = Path(targets.__file__).parent

@@ -41,18 +41,21 @@ _OPENING = (
 )
 
 
-def scalar_function(schedule: Schedule, alone: bool = False) -> tuple[list[str], Function] | None:
+def scalar_function(
+    schedule: Schedule, alone: bool = False, *, nested: bool = True
+) -> tuple[list[str], Function] | None:
     """Return lines that bind names, and `scalar(*arrays)`, which returns the kernel's results.
 
-    Results are in a list, unless there is a single one that is to be `alone`. The function returns
-    None for arguments that are not arrays of exactly the declared types, and where NumPy's results
-    would be special values. Return None if the graph is not one of a few floats and booleans, or
+    Results are in a list, unless there is a single one that is to be `alone`. Unless `nested`, each
+    operation is a statement, which belongs to its step. The function returns None for arguments
+    that are not arrays of exactly the declared types, and where NumPy's results would be special
+    values. Return None if the graph is not one of a few floats and booleans, or
     has operations that are faster on arrays.
     """
     program = number_program(schedule, CARDS)
     if program is None:
         return None
-    writer = _Writer(program)
+    writer = _Writer(program, nested)
     made = Function("scalar", ", ".join(f"a{i}" for i in range(schedule.inputs)))
     for i, given in enumerate(program.inputs):
         _write_argument(made, f"a{i}", schedule.types[i], given)
@@ -155,10 +158,12 @@ def _row(texts: Sequence[str]) -> str:
 class _Writer:
     """Printer of the expressions of a program.
 
-    What is used once stands within the expression that uses it, unless that becomes too long.
+    If `nested`, what is used once stands within the expression that uses it, unless that becomes
+    too long.
     """
 
-    def __init__(self, program: NumberProgram) -> None:
+    def __init__(self, program: NumberProgram, nested: bool = True) -> None:
+        self.nested = nested
         self.finite, order = program.finite, in_order(program.needed)
         self.uses = Counter(a for x in order for a in x.args)
         self.uses.update(program.needed)
@@ -177,7 +182,7 @@ class _Writer:
             pairs = zip(x.args, word.ranks, strict=True)
             code = word.text.format(*[self.text(a).operand_code(rank) for a, rank in pairs])
             self._texts[x] = Text(code, word.rank)
-            if self.uses[x] > 1 or len(code) > _WIDTH:
+            if not self.nested or self.uses[x] > 1 or len(code) > _WIDTH:
                 name = f"v{self._count}"
                 self._count += 1
                 lines.append(Line(f"{name} = {code}", x.step, depth))
