@@ -71,13 +71,15 @@ def choice_of(graph: Graph) -> Choice:
     return Choice(style, f"C would save about {saved * RUNS / 1e9:.2f} s {compiled}")
 
 
-def _estimate_saving(steps: Schedule) -> float:
-    """Estimate the nanoseconds that native code saves in one call."""
+def _estimate_saving(steps: Schedule, in_trip: bool = False) -> float:
+    """Estimate the nanoseconds that native code saves in one call, or one iteration of a loop."""
     native = importlib.import_module("primgraph.codegen.lower.nests.nests")
     items = importlib.import_module("primgraph.codegen.ir.statements")
     scalars = importlib.import_module("primgraph.codegen.lower.scalars.program")
     outside = {id(i.step.eqn) for i in native.nests(steps).items if isinstance(i, items.HostCall)}
-    numbers = scalars.number_program(steps, CARDS)
+    numbers = (
+        scalars.number_trip([steps], CARDS) if in_trip else scalars.number_program(steps, CARDS)
+    )
     total = -float(_STEP * len(outside))
     for step in steps.steps:
         here = step.outputs and not steps.is_view(step.outputs[0]) and not step.op.literal
@@ -88,8 +90,8 @@ def _estimate_saving(steps: Schedule) -> float:
 
 def _in_step(step: Step) -> float:
     if step.op.has_bodies:
-        inside = sum([_CALL + _estimate_saving(schedule(body)) for body in step.eqn.bodies])
-        return inside * _trips(step)
+        trips, bodies = _trips(step), map(schedule, step.eqn.bodies)
+        return trips * sum([_CALL + _estimate_saving(body, trips > 1) for body in bodies])
     card = CARDS[step.op]
     saved = _SHARE * card.nanoseconds(step)
     if step.op.fact(CONTRACTS):

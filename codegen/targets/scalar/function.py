@@ -20,11 +20,18 @@ from collections.abc import Iterable, Sequence
 from typing import final
 
 from primgraph.codegen.ir.schedule import Schedule
-from primgraph.codegen.ir.views import tuple_text
 from primgraph.codegen.lower.scalars.program import NumberProgram, number_program, number_trip
 from primgraph.codegen.lower.scalars.simplify import in_order
 from primgraph.codegen.ops.spelling.notation import Text
-from primgraph.codegen.ops.spelling.numbers import ATOM, CONSTANT, UNARY, VARIABLE, WORDS, Number
+from primgraph.codegen.ops.spelling.numbers import (
+    ATOM,
+    CONSTANT,
+    NOT,
+    UNARY,
+    VARIABLE,
+    WORDS,
+    Number,
+)
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.text.layout import WIDTH
 from primgraph.codegen.targets.text.module import Function, Line, Module
@@ -110,11 +117,12 @@ def _trips(
     made.line("n, ended = 0, False")
     made.line("try:")
     rows = [_row(x) for x in names[consts + carries :]]
-    made.line(f"for {tuple_text(['n', *rows])} in zip(*rows):", depth=1)
+    for line in _filled("for (", ["n", *rows], ",) in zip(*rows):"[bool(rows) :]):
+        made.line(line, depth=1)
     if has_test:
         (truth,) = tests[0]
         made.body += writer.lines(in_order([truth]), 2)
-        made.line(f"if not ({writer.text(truth).code}):", depth=2)
+        made.line(f"if not {writer.text(truth).operand_code(NOT)}:", depth=2)
         made.line("ended = True", depth=3)
         made.line("break", depth=3)
     made.body += writer.lines(in_order(program.needed), 2)
@@ -127,8 +135,9 @@ def _trips(
     made.line("except (ArithmeticError, ValueError):")
     made.line("return None", depth=1)
     ends = [f"[{', '.join(x)}]" for x in names[consts : consts + carries]]
-    lists = [f"s{k}" for k in stacks]
-    made.returns([f"[{', '.join(ends)}], [{', '.join(lists)}], n, ended"])
+    made.body += [Line(row) for row in _filled("ends = [", ends, "]")]
+    made.body += [Line(row) for row in _filled("stacks = [", [f"s{k}" for k in stacks], "]")]
+    made.returns(["ends, stacks, n, ended"])
     return made
 
 
@@ -145,8 +154,16 @@ def _write_carries(
         for name, x in zip(row, numbers, strict=True)
     ]
     changed = [(name, text) for name, text in pairs if name != text]
-    left, right = [", ".join(texts) for texts in zip(*changed, strict=True)] or ["", ""]
-    made.line(f"{left} = {right}" if changed else "pass", depth=2)
+    if not changed:
+        made.line("pass", depth=2)
+        return
+    left, right = zip(*changed, strict=True)
+    rows = [f"{', '.join(left)} = {', '.join(right)}"]
+    if len(rows[0]) > WIDTH and len(changed) > 1:
+        *above, last = _filled("(", left, ")")
+        rows = [*above, *_filled(f"{last} = (", right, ")")]
+    for row in rows:
+        made.line(row, depth=2)
 
 
 def _row(texts: Sequence[str]) -> str:
