@@ -21,7 +21,7 @@ Elements: TypeAlias = "np.ndarray[Any, Any]"
 MOST_ELEMENTS = 100
 # The time of a reduction, a matrix product, a function of LAPACK, and a function of several calls,
 # in calls of elementwise functions.
-_REDUCTION, _PRODUCT, _LAPACK, _HELPER = 3, 2, 10, 6
+_REDUCTION, _PRODUCT, _LAPACK, _HELPER = 3, 2, 14, 6
 
 
 class Form(Protocol):

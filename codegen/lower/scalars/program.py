@@ -14,10 +14,9 @@ from primgraph.ir.types import TensorType
 # Limits of a program: equations and operators, and inputs.
 LONGEST = 4000
 WIDEST = 20
-# Number of operators that take as long as a call of a NumPy function, and one in the loop that runs
-# the iterations of a body on arrays. Calling code on arrays takes as long as another function.
+# Number of operators that take as long as a call of a NumPy function. Calling code on arrays takes
+# as long as another function.
 _CALL = 25
-_CALL_IN_TRIP = 40
 # The same for an element of an argument, and of a result.
 _GIVEN, _RESULT = 2, 3
 
@@ -48,18 +47,18 @@ def number_program(schedule: Schedule, cards: Mapping[Any, Any]) -> NumberProgra
         return None
     given = sum(t.size for t in schedule.types[: schedule.inputs])
     made = sum(schedule.types[v].size for v in schedule.outputs)
-    return _program([schedule], cards, _CALL, _GIVEN * given + _RESULT * made)
+    return _program([schedule], cards, _GIVEN * given + _RESULT * made)
 
 
 def number_trip(graphs: Sequence[Schedule], cards: Mapping[Any, Any]) -> NumberProgram | None:
     """Return the program of one iteration of a loop: of its test, if any, and its body."""
     if not is_small(t for graph in graphs for t in graph.types):
         return None
-    return _program(graphs, cards, _CALL_IN_TRIP, 0)
+    return _program(graphs, cards, 0)
 
 
 def _program(
-    graphs: Sequence[Schedule], cards: Mapping[Any, Any], of_a_call: int, around: int
+    graphs: Sequence[Schedule], cards: Mapping[Any, Any], around: int
 ) -> NumberProgram | None:
     """Return the program if its operators, and so many `around`, take less time than calls."""
     numbers, found, calls, last = Numbers(), [], 0, graphs[-1]
@@ -75,7 +74,7 @@ def _program(
     flat, finite = simplify([x for row in found for x in row], numbers)
     needed = in_order([*flat, *finite])
     operators = sum(WORDS[x.word].cost for x in needed if x.args)
-    if operators > LONGEST or operators + around > of_a_call * (calls + 1):
+    if operators > LONGEST or operators + around > _CALL * (calls + 1):
         return None
     at = iter(flat)
     return NumberProgram(names, [[next(at) for _ in row] for row in found], finite, operators)

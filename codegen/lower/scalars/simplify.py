@@ -38,6 +38,8 @@ def simplify(results: Sequence[Number], new: Numbers) -> Simplified:
         found[x] = simpler
     made = [found[x] for x in results]
     dropped.update(dict.fromkeys(found[x] for x in new.required))
+    used = set(in_order([*made, *dropped]))
+    dropped.update(dict.fromkeys(y for x in new.finite if (y := found.get(x)) in used))
     return Simplified(made, _checks(made, [x for x in dropped if x.word != CONSTANT]))
 
 

@@ -1,7 +1,7 @@
 """Factors, solutions and inverses of small matrices, element by element.
 
-A quotient by each pivot is required: for singular and indefinite matrices, and for special values,
-Python raises or the check fails, and NumPy computes what it does or raises.
+Matrices, pivots and solutions must be finite: for singular and indefinite matrices, and for special
+values, Python raises or the check fails, and NumPy computes what it does or raises.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
-from primgraph.codegen.ops.spelling.scalar import Elements, Scalar
+from primgraph.codegen.ops.spelling.scalar import Elements, Scalar, total
 from primgraph.ir.types import FLOAT64
 
 # Largest number of rows.
@@ -39,6 +39,7 @@ def of_matrices(function: Callable[..., Elements]) -> Scalar:
 def solve(new: Numbers, a: Elements, b: Elements) -> Elements:
     """Solve by Gaussian elimination with partial pivoting."""
     n, rows = len(a), np.concatenate([a, b], 1)
+    new.required.append(total(new, a.ravel().tolist()))
     for k in range(n):
         for i in range(k + 1, n):
             swaps = new(">", new("fabs", rows[i, k]), new("fabs", rows[k, k]))
@@ -97,7 +98,7 @@ def _substitute(
                 column[i] = _less(new, column[i], t[i, j], column[j])
             if not unit:
                 column[i] = new("/", column[i], t[i, i])
-        new.required.append(x[i, 0])
+        new.required += [t[i, i], *x[i]]
     return x
 
 

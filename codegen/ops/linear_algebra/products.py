@@ -79,18 +79,23 @@ def _time(step: Step) -> float:
 def _scalar(
     step: Step, operands: Sequence[Elements], in_order: bool, new: Numbers
 ) -> list[Number] | None:
-    """Return sums of products in the order of their terms."""
+    """Return sums of products in the order of their terms.
+
+    Where one is not finite, another order may be: NumPy computes all of these.
+    """
     if step.operands[0].dtype != FLOAT64:
         return None
     x, y = operands
     (*_, rows, inner), columns = x.shape, y.shape[-1]
     pairs = zip(x.reshape(-1, rows, inner), y.reshape(-1, inner, columns), strict=True)
-    return [
+    made = [
         total(new, [new("*", s, t) for s, t in zip(row, column, strict=True)])
         for a, b in pairs
         for row in a
         for column in b.T
     ]
+    new.finite += made if inner > 1 else []
+    return made
 
 
 CARDS: dict[Op, Card] = {

@@ -147,14 +147,16 @@ def _may_be_negative_zero(word: str, args: Sequence[Number], value: Any) -> bool
 class Numbers:
     """Creator of expressions; equal ones are one object. `step` is the step of new ones.
 
-    Expressions in `required` must be computed, and be finite, for the results to be right.
+    Expressions in `required` must be computed, and be finite, for the results to be right; those in
+    `finite` must be finite if a result depends on them.
     """
 
-    __slots__ = ("_known", "required", "step")
+    __slots__ = ("_known", "finite", "required", "step")
 
     def __init__(self) -> None:
         self._known: dict[Any, Number] = {}
         self.required: list[Number] = []
+        self.finite: list[Number] = []
         self.step = -1
 
     def constant(self, value: bool | float) -> Number:
