@@ -2,8 +2,9 @@
 
 A chain of equations is built, printed, parsed, transformed, compiled, run, pickled and freed in
 several sizes, at Python's default recursion limit; then programs of as many operators go all
-the way to the first value of their gradients. A step of exponent 1 is linear: ten times the
-equations take ten times as long. Run it as `python benchmarks/growth.py`.
+the way to the first value of their gradients, and single operations are recorded and
+differentiated. A step of exponent 1 is linear: ten times the equations take ten times as long. Run
+it as `python benchmarks/growth.py`.
 """
 
 from __future__ import annotations
@@ -286,6 +287,36 @@ def bytes_an_equation(make: Callable[[], Graph]) -> float:
     return (after - before) / len(graph)
 
 
+# Operations of a chain, each on the result of the one before, with the shapes of their operands.
+OPERATIONS: dict[str, tuple[Callable[..., pg.Variable], tuple[tuple[int, ...], ...]]] = {
+    "tanh(y)": (pg.tanh, ((3,),)),
+    "y + a": (lambda y, a: y + a, ((3,), (3,))),
+    "y * 0.5": (lambda y: y * 0.5, ((3,),)),
+    "y @ w + a": (lambda y, w, a: y @ w + a, ((2, 4), (4, 4), (4,))),
+    "roll(y, 1)": (lambda y: pg.roll(y, 1), ((3,),)),
+}
+
+
+def microseconds(name: str, count: int, runs: int) -> tuple[float, float]:
+    """Shortest processor time for recording an operation of a chain, and for its gradient."""
+    operation, shapes = OPERATIONS[name]
+    recorded, differentiated = [], []
+    for _ in range(runs):
+        with pg.Program():
+            inputs = [pg.data(f"x{i}", shape) for i, shape in enumerate(shapes)]
+            value, others = inputs[0], inputs[1:]
+            gc.collect()
+            start = time.process_time()
+            for _ in range(count):
+                value = operation(value, *others)
+            recorded.append(time.process_time() - start)
+            total = pg.sum(value)
+            start = time.process_time()
+            pg.grad(total, inputs)
+            differentiated.append(time.process_time() - start)
+    return 1e6 * min(recorded) / count, 1e6 * min(differentiated) / count
+
+
 def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
     """The slope over the last two decades of sizes on logarithmic scales."""
     first = max(0, len(sizes) - 3)
@@ -317,6 +348,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("|---|" + "---|" * (len(sizes) + 1))
     for name, prepare in steps.items():
         print(row(name, sizes, [median_time(prepare, case, runs) for case in cases]), flush=True)
+
+    if options.only is None:
+        print("\n| us an operation | record | gradient |")
+        print("|---|---|---|")
+        for name in OPERATIONS:
+            cells = microseconds(name, min(sizes[-1], 1_000), runs)
+            print(f"| {name} | " + " | ".join(f"{t:.1f}" for t in cells) + " |", flush=True)
 
     print("\n| bytes an equation | " + " | ".join(f"{n:,}" for n in sizes) + " |")
     print("|---|" + "---|" * len(sizes))

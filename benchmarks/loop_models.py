@@ -239,12 +239,26 @@ def newton(lib: Library, factors: Any) -> Any:
     return np.sum(lib.while_loop(lambda s: s[1] > 1e-13, step, begin, None)[0])
 
 
+def solves(lib: Library, steps: int, a: Any, b: Any) -> Any:
+    """The squared length of what repeated solves with one matrix end with."""
+    np = lib.np
+    end, _ = lib.scan(lambda x, _: (np.linalg.solve(a, np.tanh(x) + b), None), b, None, steps)
+    return np.sum(end**2)
+
+
+def _system(n: int) -> list[Array]:
+    rng = numpy.random.default_rng(4)
+    return [rng.normal(size=(n, n)) / n**0.5 + 2 * numpy.eye(n), rng.normal(size=n)]
+
+
 def cases(short: bool = False) -> list[Case]:
     """All cases; `short` ones have few trips."""
     lengths = (3, 20) if short else (20, 1000, 10_000)
     steps, few = (10, 5) if short else (1000, 100)
     network = partial(_network, batch=2, width=4) if short else _network
     factors = numpy.random.default_rng(3).uniform(0.5, 1.5, 20)
+    rows = (4,) if short else (10, 20, 50, 100, 200)
+    repeated = _with_steps(solves, few)
     begin, parameters = numpy.array([1.0, 2.0, 20.0]), numpy.array([10.0, 28.0, 8 / 3])
     by_steps = {m: _with_steps(m, steps) for m in (lorenz, kuramoto)}
     return [
@@ -254,6 +268,7 @@ def cases(short: bool = False) -> list[Case]:
         Case("lstm", characters, _text(12 if short else 1024), (0, 1)),
         Case("ode", _with_steps(ode, few), [factors], (0,)),
         Case("newton", newton, [numpy.linspace(0.1, 0.9, 10 if short else 100_000)], (0,)),
+        *[Case(f"solves n={n}", repeated, _system(n), (0, 1)) for n in rows],
         Case("particle", particle, [numpy.array(0.1)], (0,), 1e-6),
         Case("saddle", saddle, [numpy.array(0.3)], (0,), 1e-6),
     ]

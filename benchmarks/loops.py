@@ -71,6 +71,8 @@ def with_primgraph(case: Case, math: str = "exact") -> Call:
 def with_jax(case: Case) -> Call:
     jax = importlib.import_module("jax")
     jax.config.update("jax_enable_x64", True)
+    # Else another thread computes, whose processor time may not be counted yet after the call.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
 
     def bounded(test: Any, f: Any, init: Any, most: int | None) -> Any:
         """Loops that reverse mode can go through: trips beyond the end change nothing.

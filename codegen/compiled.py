@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -15,10 +15,11 @@ from primgraph.base.debug_mode import debugging
 from primgraph.base.journal import FROM_EQUAL, note_source
 from primgraph.base.locks import make_lock
 from primgraph.base.providers import provider
+from primgraph.base.records import dataclass
 from primgraph.codegen.constant_prefix import split_constant_prefix
-from primgraph.codegen.ir.limits import Limits, default_limits
+from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.program import Options, Plan
-from primgraph.codegen.ir.schedule import NONE, Schedule, schedule
+from primgraph.codegen.ir.schedule import Schedule, schedule
 from primgraph.codegen.ir.verify import verify
 from primgraph.codegen.load import Loaded
 from primgraph.codegen.loops import Code, Spare, runner_of
@@ -27,15 +28,10 @@ from primgraph.codegen.lower.arrays.planner import load_copy_elision, plan_sched
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.runtime import blas
 from primgraph.codegen.targets.inplace.function import print_plan
-from primgraph.codegen.targets.readable.containers import is_nested
-from primgraph.codegen.targets.readable.function import readable
-from primgraph.codegen.targets.readable.sizes import Sizes
 from primgraph.codegen.targets.scalar.function import scalar_function, scalar_trips
 from primgraph.codegen.targets.text.clocks import Clocks, with_clocks
 from primgraph.codegen.targets.text.module import Function, Module
-from primgraph.codegen.targets.text.ordering import order_by_source
 from primgraph.codegen.targets.text.render import render
-from primgraph.ir.frontend.containers import Form, leaves_of, unflatten_value
 from primgraph.ir.graph import Equation, Graph
 from primgraph.primitives.control import Flow
 
@@ -128,6 +124,11 @@ class Compiled:
                     self._write = None
             return object.__getattribute__(self, name)
 
+    @property
+    def is_checked(self) -> bool:
+        """Return whether `fit` can tell that arrays need no conversion."""
+        return self.fit is not _unknown
+
     def new_workspace(self) -> tuple[Context, Any]:
         """Return an unused workspace, and the context to run in, to be added to `pool` later."""
         return _quiet_context(), self.start()
@@ -150,45 +151,27 @@ class Compiled:
         return [place[id(eqn)] for eqn in self.equations]
 
 
-def compile_readable(
-    graph: Graph,
-    options: Options,
-    clocks: list[Clocks] | None = None,
-    *,
-    native: bool = False,
-) -> Compiled:
-    """Compile readable code, which shows the user's names and source lines.
+class Job(NamedTuple):
+    """A part of a graph to compile, and where clocks are collected, if there are any."""
 
-    With `native` it also has C code, for a graph with symbolic sizes.
-    """
-    scalar = _native(graph, options, default_limits()) if native else None
-    if scalar is not None:
-        code = Compiled(graph, lambda code: _write_readable(code, options, clocks))
-        code.scalar, code.is_native = scalar, True
-        return code
-    code = Compiled(graph)
-    _write_readable(code, options, clocks)
-    return code
+    part: Graph
+    options: Options
+    limits: Limits
+    clocks: list[Clocks] | None = None
 
+    def native(self) -> Callable[..., Any] | None:
+        """Return the function of native code, if there is any."""
+        home = importlib.import_module("primgraph.codegen.native")
+        by_numpy = provider("kernels").compile_graph
+        found: Callable[..., Any] | None = home.native_function(*self[:3], by_numpy)
+        return found
 
-def _write_readable(code: Compiled, options: Options, clocks: list[Clocks] | None) -> None:
-    graph = code.graph
-    sizes = Sizes(graph) if graph.sizes else None
-    steps = order_by_source(schedule(graph, NONE if sizes is None else sizes.variables))
-    module = readable(steps, form=graph.form, titles=graph.titles, sizes=sizes)
-    if clocks is not None:
-        clocks.append(with_clocks(module, len(steps.steps)))
-    code.set_text(steps, module)
-    code.run = _arrays_of(code, steps, options)
-
-
-def _native(part: Graph, options: Options, limits: Limits) -> Callable[..., Any] | None:
-    home = importlib.import_module("primgraph.codegen.native")
-    kernels = provider("kernels")
-    found: Callable[..., Any] | None = home.native_function(
-        part, options, limits, kernels.compile_graph
-    )
-    return found
+    def numbers(self) -> tuple[list[str], Function] | None:
+        """Return the function of scalar code with the lines that it needs, if there is any."""
+        options = self.options
+        if options.donated or options.given:
+            return None
+        return scalar_function(schedule(self.part), options.alone, nested=self.clocks is None)
 
 
 def compile_planned(
@@ -212,55 +195,41 @@ def compile_planned(
     if found is not None:
         note_source(FROM_EQUAL)
         return found
+    job = Job(graph, options, limits, clocks)
     if not once:
-        made = _compiled_part(graph, graph, options, limits, clocks, native)
+        made = _compiled_part(graph, job, native=native)
     else:
         first, late = split_constant_prefix(graph, once)
         options = replace(options, kept=len(first.outputs))
-        made = _compiled_part(graph, late, options, limits, clocks, native)
-        made.once = _compiled_part(graph, first, Options(), limits)
+        made = _compiled_part(graph, job._replace(part=late, options=options), native=native)
+        made.once = _compiled_part(graph, Job(first, Options(), limits), native=False)
     alone = made.users or clocks is not None or (made.once is not None and made.once.users)
     return made if alone else _shared.setdefault(key, made)
 
 
-def _compiled_part(
-    graph: Graph,
-    part: Graph,
-    options: Options,
-    limits: Limits,
-    clocks: list[Clocks] | None = None,
-    native: bool = False,
-) -> Compiled:
+def _compiled_part(graph: Graph, job: Job, *, native: bool) -> Compiled:
     """Compile planned code for a part of `graph`, to which its lines belong."""
-    scalar = _native(part, options, limits) if native and clocks is None else None
+    scalar = job.native() if native and job.clocks is None else None
     is_native = scalar is not None
-    numbers = None
-    if not is_native and not options.donated and not options.given:
-        numbers = scalar_function(schedule(part), options.alone, nested=clocks is None)
-    if clocks is None and numbers is not None:
+    numbers = None if is_native else job.numbers()
+    if job.clocks is None and numbers is not None:
         opening, function = numbers
         module = Module(["import numpy as np", *opening], [], [function], function.name, {})
         scalar = Loaded(module, render(module)).function(function.name)
     if scalar is not None and not debugging.get():
-        made = Compiled(graph, lambda code: _write_planned(code, part, options, limits, numbers))
-        made.users = _has_users(part)
+        made = Compiled(graph, lambda code: _write_planned(code, job, numbers))
+        made.users = _has_users(job.part)
     else:
         made = Compiled(graph)
-        _write_planned(made, part, options, limits, numbers, clocks)
+        _write_planned(made, job, numbers)
     if scalar is not None:
         made.scalar, made.is_native = scalar, is_native
     return made
 
 
-def _write_planned(
-    made: Compiled,
-    part: Graph,
-    options: Options,
-    limits: Limits,
-    scalar: tuple[list[str], Function] | None = None,
-    clocks: list[Clocks] | None = None,
-) -> None:
-    """Generate the planned code for `part`, with the scalar code, if any."""
+def _write_planned(made: Compiled, job: Job, scalar: tuple[list[str], Function] | None) -> None:
+    """Generate the planned code of a job, with its scalar code, if any."""
+    part, options, limits, clocks = job
     plan = plan_for(part, options, limits)
     steps, module = plan.schedule, print_plan(plan)
     if scalar is not None:
@@ -374,39 +343,3 @@ def _quiet_context() -> Context:
     context = Context()
     context.run(np.seterr, all="ignore")
     return context
-
-
-def _call_in_form(function: Callable[..., Any], form: Form, arrays: Sequence[Array]) -> list[Any]:
-    """Call a function that takes and returns containers; return its leaves as a list."""
-    leaves = iter(arrays)
-    given = [unflatten_value(tree, leaves) for _, tree in form.arguments]
-    return leaves_of(form.results, function(*given), "result")
-
-
-def _arrays_of(code: Compiled, plan: Schedule, options: Options) -> Callable[..., Any]:
-    """Wrap a readable function: convert its results to arrays that share no memory."""
-    function, form = code.run, code.graph.form
-    nested = is_nested(form)
-    form = None if form is None else form.plain_form
-    types = [plan.types[v] for v in plan.outputs]
-    constants = {id(v) for v in code.loaded.namespace.values()}
-
-    def run(workspace: None, arrays: list[Array]) -> Any:
-        if form is not None and nested:
-            found: Any = _call_in_form(function, form, arrays)
-        else:
-            found = function(*arrays)
-            found = found if len(types) != 1 else (found,)
-        taken = constants.union(map(id, arrays))
-        made = []
-        for result, type in zip(found, types, strict=True):
-            array = np.asarray(result, type.dtype, order="C")
-            shared = id(array) in taken or array.base is not None or not array.flags.writeable
-            taken.add(id(array))
-            made.append(array.copy() if shared else array)
-        for k, j in options.donated:
-            arrays[j][...] = made[k]
-            made[k] = arrays[j]
-        return made[0] if options.alone else made
-
-    return run

@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from primgraph.codegen.runtime.toolchain.code_cache import (
     Entry,
     FunctionInterface,
     NumpyStep,
-    Taken,
     key_of,
     modes_of,
     recall,
@@ -100,11 +99,12 @@ def direct(
     _caller().direct(kernel, native, pack, late, inputs)
 
 
+# A function that compiles steps for NumPy.
+_ByNumpy: TypeAlias = Callable[..., Callable[..., Any]]
+
+
 def native_function(
-    graph: Graph,
-    options: Options,
-    limits: Limits,
-    by_numpy: Callable[..., Callable[..., Any]],
+    graph: Graph, options: Options, limits: Limits, by_numpy: _ByNumpy
 ) -> Callable[..., Any] | None:
     """Return `function(*arrays)`, whose arrays are the inputs and then buffers for results.
 
@@ -124,10 +124,7 @@ def native_function(
 
 
 def _function(
-    graph: Graph,
-    options: Options,
-    limits: Limits,
-    by_numpy: Callable[..., Callable[..., Any]],
+    graph: Graph, options: Options, limits: Limits, by_numpy: _ByNumpy
 ) -> Callable[..., Any] | None:
     chosen = compiler()
     if chosen is None:
@@ -137,7 +134,9 @@ def _function(
     if found is not None:
         with contextlib.suppress(FailedError):
             entry, constants = found
-            stored = load_cached(entry.library) or library(entry.text, loose=options.loose)
+            stored = load_cached(entry.library) or library(
+                entry.text, loose=options.loose, units=entry.units
+            )
             held = _load_library(entry, stored, options.loose)
             note_source(FROM_CACHE)
             return _bind_entry(held, entry, constants, graph, options, by_numpy)
@@ -149,7 +148,7 @@ def _function(
     try:
         # Without the extension module nothing else is usable.
         _caller()
-        stored = library(made.entry.text, loose=options.loose)
+        stored = library(made.entry.text, loose=options.loose, units=made.entry.units)
     except FailedError as error:
         raise error.located(made.origin(error.told)) from None
     held = _load_library(made.entry, stored, options.loose)
@@ -164,7 +163,7 @@ def _bind_entry(
     constants: Sequence[Any],
     graph: Graph,
     options: Options,
-    by_numpy: Callable[..., Callable[..., Any]],
+    by_numpy: _ByNumpy,
 ) -> Callable[..., Any]:
     """Return the function of an entry, once it is compiled."""
     if entry.is_alone:
@@ -202,9 +201,7 @@ def _bind_piece(
 
 
 def _address(held: ctypes.CDLL, name: str) -> int:
-    found = ctypes.cast(getattr(held, name), ctypes.c_void_p).value
-    assert found is not None
-    return found
+    return blas.address_of(getattr(held, name))
 
 
 def _load_library(entry: Entry, stored: Stored, loose: bool) -> ctypes.CDLL:
@@ -214,7 +211,7 @@ def _load_library(entry: Entry, stored: Stored, loose: bool) -> ctypes.CDLL:
     except _UNUSABLE:
         # The file may come from a broken compiler: compile again.
         forget(stored.name)
-    stored = library(entry.text, loose=loose)
+    stored = library(entry.text, loose=loose, units=entry.units)
     try:
         return _link_library(entry, stored)
     except _UNUSABLE as error:
@@ -245,21 +242,9 @@ def _link_library(entry: Entry, stored: Stored) -> ctypes.CDLL:
     return held
 
 
-class _Piece(NamedTuple):
-    """A callable, the values it takes with coded shapes, and the values it returns.
-
-    If it `asks`, the array of sizes is passed as well.
-    """
-
-    run: Callable[..., Any]
-    read: Taken
-    written: tuple[int, ...]
-    asks: bool
-
-
 @final
 class _Mixed:
-    """A sequence of C functions and NumPy steps."""
+    """A sequence of C functions and NumPy steps; `runs` that ask take the array of sizes, too."""
 
     def __init__(
         self,
@@ -274,10 +259,7 @@ class _Mixed:
         self.modes, self.alone = modes_of(options, len(graph.outputs)), options.alone
         self.constants = dict(zip(entry.constants, constants, strict=True))
         self.outputs, self.tell = entry.outputs, tell
-        self.pieces = [
-            _Piece(run, piece.taken, piece.values, asks)
-            for (run, asks), piece in zip(runs, entry.pieces, strict=True)
-        ]
+        self.pieces = list(zip(runs, entry.pieces, strict=True))
         places = [piece.at for piece in entry.pieces if isinstance(piece, NumpyStep)]
         self.for_all_sizes = not any(graph.body[k].op.has_bodies for k in places)
 
@@ -295,12 +277,12 @@ class _Mixed:
         if not all(arrays[j].flags.writeable for j in self.modes if j >= 0):
             return None
         values: dict[int, Any] = {**self.constants, **dict(enumerate(arrays[:count]))}
-        for run, read, written, asks in self.pieces:
-            given = [values[v].reshape(_shape_at(shape, numbers)) for v, shape in read]
+        for (run, asks), piece in self.pieces:
+            given = [values[v].reshape(_shape_at(shape, numbers)) for v, shape in piece.taken]
             found = run(*given, numbers) if asks else run(*given)
             if found is None:
                 return None
-            values.update(zip(written, found, strict=True))
+            values.update(zip(piece.values, found, strict=True))
         results = [values[v].reshape(_shape_at(shape, numbers)) for v, shape in self.outputs]
         rest = iter(arrays[count:])
         for k, mode in enumerate(self.modes):
@@ -319,7 +301,7 @@ class _Mixed:
 
 
 def _step(
-    eqn: Equation, names: Sequence[str], by_numpy: Callable[..., Callable[..., Any]]
+    eqn: Equation, names: Sequence[str], by_numpy: _ByNumpy
 ) -> tuple[Callable[..., Any], bool]:
     """Return a callable for a NumPy step, and whether it takes the sizes of these names."""
     graph = _graph_of(eqn)
@@ -352,9 +334,9 @@ def _fits(array: Any, type: TensorType) -> bool:
 
 def _shape_at(coded: Shape, numbers: Any) -> Shape:
     """Decode a shape of `Told.coded` for these sizes."""
-    return (
-        coded if numbers is None else tuple([n if n >= 0 else int(numbers[-1 - n]) for n in coded])
-    )
+    if numbers is None:
+        return coded
+    return tuple([n if n >= 0 else int(numbers[-1 - n]) for n in coded])
 
 
 def _graph_of(eqn: Equation) -> Graph:

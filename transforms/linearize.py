@@ -7,11 +7,12 @@ from functools import reduce
 from itertools import chain
 from typing import Any, TypeAlias, final
 
+from primgraph.base.user_lines import Source
 from primgraph.errors import BuildError, MissingRuleError, NotDifferentiable
 from primgraph.ir.builder import Builder
 from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Primitive
+from primgraph.ir.primitive import Primitive, recording
 from primgraph.ir.rebuild import (
     derived_source,
     input_positions,
@@ -24,7 +25,6 @@ from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.linear_algebra.spectral_derivatives import PUSHFORWARD_AROUND
 from primgraph.primitives.linear_algebra.ties import Probe
-from primgraph.transforms.dataflow.activity import dependent_values
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.masks.masks import Masking, masks_of
 from primgraph.transforms.dataflow.region_interface import is_mark
@@ -76,7 +76,7 @@ def linearize_with_map(
     seeds = differentiable_values(graph, wrt)
     builder, moved = rebuild(graph)
     tangents = {v: builder.input(v.type) for v in seeds}
-    with builder:
+    with recording(builder):
         push_forward(builder, graph, moved, tangents, role, given, closed=closed)
         floats = [v for v in graph.outputs if v.type.is_inexact]
         found = [tangents[v] if v in tangents else zeros_like(v) for v in floats]
@@ -117,13 +117,11 @@ def push_forward(
     """
     seeds = dict(tangents)
     sources = list(seeds)
-    masks = Masking(
-        masks_of(graph, dependent_values(graph, sources, by_tangents=True), sources, given),
-        graph,
-        moved,
-    )
+    masks = Masking(masks_of(graph, sources, given), graph, moved)
+    line: Source | None = None
     for eqn in _iter_active(builder, graph, moved, tangents, masks):
-        builder.source = derived_source(eqn, role)
+        if line is None or eqn.source is not line:
+            line, builder.source = eqn.source, derived_source(eqn, role)
         dx = {i: tangents[v] for i, v in enumerate(eqn.inputs) if v in tangents}
         rule = eqn.op.fact(PUSHFORWARD_AROUND)
         if rule is not None:
@@ -177,11 +175,13 @@ def _iter_active(
     Before an equation is yielded, the conditions of its masks are recorded, also those that the
     graph computes later.
     """
+    reached = tangents.keys()
     for eqn in graph.body:
         keep(builder, eqn, moved)
-        if not tangents.keys().isdisjoint(eqn.inputs):
-            for condition in masks.conditions(eqn):
-                keep(builder, condition, moved)
+        if not reached.isdisjoint(eqn.inputs):
+            if masks.definitions:
+                for condition in masks.conditions(eqn):
+                    keep(builder, condition, moved)
             yield eqn
         if eqn.op.own_slope and is_mark(eqn):
             # A mark changes the tangent only; the value is that of its operand.
@@ -207,21 +207,31 @@ def _tangents(
     op = require_primitive(eqn)
     if op.constant or not any(v.type.is_inexact for v in eqn.outputs):
         return [None] * len(eqn.outputs)
-    x, results = [moved[v] for v in eqn.inputs], tuple([moved[v] for v in eqn.outputs])
-    z: Any = results if op.multiple else results[0]
+    x = [moved[v] for v in eqn.inputs]
     dx = masks.tangents(eqn, dx)
     if op.pushforward_rule is not None:
         eqn, places = masks.open_bodies(eqn)
         x, dx = [moved[v] for v in eqn.inputs], {places[i]: d for i, d in dx.items()}
         found: Tangents = op.pushforward_rule(x, dx, turned, **eqn.kwargs)
         return found
+    terms: dict[tuple[int, ...], Tangents] = {}
     linear = _linear(eqn, op, x, dx)
-    taken = set(chain.from_iterable(linear))
-    others = [i for i in dx if i not in taken]
-    terms = [
-        *masks.terms(eqn, {p: _apply_op(builder, eqn, x, d, masks) for p, d in linear.items()}),
-        *masks.terms(eqn, {(i,): _apply_rule(eqn, op, i, (z, *x, dx[i])) for i in others}),
-    ]
+    for group, operands in linear.items():
+        terms[group] = _apply_op(builder, eqn, x, operands, masks)
+    if len(linear) < len(dx):
+        results = tuple([moved[v] for v in eqn.outputs])
+        taken = set(chain.from_iterable(linear))
+        for i in dx:
+            if i not in taken:
+                given = results if op.multiple else results[0], *x, dx[i]
+                terms[i,] = _apply_rule(eqn, op, i, given)
+    return _sum_terms([*masks.terms(eqn, terms)])
+
+
+def _sum_terms(terms: Sequence[Tangents]) -> Tangents:
+    """Return the sum of the contributions to each result."""
+    if len(terms) == 1:
+        return terms[0]
     return [_sum(contributions) for contributions in zip(*terms, strict=True)]
 
 
@@ -238,6 +248,8 @@ def _linear(
     Operands of a product form one group each, other linear operands a single group. If only some of
     the latter have tangents, and these have rules, the rules are cheaper than zeros for the rest.
     """
+    if op.linear is None:
+        return {}
     places = [i for i in op.linear_operands(len(x)) if eqn.inputs[i].type.is_inexact]
     present = [i for i in places if i in dx]
     if op.linear == "each":

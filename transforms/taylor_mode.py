@@ -13,7 +13,6 @@ from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import derived_source, keep, origin_lines, rebuild, require_primitive
 from primgraph.primitives.constants import filled_constant
-from primgraph.transforms.dataflow.activity import dependent_values
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.masks.masks import Masking, masks_of
 from primgraph.transforms.dataflow.region_interface import is_mark
@@ -137,8 +136,7 @@ class _Propagation:
     ) -> None:
         """Record values and coefficients of all equations of `graph`."""
         sources = list(self.seeds)
-        active = dependent_values(graph, sources, by_tangents=True)
-        masks = Masking(masks_of(graph, active, sources, given), graph, moved)
+        masks = Masking(masks_of(graph, sources, given), graph, moved)
         for value in graph.inputs:
             if value in self.seeds:
                 self._series[value] = self._seed(moved[value], self.seeds[value], None)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from primgraph.base.user_lines import Source
 from primgraph.errors import MissingRuleError
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Linear, Primitive
+from primgraph.ir.primitive import Linear, Primitive, recording
 from primgraph.ir.rebuild import (
     NOWHERE,
     full_value,
@@ -68,15 +69,17 @@ def transpose_separated(graph: Graph, wrt: Sequence[int]) -> Graph:
         if value not in linear:
             builder.share_input(value)
     moved: dict[Value, Value] = {}
-    with builder:
+    with recording(builder):
         equations = _linear_equations(builder, graph, linear, moved)
         cts: dict[Value, Value] = {}
         for place, value in enumerate(graph.outputs):
             ct = builder.input(value.type)
             _check_output(builder, place, value, linear, moved)
             _accumulate(cts, value, ct)
+        line: Source | None = None
         for eqn in reversed(equations):
-            builder.source = transposed_source(eqn)
+            if line is None or eqn.source is not line:
+                line, builder.source = eqn.source, transposed_source(eqn)
             _pull_back(builder, eqn, linear, moved, cts)
         found = [cts[v] if v in cts else zeros_like(v) for v in dx]
     return builder.graph(found)
@@ -121,7 +124,7 @@ def _pull_back(
 ) -> None:
     """Add the contributions of the output cotangents of `eqn` to its input cotangents."""
     present = [cts.pop(v, None) for v in eqn.outputs]
-    if all(ct is None for ct in present):
+    if present.count(None) == len(present):
         return
     op = require_primitive(eqn)
     operands: list[Any] = [
@@ -139,7 +142,7 @@ def _pull_back(
         raise error.located(origin_lines(eqn)) from None
     results = rule(filled if op.multiple else filled[0], *operands, **eqn.kwargs)
     for value, ct in zip(eqn.inputs, results, strict=True):
-        if value in linear and ct is not None:
+        if ct is not None and value in linear:
             _accumulate(cts, value, ct)
 
 
@@ -152,12 +155,14 @@ def _check_linear(
     builder: Builder, eqn: Equation, op: Primitive[Any], operands: Sequence[Any]
 ) -> None:
     """Raise unless an equation is jointly linear in its linear operands."""
-    places = [i for i, x in enumerate(operands) if isinstance(x, Linear)]
+    kinds = [x.__class__ for x in operands]
+    marked = kinds.count(Linear)
+    if marked == (1 if op.linear == "each" else len(kinds) if op.linear is True else 0):
+        return
     if op.separate_rule is not None:
         # Checked when the body is transposed.
         return
-    if op.linear == "each" and len(places) == 1:
-        return
+    places = [i for i, kind in enumerate(kinds) if kind is Linear]
     allowed = op.linear_operands(len(operands), eqn.kwargs)
     others = [i for i in allowed if i not in places]
     if not set(places) <= set(allowed):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.runtime.feeds import strides_of
 from primgraph.ir.dims import Dim
 from primgraph.ir.index_maps import IndexMap, variables_of, view_map
 from primgraph.ir.types import Shape
@@ -35,11 +36,12 @@ class Access:
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the strides, in elements, of an array in row-major order."""
-    strides, step = [], 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= n
-    return tuple(reversed(strides))
+    return strides_of(shape, 1)
+
+
+def loop_strides(strides: Sequence[int], shape: Shape) -> tuple[int, ...]:
+    """Return the strides along the axes of a nest over `shape`, which has none of size 1."""
+    return tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
 
 
 def whole(root: int, shape: Shape) -> Access:

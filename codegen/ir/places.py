@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, TypeAlias, final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import Cut, How, Repeat
 from primgraph.ir.types import DType, Shape, TensorType
@@ -28,16 +28,22 @@ class Life(Enum):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _OfCall:
-    """A whole contiguous array, made in each call."""
+class _Whole:
+    """A whole contiguous array."""
 
     number: int
     type: TensorType
-    life: ClassVar[Life] = Life.CALL
 
     @property
     def shape(self) -> Shape:
         return self.type.shape
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _OfCall(_Whole):
+    """An array that is made in each call."""
+
+    life: ClassVar[Life] = Life.CALL
 
 
 @final
@@ -62,7 +68,7 @@ class Held(_OfCall):
 
 @final
 @dataclass(frozen=True, eq=False, slots=True)
-class Buffer:
+class Buffer(_Whole):
     """A range of an arena that belongs to one value, and then to those that take it over.
 
     Buffers of a `loop` are in the arena of a thread. They have the rows of a block along `axis`, or
@@ -70,15 +76,9 @@ class Buffer:
     times.
     """
 
-    number: int
-    type: TensorType
     offset: int
     loop: int = -1
     axis: int | None = None
-
-    @property
-    def shape(self) -> Shape:
-        return self.type.shape
 
     @property
     def life(self) -> Life:
@@ -87,16 +87,10 @@ class Buffer:
 
 @final
 @dataclass(frozen=True, eq=False, slots=True)
-class Stack:
+class Stack(_Whole):
     """A growing stack, filled by one loop and read by others; it is outside all arenas."""
 
-    number: int
-    type: TensorType
     life: ClassVar[Life] = Life.KEPT
-
-    @property
-    def shape(self) -> Shape:
-        return self.type.shape
 
 
 @final
@@ -156,32 +150,12 @@ class View:
 Place: TypeAlias = Argument | Result | Held | Buffer | Stack | Number | Ones | Constant | View
 Fixed: TypeAlias = Number | Ones | Constant
 
-# The lifetime of a view, by the lifetime of its array.
-_OF_VIEW = {
-    Life.FIXED: Life.KEPT,
-    Life.KEPT: Life.KEPT,
-    Life.CALL: Life.CALL,
-    Life.BLOCK: Life.BLOCK,
-    Life.TURN: Life.TURN,
-}
-
-
-# The syntax of each class: text, and in braces a field and its word.
-SYNTAX: dict[Any, str] = {
-    Argument: "x{number:int}: {type:type}",
-    Result: "r{number:int}: {type:type}{given:flag , given}",
-    Held: "held{number:int}: {type:type}",
-    Buffer: "b{number:int}: {type:type} @{offset:int}, {loop:int} {axis:data}",
-    Stack: "stack{number:int}: {type:type}",
-    Number: "c{number:int} = number {value:data} {dtype:dtype}",
-    Ones: "c{number:int} = ones {count:int} {dtype:dtype}, loop {loop:int}",
-    Constant: "k{number:int} = {step:step} {shape:dims}",
-    View: "v{number:int} = {of:place} {how:data} {shape:dims}, {life:life}",
-}
-
 
 def life_of_view(of: Place, how: How) -> Life:
-    return Life.TURN if isinstance(how, Cut) else _OF_VIEW[of.life]
+    """Return the lifetime of a view, by that of its array; views of constants are created."""
+    if isinstance(how, Cut):
+        return Life.TURN
+    return Life.KEPT if of.life is Life.FIXED else of.life
 
 
 def is_repeated(place: Place) -> bool:
@@ -200,13 +174,21 @@ def root_of(place: Place) -> Place:
     return place
 
 
-def loop_of(place: Place) -> int:
-    """Return the loop that an array belongs to; -1 for none."""
+def cut_of(place: Place) -> Cut | None:
+    """Return the block of rows that a place has only, or None."""
     while isinstance(place, View):
         if isinstance(place.how, Cut):
-            return place.how.loop
+            return place.how
         place = place.of
-    return place.loop if isinstance(place, Buffer | Ones) else -1
+    return None
+
+
+def loop_of(place: Place) -> int:
+    """Return the loop that an array belongs to; -1 for none."""
+    cut, root = cut_of(place), root_of(place)
+    if cut is not None:
+        return cut.loop
+    return root.loop if isinstance(root, Buffer | Ones) else -1
 
 
 _LETTERS = {

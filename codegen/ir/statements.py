@@ -1,15 +1,15 @@
 """Statements of plans: calls of NumPy on places, and loop nests, products and calls in C.
 
-`SYNTAX` says how each is written and read (`text.py`): text, and in braces a field and its word.
-Behind ` !` is what only the complete text of a plan has.
+`text.py` writes them, for people and completely.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeAlias, final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.access import Access
 from primgraph.codegen.ir.axis_semantics import Role
 from primgraph.codegen.ir.places import Argument, Buffer, Place, Result, View
@@ -177,13 +177,15 @@ Instruction: TypeAlias = (
 @final
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An operand of a node: a number, a value of the nest, or memory.
+    """An operand of a node: a number, an index, a value of the nest, or memory.
 
-    `text` is a number in C, or with `strides` a cast applied to the index expression. `value` is
-    computed by the nest at the same index. `strides` are along the axes of the nest.
+    `text` is a number in C. With a `cast` to a C type it is the index `offset` plus `strides` along
+    the axes of the nest, and so are the indices of elements of `root`. `value` is computed by the
+    nest at the same index.
     """
 
     text: str = ""
+    cast: str = ""
     value: int = -1
     root: int = -1
     offset: int = 0
@@ -271,32 +273,22 @@ class Control:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows of a value: the first begins at `offset` of `root`, the next ones `step` apart."""
-
-    root: int
-    offset: int
-    step: int
-
-
-@final
-@dataclass(frozen=True, slots=True)
 class Blocks:
     """Items that run block by block, over `rows` of `extent` rows.
 
     The first of the `bodies` is for `rows` rows, the second, if present, for the remainder. `given`
-    has input rows by input number. The outputs are `totals`, which are accumulated, and rows of the
-    values `kept`. Groups of blocks accumulate their own totals. `constants` maps the constants of
-    each body to values here.
+    has the access to input rows by input number, which strides from row to row. The outputs are
+    `totals`, which are accumulated, and rows of the values `kept`. Groups of blocks accumulate
+    their own totals. `constants` maps the constants of each body to values here.
     """
 
     extent: int
     rows: int
     groups: int
     bodies: tuple[Nests, ...]
-    given: Mapping[int, Rows]
+    given: Mapping[int, Access]
     totals: Mapping[int, str]
-    kept: tuple[Rows, ...]
+    kept: tuple[Access, ...]
     constants: tuple[Mapping[int, int], ...]
 
     @property
@@ -347,58 +339,6 @@ class Nests:
     last: Mapping[int, int]
     is_block: bool = False
     added: frozenset[int] = frozenset()
-
-
-# The syntax of each class: text, and in braces a field and its word.
-SYNTAX: dict[Any, str] = {
-    Compute: (
-        "{new:flag new }{out:place}: {step:result} {taken:over} "
-        "{step:step} {operands:places}{step:params}{parts:with}{replaced:flag , all replaced}"
-        " !{at:int}"
-    ),
-    Put: (
-        "{part:place}: {step:result} = {step:step} {operands:places}{step:params}"
-        " !{at:int}, in {out:place} as {value:value}"
-    ),
-    Create: (
-        "new {out:place}: {step:result} = {step:step} {operands:places}{step:params}"
-        " !{at:int}, allocated"
-    ),
-    Call: "{outs:places} = call {step:step} {operands:places}{step:params} !{at:int}",
-    See: "see {view:place} !{at:int}, by {step:step}",
-    Make: "make {out:place}: {out:its_type} !{at:int}",
-    Fill: "fill {out:place} with {value:data} !{at:int}, {dtype:dtype}",
-    Copy: "{new:flag new }{out:place} = copy {source:place} !{at:int}, of {value:value}",
-    Combine: "{total:place} = {how:word} {total:place}, {part:place} !{at:int}",
-    Release: "release {buffer:place} !{at:int}",
-    Loop: (
-        "for each block of {region:rows} rows{region:threads}:"
-        " !{at:int}, loop {number:int}, {region:data}"
-    ),
-    Return: "return {place:place} as result {number:int} !{at:int}",
-    Node: (
-        "{value:value} = {kind:word} {step:step} {name:quoted}{operands:operands}"
-        "{offset:offset}{strides:by}{reach:reach}{within:within}"
-    ),
-    Nest: "loops over {domain:shape}: {nodes:summary} !stored {stored:values}",
-    Product: (
-        "product of {step:factors}{is_added:flag , added to the one before}"
-        " !{value:value} = {step:step} {left:access} {right:access}"
-    ),
-    Control: (
-        "{step:trips}: !{values:values} = {step:step} {operands:values}, constants {constants:maps}"
-    ),
-    Blocks: (
-        "{extent:dim} rows in blocks of {rows:dim}, in {groups:groups}:"
-        " !{groups:dim}, given {given:rows_map}, totals {totals:words}, kept {kept:all_rows},"
-        " constants {constants:maps}"
-    ),
-    Routine: ("{step:name} of {step:types} !{values:values} = {step:step} {operands:values}"),
-    HostCall: (
-        "by NumPy: {step:name}{step:origin}{reason:because}"
-        " !{values:values} = {step:step} {operands:values}"
-    ),
-}
 
 
 def values_read(item: Item) -> Iterator[int]:

@@ -1,47 +1,37 @@
-"""Text of plans: a listing for people, and the complete text, which `reading.py` reads back.
+"""Text of plans and nests: listings for people, and complete text that `reading.py` reads back.
 
-Both have one line per statement, from the `SYNTAX` of its class: text, and in braces a field and
-its word, which is how the field is written. The complete text begins with the types, steps and
-places of the plan, whose numbers the statements have. Words that repeat what the rest implies are
-empty there.
+The complete text has the types, steps and places, and a line for each statement: a Python
+expression of its class, with the fields that differ from their defaults. `sin[0]` is step 0, `b1` a
+place, `m0[4, 1]` the memory of value 0 from element 4 on with stride 1, `t2` the value 2 of the
+same loop. Statements in a statement are indented below it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from string import Formatter
-from typing import Any, NamedTuple, TypeAlias, final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from typing import Any, final
+
+import numpy as np
 
 from primgraph.base.user_lines import Source
-from primgraph.codegen.ir import places, statements
-from primgraph.codegen.ir.access import Access
+from primgraph.codegen.ir import statements as s
 from primgraph.codegen.ir.places import Buffer, Number, Ones, Place, View, name_of
 from primgraph.codegen.ir.schedule import Schedule, Step
-from primgraph.codegen.ir.statements import Blocks, Control, Loop, Nest, Nests, Operand, Rows
+from primgraph.codegen.ir.statements import Blocks, Control, Loop, Nest, Nests, Operand
 from primgraph.codegen.ir.views import view_text
 from primgraph.ir.dims import Dim
-from primgraph.ir.text import brief_text, complex_text, equation_text
-from primgraph.ir.types import NAME_OF_DTYPE, Shape
+from primgraph.ir.text import brief_text, equation_text
+from primgraph.ir.types import NAME_OF_DTYPE, TensorType
 from primgraph.primitives.control import Flow
 
 # Maximum number of operations named for a nest.
 _NAMED = 12
 
 
-class Style(NamedTuple):
-    """How to write: `places` writes a place; in full, `steps` numbers steps by their result."""
-
-    places: Callable[[Place], str]
-    steps: Mapping[int, int] | None
-
-    @property
-    def is_full(self) -> bool:
-        return self.steps is not None
-
-
-def brief_place(place: Place) -> str:
+def place_text(place: Place) -> str:
     """Return a place as an expression."""
     match place:
         case Buffer(offset=offset):
@@ -51,93 +41,12 @@ def brief_place(place: Place) -> str:
         case Ones(count=count):
             return f"ones({count})"
         case View(of=of, how=how):
-            return view_text(how, brief_place(of))
+            return view_text(how, place_text(of))
     return name_of(place)
 
 
-BRIEF = Style(brief_place, None)
-
-
-def data_text(value: Any) -> str:
-    """Return plain data as a Python expression of the classes of this package."""
-    if type(value) is Dim:
-        return f'Dim("{value}")'
-    if isinstance(value, complex):
-        return complex_text(value)
-    if isinstance(value, dict):
-        return f"{{{', '.join([f'{k!r}: {data_text(v)}' for k, v in value.items()])}}}"
-    if is_dataclass(value):
-        parts = [data_text(getattr(value, f.name)) for f in fields(value)]
-        return f"{value.__class__.__name__}({', '.join(parts)})"
-    if isinstance(value, tuple):
-        inner = ", ".join(map(data_text, value)) + "," * (len(value) == 1)
-        named = hasattr(value, "_fields")
-        return f"{value.__class__.__name__ if named else ''}({inner})"
-    return repr(value)
-
-
-def _values(values: Iterable[int]) -> str:
-    return " ".join([f"%{v}" for v in values])
-
-
-def _dims(dims: Iterable[int]) -> str:
-    return f"[{'; '.join(map(str, dims))}]"
-
-
-def _map(pairs: Iterable[tuple[int, Any]]) -> str:
-    return f"{{{'; '.join([f'%{v}: {x}' for v, x in pairs])}}}"
-
-
-def _constants(maps: Iterable[Mapping[int, int]]) -> str:
-    return " ".join([_map([(v, f"%{own}") for v, own in m.items()]) for m in maps])
-
-
-def _rows(rows: Rows) -> str:
-    return f"m{rows.root}{_dims((rows.offset, rows.step))}"
-
-
-def access_text(x: Access) -> str:
-    """Return an access to memory: the value, the offset and the strides."""
-    return f"m{x.root}{_dims((x.offset, *x.strides))}"
-
-
-def operand_text(x: Operand) -> str:
-    """Return an operand of a node: a value of the loop, memory, or quoted C."""
-    if x.value >= 0:
-        return f"%{x.value}"
-    strides = _dims((x.offset, *x.strides))
-    if x.root >= 0:
-        return f"m{x.root}{strides}"
-    return json.dumps(x.text) + (strides if x.strides else "")
-
-
-def _pairs(pairs: Iterable[tuple[int, int]]) -> str:
-    return _dims([n for pair in pairs for n in pair])
-
-
-# Words for people.
-
-
-def _shape(domain: Shape) -> str:
-    return " x ".join(map(str, domain)) or "one element"
-
-
-def _trips(step: Step) -> str:
-    most = step.most_trips
-    if most is None:
-        return step.op.name
-    most = f"{most} trips" if step.flow is Flow.ROWS else f"up to {most} trips"
-    return f"{step.op.name} of {most}"
-
-
-def _summary(nodes: Iterable[Any]) -> str:
-    names = [n.step.op.name if n.step else n.kind for n in nodes]
-    named = [name for name in dict.fromkeys(names) if name not in ("copy", "put")]
-    return (", ".join(named[:_NAMED]) + (", ..." if len(named) > _NAMED else "")) or "copies"
-
-
-def _groups(groups: int) -> str:
-    return f"{groups} groups" if type(groups) is int else "groups by their number"
+def _places(places: Iterable[Place]) -> str:
+    return ", ".join(map(place_text, places))
 
 
 def origin_text(step: Step) -> str:
@@ -145,118 +54,80 @@ def origin_text(step: Step) -> str:
     return f" at {step.source}" if step.source is not None else ""
 
 
-def _params(step: Step) -> str:
-    brief = brief_text if step.op.has_bodies else str
+def _operation(x: Any) -> str:
+    """Return the operation of a statement on its operands."""
+    step, brief = x.step, brief_text if x.step.op.has_bodies else str
     params = ", ".join([f"{k}={brief(v)}" for k, v in step.params.items()])
-    return f" ({params})" if params else ""
-
-
-# Words that are the same in full and in brief, and those in brief only.
-_WORDS: dict[str, Callable[[Any], str]] = {
-    "int": str,
-    "word": str,
-    "dim": str,
-    "data": data_text,
-    "dtype": NAME_OF_DTYPE.__getitem__,
-    "quoted": lambda x: f"{json.dumps(x)}: " if x else "",
-    "value": lambda x: f"%{x}",
-    "values": _values,
-    "dims": _dims,
-    "shape": _shape,
-    "offset": lambda n: "" if type(n) is int and n == 0 else f" at {n}",
-    "by": lambda strides: f" by {_dims(strides)}" if strides else "",
-    "reach": lambda pairs: f" reach {_pairs(pairs)}" if pairs else "",
-    "within": lambda pairs: f" within {_pairs(pairs)}" if pairs else "",
-    "type": str,
-    "its_type": lambda place: str(place.type),
-    "access": access_text,
-    "operands": lambda xs: ", ".join(map(operand_text, xs)),
-    "maps": _constants,
-    "words": lambda x: _map(x.items()),
-    "rows_map": lambda x: _map([(v, _rows(rows)) for v, rows in x.items()]),
-    "all_rows": lambda xs: " ".join(map(_rows, xs)),
-    "result": lambda step: str(step.results[0]),
-    "rows": lambda region: f"{region.rows} of {region.extent}",
-    "threads": lambda region: f", in up to {region.threads} threads" if region.threads > 1 else "",
-    "because": lambda reason: f", as {reason}" if reason else "",
-    "name": lambda step: step.op.name,
-    "trips": _trips,
-    "types": lambda step: ", ".join(map(str, step.operands)),
-    "factors": lambda step: " and ".join(map(str, step.operands)),
-    "groups": _groups,
-    "summary": _summary,
-    "life": lambda life: life.name,
-}  # fmt: skip
-
-
-def _step(step: Step | None, style: Style) -> str:
-    if step is None:
-        return "-"
-    if style.steps is None:
-        return step.op.name
-    return f"{step.op.name}[{style.steps[step.outputs[0]]}]"
-
-
-def _parts(places: Iterable[Place], style: Style) -> str:
-    text = ", ".join(map(style.places, places))
-    return f" with {text}" if text else ""
-
-
-def _over(taken: int | None, style: Style) -> str:
-    return "=" if taken is None else f"<-{taken}" if style.is_full else "<-"
-
-
-# Words that depend on the style.
-_STYLED: dict[str, Callable[[Any, Style], str]] = {
-    "place": lambda x, style: style.places(x),
-    "places": lambda xs, style: ", ".join(map(style.places, xs)),
-    "with": _parts,
-    "over": _over,
-    "step": _step,
-    "origin": lambda step, style: "" if style.is_full else origin_text(step),
-    "params": lambda step, style: "" if style.is_full else _params(step),
-}
-
-_SYNTAX = {**places.SYNTAX, **statements.SYNTAX}
-
-# A piece of a syntax: text, and the field that follows it with its kind of word.
-Piece: TypeAlias = tuple[str, str, str]
-
-
-def pieces_of(syntax: str) -> list[Piece]:
-    """Return the pieces of a syntax, in order."""
-    return [(text, name or "", kind or "") for text, name, kind, _ in Formatter().parse(syntax)]
-
-
-def line_of(x: Any, style: Style = BRIEF) -> str:
-    """Return the line of a statement or of a place's definition."""
-    brief, _, full = _SYNTAX[x.__class__].partition(" !")
-    line = _line(x, brief, style)
-    return f"{line} !{_line(x, full, style)}" if style.is_full and full else line
-
-
-def _line(x: Any, syntax: str, style: Style) -> str:
-    found = []
-    for text, name, kind in pieces_of(syntax):
-        found.append(text)
-        if not name:
-            continue
-        value, (word, _, argument) = getattr(x, name), kind.partition(" ")
-        if word == "flag":
-            found.append(argument if value else "")
-        elif word in _STYLED:
-            found.append(_STYLED[word](value, style))
-        else:
-            found.append(_WORDS[word](value))
-    return "".join(found)
-
-
-# Listings.
+    return f"{step.op.name} {_places(x.operands)}" + (f" ({params})" if params else "")
 
 
 def text_of(x: Any) -> str:
     """Return a statement or a place as in a listing."""
-    return brief_place(x) if hasattr(x, "life") else line_of(x)
+    return place_text(x) if hasattr(x, "life") else line_of(x)
+
+
+def line_of(x: Any) -> str:
+    """Return the line of a statement."""
+    match x:
+        case s.Compute(out=out, step=step, taken=taken, parts=parts):
+            more = f" with {_places(parts)}" if parts else ""
+            sign, replaced = "=" if taken is None else "<-", ", all replaced" * x.replaced
+            line = f"{step.results[0]} {sign} {_operation(x)}{more}{replaced}"
+            return f"{'new ' * x.new}{place_text(out)}: {line}"
+        case s.Put(part=part, step=step):
+            return f"{place_text(part)}: {step.results[0]} = {_operation(x)}"
+        case s.Create(out=out, step=step):
+            return f"new {place_text(out)}: {step.results[0]} = {_operation(x)}"
+        case s.Call(outs=outs):
+            return f"{_places(outs)} = call {_operation(x)}"
+        case s.See(view=view):
+            return f"see {place_text(view)}"
+        case s.Make(out=out):
+            return f"make {place_text(out)}: {out.type}"
+        case s.Fill(out=out, value=value):
+            return f"fill {place_text(out)} with {value!r}"
+        case s.Copy(source=source, out=out, new=new):
+            return f"{'new ' * new}{place_text(out)} = copy {place_text(source)}"
+        case s.Combine(how=how, part=part, total=total):
+            return f"{place_text(total)} = {how} {_places((total, part))}"
+        case s.Release(buffer=buffer):
+            return f"release {place_text(buffer)}"
+        case s.Loop(region=region):
+            threads = f", in up to {region.threads} threads" * (region.threads > 1)
+            return f"for each block of {region.rows} of {region.extent} rows{threads}:"
+        case s.Return(number=number, place=place):
+            return f"return {place_text(place)} as result {number}"
+    return _item_line(x)
+
+
+def _item_line(x: s.Item) -> str:
+    """Return the line of an item of nests."""
+    match x:
+        case s.Nest(domain=domain, nodes=nodes):
+            return f"loops over {' x '.join(map(str, domain)) or 'one element'}: {_summary(nodes)}"
+        case s.Product(step=step, is_added=is_added):
+            added = ", added to the one before" * is_added
+            return f"product of {' and '.join(map(str, step.operands))}{added}"
+        case s.Control(step=step):
+            most = step.most_trips
+            if most is None:
+                return f"{step.op.name}:"
+            limit = "" if step.flow is Flow.ROWS else "up to "
+            return f"{step.op.name} of {limit}{most} trips:"
+        case s.Blocks(extent=extent, rows=rows, groups=groups):
+            number = f"{groups} groups" if type(groups) is int else "groups by their number"
+            return f"{extent} rows in blocks of {rows}, in {number}:"
+        case s.Routine(step=step):
+            return f"{step.op.name} of {', '.join(map(str, step.operands))}"
+        case s.HostCall(step=step, reason=reason):
+            why = f", as {reason}" if reason else ""
+            return f"by NumPy: {step.op.name}{origin_text(step)}{why}"
+
+
+def _summary(nodes: Iterable[s.Node]) -> str:
+    names = [n.step.op.name if n.step else n.kind for n in nodes]
+    named = [name for name in dict.fromkeys(names) if name not in ("copy", "put")]
+    return (", ".join(named[:_NAMED]) + (", ..." if len(named) > _NAMED else "")) or "copies"
 
 
 def listing(plan: Any) -> str:
@@ -273,7 +144,59 @@ def listing(plan: Any) -> str:
 
 def statement_lines(statements: Iterable[Any]) -> Iterator[str]:
     """Yield the lines of statements in a listing, grouped by the user's lines."""
-    yield from _Lines(BRIEF).lines(statements, "  ")
+    yield from _Lines().lines(statements, "  ")
+
+
+@final
+class _Lines:
+    """Printer of statements, each group below the user's line."""
+
+    def __init__(self) -> None:
+        self.source: Source | None = None
+
+    def lines(self, statements: Iterable[Any], indent: str) -> Iterator[str]:
+        for x in statements:
+            if isinstance(x, s.Nest) and not x.nodes:
+                continue
+            yield from self.comment(x, indent)
+            yield f"{indent}{line_of(x)}".rstrip()
+            yield from self.inside(x, f"{indent}  ")
+
+    def inside(self, x: Any, indent: str) -> Iterator[str]:
+        """Yield the lines of the statements in a statement."""
+        if isinstance(x, s.Loop):
+            yield from self.lines(x.body, indent)
+            if x.totals:
+                yield f"{indent}in turn:"
+            yield from self.lines(x.totals, f"{indent}  ")
+        elif isinstance(x, s.Control | s.Blocks):
+            for k, body in enumerate(x.bodies):
+                if k:
+                    yield f"{indent}or"
+                yield from self.lines(body.items, indent)
+
+    def comment(self, x: Any, indent: str) -> Iterator[str]:
+        """Yield the user's line of a statement that computes, if it is another one than before."""
+        if isinstance(x, s.Nest):
+            step = next((n.step for n in x.nodes if n.step), None)
+        else:
+            # A view is no computation.
+            step = None if isinstance(x, s.See) else getattr(x, "step", None)
+        source = None if step is None else step.source
+        if source is not None and source != self.source and source.is_readable:
+            self.source = source
+            yield f"{indent}# {source}  {'' if source.is_derived else source.text}".rstrip()
+
+
+# Complete text.
+
+# Fields with the statements in a statement, by its class.
+INSIDE: dict[Any, tuple[str, ...]] = {
+    Loop: ("body", "totals"),
+    Control: ("bodies",),
+    Blocks: ("bodies",),
+    Nest: ("nodes",),
+}
 
 
 def to_text(plan: Any) -> str:
@@ -281,110 +204,135 @@ def to_text(plan: Any) -> str:
     return "\n".join(_nests(plan) if isinstance(plan, Nests) else _plan(plan))
 
 
-@final
-class _Lines:
-    """Printer of statements in a style; in brief with the user's lines."""
+def data_text(value: Any) -> str:
+    """Return plain data as a Python expression of the classes of this package."""
+    return _Text({}).of(value)
 
-    def __init__(self, style: Style) -> None:
-        self.style = style
-        self.source: Source | None = None
+
+@final
+class _Text:
+    """Writer of data; `steps` numbers steps by their first result."""
+
+    def __init__(self, steps: Mapping[int, int]) -> None:
+        self.steps = steps
+
+    def of(self, value: Any) -> str:
+        """Return the expression of a value; a place is its name, a step its number."""
+        match value:
+            case Step():
+                return f"{_plain(value.op.name)}[{self.steps[value.outputs[0]]}]"
+            case Operand(value=v) if v >= 0:
+                return f"t{v}"
+            case Operand(root=root, offset=offset, strides=strides) if root >= 0:
+                return f"m{root}[{self.of((offset, *strides))[1:-1]}]"
+            case Dim() | TensorType():
+                return f'{value.__class__.__name__}("{value}")'
+            case np.dtype():
+                return NAME_OF_DTYPE[value]
+            case Enum():
+                return value.name
+            case str() if value.isascii():
+                return json.dumps(value)
+            case complex():
+                return f"complex({value.real!r}, {value.imag!r})"
+            case Mapping():
+                pairs = [f"{self.of(k)}: {self.of(v)}" for k, v in value.items()]
+                return f"{{{', '.join(pairs)}}}"
+            case tuple() if not hasattr(value, "_fields"):
+                return f"({', '.join(map(self.of, value))}{',' * (len(value) == 1)})"
+        if hasattr(value, "life"):
+            return name_of(value)
+        is_object = hasattr(value, "_fields") or is_dataclass(value)
+        return self.object(value) if is_object else repr(value)
+
+    def object(self, x: Any) -> str:
+        """Return the call of a class, with fields that differ from their defaults."""
+        parts, inside, named = [], INSIDE.get(x.__class__, ()), False
+        for name, default in _defaults(x):
+            field = getattr(x, name)
+            named = named or name in inside or default is not MISSING
+            if name not in inside and (default is MISSING or field != default):
+                parts.append(f"{name}={self.of(field)}" if named else self.of(field))
+        return f"{x.__class__.__name__}({', '.join(parts)})"
 
     def lines(self, statements: Iterable[Any], indent: str) -> Iterator[str]:
+        """Yield the lines of statements."""
         for x in statements:
-            if isinstance(x, Nest) and not x.nodes and not self.style.is_full:
-                continue
-            if not self.style.is_full:
-                yield from self.comment(x, indent)
-            yield f"{indent}{line_of(x, self.style)}".rstrip()
-            yield from self.inside(x, f"{indent}  ")
-
-    def inside(self, x: Any, indent: str) -> Iterator[str]:
-        """Yield the lines of the statements in a statement."""
-        if isinstance(x, Loop):
-            yield from self.lines(x.body, indent)
-            if x.totals:
-                yield f"{indent}in turn:"
-            yield from self.lines(x.totals, f"{indent}  ")
-        elif isinstance(x, Control | Blocks):
-            for k, body in enumerate(x.bodies):
-                if self.style.is_full:
-                    yield from (f"{indent}{line}" for line in _nests(body))
-                    continue
-                if k:
-                    yield f"{indent}or"
-                yield from self.lines(body.items, indent)
-        elif isinstance(x, Nest) and self.style.is_full:
-            yield from self.lines(x.nodes, indent)
-
-    def comment(self, x: Any, indent: str) -> Iterator[str]:
-        """Yield the user's line of a statement that computes, if it is another one than before."""
-        steps = [n.step for n in x.nodes if n.step] if isinstance(x, Nest) else [_step_of(x)]
-        step = steps[0] if steps else None
-        source = None if step is None else step.source
-        if source is not None and source != self.source and source.is_readable:
-            self.source = source
-            yield f"{indent}# {source}  {'' if source.is_derived else source.text}".rstrip()
+            yield f"{indent}{self.object(x)}"
+            for name in INSIDE.get(x.__class__, ()):
+                found = getattr(x, name)
+                if name == "bodies":
+                    yield from (f"{indent}  {line}" for body in found for line in _nests(body))
+                elif name == "nodes":
+                    yield from self.lines(found, f"{indent}  ")
+                elif found:
+                    yield f"{indent}  {name}"
+                    yield from self.lines(found, f"{indent}    ")
 
 
-def _step_of(x: Any) -> Step | None:
-    # A view is no computation.
-    return None if hasattr(x, "view") else getattr(x, "step", None)
+def _plain(name: str) -> str:
+    return name if name.isidentifier() else "step"
 
 
-# Complete text.
+def _defaults(x: Any) -> list[tuple[str, Any]]:
+    """Return the fields of an object, with their defaults."""
+    if hasattr(x, "_fields"):
+        return [(name, x._field_defaults.get(name, MISSING)) for name in x._fields]
+    return [
+        (f.name, f.default if f.default_factory is MISSING else f.default_factory())
+        for f in fields(x)
+    ]
 
 
 def _plan(plan: Any) -> Iterator[str]:
-    style = Style(name_of, _number_of_steps(plan.schedule))
+    text = _Text(_number_of_steps(plan.schedule))
     yield f"plan {json.dumps(plan.schedule.name)}"
-    yield f"  options {data_text(plan.options)}"
-    yield f"  memory {plan.arena} {plan.least} {plan.space}"
-    yield from _schedule(plan.schedule)
+    yield f"  options {text.of(plan.options)}"
+    yield f"  memory {text.of((plan.arena, plan.least, plan.space))}"
+    yield from _schedule(plan.schedule, plan.schedule.types)
     yield "  places"
     for place in _places_of(plan):
-        yield f"    {line_of(place, style)}"
+        yield f"    {name_of(place)} = {text.object(place)}"
     for name in ("arguments", "constants", "arrays", "buffers"):
-        yield f"  {name} {' '.join(map(name_of, getattr(plan, name)))}".rstrip()
+        yield f"  {name} {text.of(getattr(plan, name))}"
     yield "  body"
-    yield from _Lines(style).lines(plan.body, "    ")
+    yield from text.lines(plan.body, "    ")
     for body in plan.bodies:
         yield from (f"  {line}" for line in _plan(body))
 
 
 def _nests(nests: Nests) -> Iterator[str]:
-    style = Style(name_of, _number_of_steps(nests.schedule))
-    added = "" if not nests.is_block else " block" + "".join([f" %{v}" for v in nests.added])
-    yield f"nests {json.dumps(nests.schedule.name)}{added}"
+    text = _Text(_number_of_steps(nests.schedule))
+    yield f"nests {json.dumps(nests.schedule.name)}"
+    if nests.is_block:
+        yield f"  added {text.of(tuple(nests.added))}"
     yield from _schedule(nests.schedule, list(nests.types.values()))
-    constants = [f"%{v}: {_constant_text(nests, v, style)}" for v in nests.constants]
-    yield f"  constants {'; '.join(constants)}".rstrip()
-    yield f"  outputs {' '.join([f'%{v}' for v in nests.outputs])}".rstrip()
-    yield f"  last {' '.join([f'%{v}:{at}' for v, at in nests.last.items()])}".rstrip()
+    constants = {v: _constant_source(nests, v, text) for v in nests.constants}
+    yield f"  constants {text.of(constants)}"
+    yield f"  outputs {text.of(nests.outputs)}"
+    yield f"  last {text.of(nests.last)}"
     yield "  items"
-    yield from _Lines(style).lines(nests.items, "    ")
+    yield from text.lines(nests.items, "    ")
 
 
-def _constant_text(nests: Nests, value: int, style: Style) -> str:
-    """Return the step that a constant is the result of, or the number that fills it."""
-    assert style.steps is not None
-    if value in style.steps:
-        return str(style.steps[value])
+def _constant_source(nests: Nests, value: int, text: _Text) -> Any:
+    """Return the step that gives a constant, or a tuple with the number that fills it."""
+    if value in text.steps:
+        return text.steps[value]
     array = nests.constants[value]
-    number = array.flat[0].item() if array.size else 0
-    return f"of {data_text(number)}"
+    return (array.flat[0].item() if array.size else 0,)
 
 
 def _number_of_steps(schedule: Schedule) -> dict[int, int]:
     return {v: k for k, step in enumerate(schedule.steps) for v in step.outputs}
 
 
-def _schedule(schedule: Schedule, types: Sequence[Any] | None = None) -> Iterator[str]:
+def _schedule(schedule: Schedule, types: Sequence[Any]) -> Iterator[str]:
     """Yield the types of all values, the hints of some, and the steps."""
-    hints = {str(v): hint for v, hint in enumerate(schedule.hints) if hint}
-    outputs = " ".join([f"%{v}" for v in schedule.outputs])
-    yield f"  types {'; '.join(map(str, schedule.types if types is None else types))}"
-    yield f"  values {len(schedule.types)}, inputs {schedule.inputs}, hints {json.dumps(hints)}"
-    yield f"  results {outputs}".rstrip()
+    hints = {v: hint for v, hint in enumerate(schedule.hints) if hint}
+    yield f"  types {'; '.join(map(str, types))}"
+    yield f"  values {data_text((len(schedule.types), schedule.inputs, hints))}"
+    yield f"  results {data_text(schedule.outputs)}"
     yield "  steps"
     for step in schedule.steps:
         names = dict(zip(step.eqn.inputs, [f"%{v}" for v in step.inputs], strict=True))
@@ -397,12 +345,9 @@ def _places_of(plan: Any) -> list[Place]:
     found: dict[str, Place] = {}
 
     def add(place: Any) -> None:
-        inner = []
-        while isinstance(place, View):
-            inner.append(place)
-            place = place.of
-        for x in (place, *reversed(inner)):
-            found.setdefault(name_of(x), x)
+        if isinstance(place, View):
+            add(place.of)
+        found.setdefault(name_of(place), place)
 
     for place in (*plan.arguments, *plan.constants, *plan.arrays, *plan.buffers):
         add(place)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import final
 
-from primgraph.codegen.ir.axis_semantics import Blocking
+from primgraph.base.records import dataclass
+from primgraph.codegen.ir.axis_semantics import ALIGNED, Blocking
 from primgraph.codegen.ops.cost_model import Time
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep
 from primgraph.codegen.ops.spelling.notation import Amend, Needs, Read, Write
@@ -129,4 +129,39 @@ def plain(
         complex_step=complex_step,
         marks=marks,
         advice="",
+    )
+
+
+def array_card(
+    read: Read,
+    write: Write,
+    needs: Needs | None,
+    blocking: Blocking | None,
+    nanoseconds: Time,
+    complex_step: ComplexStep | None,
+) -> Card:
+    """Return the card of a function of whole arrays, of which results mix many elements."""
+    return plain(
+        read=read,
+        write=write,
+        needs=needs,
+        blocking=blocking,
+        nanoseconds=nanoseconds,
+        scalar=None,
+        complex_step=complex_step,
+        marks=Marks.UNKNOWN,
+    )
+
+
+def element_card(read: Read, write: Write, nanoseconds: Time) -> Card:
+    """Return the card of a function of single elements that scalar mode does not support."""
+    return plain(
+        read=read,
+        write=write,
+        needs=None,
+        blocking=ALIGNED,
+        nanoseconds=nanoseconds,
+        scalar=None,
+        complex_step=None,
+        marks=Marks.EACH,
     )

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from primgraph.codegen.ir.extents import ATOM, UNARY, Text, size_text
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.card import Card, Marks, plain
+from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.cost_model import MOVED
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC
 from primgraph.codegen.ops.spelling.literals import (
@@ -17,9 +16,8 @@ from primgraph.codegen.ops.spelling.literals import (
     full_text,
     is_negative,
     scalar_text,
-    shape_text,
 )
-from primgraph.codegen.ops.spelling.notation import ATOM, UNARY, Read, Target, Text, extent
+from primgraph.codegen.ops.spelling.notation import Read, Target, filling, reading
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
 from primgraph.codegen.ops.spelling.scalar import Elements, Scalar
 from primgraph.ir.dims import Dim
@@ -31,7 +29,7 @@ from primgraph.primitives import constants as c
 def literal(value: Any, dtype: DType) -> Text:
     """Return a Python scalar or a size, which takes the dtype of the array it is combined with."""
     if type(value) is Dim:
-        return extent(value)
+        return size_text(value)
     text = scalar_text(value, dtype).replace("e+", "e")
     return Text(text, UNARY if is_negative(text) else ATOM)
 
@@ -39,21 +37,16 @@ def literal(value: Any, dtype: DType) -> Text:
 # Constants.
 
 
-def _read_full(args: Sequence[Text], step: Step) -> Text:
+def _read_filled(args: Sequence[Text], step: Step) -> Text:
     p = step.params
-    return Text(full_text(p["value"], p["shape"], p["dtype"]))
-
-
-def _read_extent(args: Sequence[Text], step: Step) -> Text:
-    p = step.params
-    return Text(full_text(p["size"], p["shape"], p["dtype"]))
+    return Text(full_text(step.number, p["shape"], p["dtype"]))
 
 
 def _read_iota(args: Sequence[Text], step: Step) -> Text:
     """Return a range along one axis; NumPy broadcasts it along the others."""
     p = step.params
     size, axis, ndim = p["shape"][p["axis"]], p["axis"], len(p["shape"])
-    text = f"np.arange({extent(size).code})"
+    text = f"np.arange({size_text(size).code})"
     if p["dtype"] != INT64:
         text += f".astype({dtype_text(p['dtype'])})"
     behind = ", None" * (ndim - 1 - axis)
@@ -79,49 +72,26 @@ def _scalar_constant(
 
 def _literal(read: Read, scalar: Scalar | None) -> Card:
     """Return the card of a primitive without operands, evaluated before a kernel runs."""
-    return plain(
-        read=read,
-        write=_no_write,
-        needs=None,
-        blocking=None,
-        nanoseconds=MOVED,
-        scalar=scalar,
-        complex_step=ANALYTIC,
-        marks=Marks.UNKNOWN,
-    )
+    return replace(array_card(read, _no_write, None, None, MOVED, ANALYTIC), scalar=scalar)
 
 
 # Random numbers.
 
 
-def _read_uniform(args: Sequence[Text], step: Step) -> Text:
-    p = step.params
-    low, high = (scalar_text(float(p[k]), np.dtype(np.float64)) for k in ("low", "high"))
-    where = f"{shape_text(p['shape'])}, {dtype_text(p['dtype'])}"
-    return Text(f"random_uniform({args[0].code}, {where}, {low}, {high})")
-
-
-def _read_bernoulli(args: Sequence[Text], step: Step) -> Text:
-    p = step.params
-    chance = scalar_text(float(p["p"]), np.dtype(np.float64))
-    return Text(f"random_bernoulli({args[0].code}, {shape_text(p['shape'])}, {chance})")
-
-
 def random_card(helper: str, read: Read) -> Card:
     """Return the card of a helper whose new array is copied into `out`."""
-
-    def write(to: Target) -> list[str]:
-        text = read([Text(a) for a in to.args], to.step).code
-        return [f"{to.out}[...] = {text}"]
-
-    return replace(_literal(read, None), write=write, helper=helper)
+    return replace(_literal(read, None), write=filling(read), helper=helper)
 
 
 CARDS: dict[Op, Card] = {
-    c.full: _literal(_read_full, Scalar(_scalar_full)),
-    c.extent: _literal(_read_extent, None),
+    c.full: _literal(_read_filled, Scalar(_scalar_full)),
+    c.extent: _literal(_read_filled, None),
     c.constant: _literal(lambda args, step: Text(""), Scalar(_scalar_constant)),
     c.iota: _literal(_read_iota, None),
-    c.random_uniform: random_card("random_uniform", _read_uniform),
-    c.random_bernoulli: random_card("random_bernoulli", _read_bernoulli),
+    c.random_uniform: random_card(
+        "random_uniform", reading("random_uniform({0}, {shape}, {dtype}, {low}, {high})")
+    ),
+    c.random_bernoulli: random_card(
+        "random_bernoulli", reading("random_bernoulli({0}, {shape}, {p})")
+    ),
 }

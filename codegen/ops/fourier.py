@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import log2
+from typing import Any
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role
+from primgraph.codegen.ir.extents import Text, size_text
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.card import Card, Marks, plain
-from primgraph.codegen.ops.shapes import role_along_axis
-from primgraph.codegen.ops.spelling.notation import Read, Target, Text, Write, extent
+from primgraph.codegen.ops.card import Card, array_card
+from primgraph.codegen.ops.shapes import ALONG
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.ir.dims import typical
 from primgraph.ir.primitive import Op
 from primgraph.primitives import fourier as p
@@ -18,45 +21,25 @@ from primgraph.primitives import fourier as p
 _EACH = 0.8
 
 
-def _norm(step: Step) -> str:
-    norm = step.params["norm"]
-    return "" if norm == "backward" else f', norm="{norm}"'
+def _call(step: Step) -> tuple[str, Any, str, Any]:
+    """Return NumPy's function, the length of the result if it is given, and the axes by name."""
+    p = step.params
+    if "axis" in p:
+        return f"fft.{step.op.name}", p.get("n"), "axis", p["axis"]
+    axes, name = p["axes"], f"fft.{'i' * p['inverse']}fft"
+    return (name, None, "axis", axes[0]) if len(axes) == 1 else (f"{name}n", None, "axes", axes)
 
 
-def _name(step: Step) -> str:
-    several = "n" if len(step.params["axes"]) > 1 else ""
-    return f"fft.{'i' * step.params['inverse']}fft{several}"
+def _read(args: Sequence[Text], step: Step) -> Text:
+    (name, n, word, axes), norm = _call(step), step.params["norm"]
+    length = "" if n is None else f", {size_text(n).code}"
+    last = "" if norm == "backward" else f', norm="{norm}"'
+    return Text(f"np.{name}({args[0].code}{length}, {word}={axes}{last})")
 
 
-def _read_fft(args: Sequence[Text], step: Step) -> Text:
-    axes = step.params["axes"]
-    where = f"axes={axes}" if len(axes) > 1 else f"axis={axes[0]}"
-    return Text(f"np.{_name(step)}({args[0].code}, {where}{_norm(step)})")
-
-
-def _write_fft(to: Target) -> list[str]:
-    axes, norm = to.step.params["axes"], to.step.params["norm"]
-    where = axes if len(axes) > 1 else axes[0]
-    return [f'{to.np(_name(to.step))}({to.args[0]}, None, {where}, "{norm}", {to.out})']
-
-
-def _read_rfft(args: Sequence[Text], step: Step) -> Text:
-    return Text(f"np.fft.rfft({args[0].code}, axis={step.params['axis']}{_norm(step)})")
-
-
-def _write_rfft(to: Target) -> list[str]:
-    axis, norm = to.step.params["axis"], to.step.params["norm"]
-    return [f'{to.np("fft.rfft")}({to.args[0]}, None, {axis}, "{norm}", {to.out})']
-
-
-def _read_irfft(args: Sequence[Text], step: Step) -> Text:
-    n, axis = step.params["n"], step.params["axis"]
-    return Text(f"np.fft.irfft({args[0].code}, {extent(n).code}, axis={axis}{_norm(step)})")
-
-
-def _write_irfft(to: Target) -> list[str]:
-    n, axis, norm = (to.step.params[k] for k in ("n", "axis", "norm"))
-    return [f'{to.np("fft.irfft")}({to.args[0]}, {n}, {axis}, "{norm}", {to.out})']
+def _write(to: Target) -> list[str]:
+    (name, n, _, axes), norm = _call(to.step), to.step.params["norm"]
+    return [f'{to.np(name)}({to.args[0]}, {n}, {axes}, "{norm}", {to.out})']
 
 
 def _batch_axis_role(step: Step, axes: Axes) -> Role | None:
@@ -70,21 +53,10 @@ def _time(step: Step) -> float:
     return sum(_EACH * typical(type.size) * log2(max(typical(type.shape[a]), 2)) for a in given)
 
 
-def _transform(read: Read, write: Write, blocking: Blocking) -> Card:
-    return plain(
-        read=read,
-        write=write,
-        needs=None,
-        blocking=blocking,
-        nanoseconds=_time,
-        scalar=None,
-        complex_step=None,
-        marks=Marks.UNKNOWN,
-    )
-
+_EACH_ROW = array_card(_read, _write, None, ALONG, _time, None)
 
 CARDS: dict[Op, Card] = {
-    p.fft: _transform(_read_fft, _write_fft, Blocking(_batch_axis_role, 0, "")),
-    p.rfft: _transform(_read_rfft, _write_rfft, Blocking(role_along_axis, 0, "")),
-    p.irfft: _transform(_read_irfft, _write_irfft, Blocking(role_along_axis, 0, "")),
+    p.fft: replace(_EACH_ROW, blocking=Blocking(_batch_axis_role, 0, "")),
+    p.rfft: _EACH_ROW,
+    p.irfft: _EACH_ROW,
 }

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.ir.axis_semantics import ALIGNED
 from primgraph.codegen.ir.card import Site
+from primgraph.codegen.ir.extents import AND, COMPARE, OR, UNARY, XOR, Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.card import Card, Marks, plain
+from primgraph.codegen.ops.card import Card, Marks, element_card
 from primgraph.codegen.ops.cost_model import MOVED, per_element
 from primgraph.codegen.ops.spelling.complex_step import (
     ANALYTIC,
@@ -20,16 +20,7 @@ from primgraph.codegen.ops.spelling.complex_step import (
     as_on_reals,
     smooth_away_from,
 )
-from primgraph.codegen.ops.spelling.notation import (
-    AND,
-    COMPARE,
-    OR,
-    UNARY,
-    XOR,
-    Target,
-    Text,
-    number_of,
-)
+from primgraph.codegen.ops.spelling.notation import Target, number_of, reading
 from primgraph.codegen.ops.spelling.scalar import Scalar, each, float_word, word
 from primgraph.codegen.ops.spelling.ufuncs import ALL, ufunc
 from primgraph.ir.primitive import Op
@@ -38,37 +29,26 @@ from primgraph.primitives import logic as p
 
 def _comparison(function: Callable[..., Any], infix: str, scalar: Scalar) -> Card:
     """Return the card of a comparison by NumPy's `function`."""
+    name, smooth = function.__name__, smooth_away_from(lambda x, y: x - y)
+    rule = ComplexStep(as_on_reals(function), False, smooth)
     made = ufunc(
-        function.__name__,
-        infix,
-        COMPARE,
-        time=MOVED,
-        scalar=scalar,
-        complex_step=ComplexStep(
-            as_on_reals(function), partial=False, smooth=smooth_away_from(lambda x, y: x - y)
-        ),
-        marks=Marks.ENDED,
+        name, infix, COMPARE, time=MOVED, scalar=scalar, complex_step=rule, marks=Marks.ENDED
     )
+    call = reading(f"np.{name}({{args}})")
 
     def read(args: Sequence[Text], step: Step) -> Text:
         # Linters warn of comparison operators next to True or False.
-        if any(a.code in ("True", "False") for a in args):
-            return Text(f"np.{function.__name__}({', '.join(a.code for a in args)})")
-        return made.read(args, step)
+        is_plain = any(a.code in ("True", "False") for a in args)
+        return (call if is_plain else made.read)(args, step)
 
     return replace(made, read=read)
 
 
 def _logical(function: Callable[..., Any], infix: str, rank: int, scalar: str) -> Card:
     """Return the card of a function of booleans."""
+    rule, name = word(scalar), function.__name__
     return ufunc(
-        function.__name__,
-        infix,
-        rank,
-        time=MOVED,
-        scalar=word(scalar),
-        complex_step=ANALYTIC,
-        marks=Marks.EACH,
+        name, infix, rank, time=MOVED, scalar=rule, complex_step=ANALYTIC, marks=Marks.EACH
     )
 
 
@@ -135,16 +115,11 @@ def _write_unless_nan(to: Target) -> list[str]:
 
 
 _SELECT = replace(
-    plain(
-        read=lambda args, step: Text(f"np.where({', '.join(a.code for a in args)})"),
-        write=_write_select,
-        needs=_spare,
-        blocking=ALIGNED,
-        nanoseconds=per_element(1.2, 1.2),
-        scalar=word("if"),
-        complex_step=ANALYTIC,
-        marks=Marks.CHOSEN,
-    ),
+    element_card(reading("np.where({args})"), _write_select, per_element(1.2, 1.2)),
+    needs=_spare,
+    scalar=word("if"),
+    complex_step=ANALYTIC,
+    marks=Marks.CHOSEN,
     inline=True,
     broadcasts=ALL,
     in_place=(2,),
@@ -164,9 +139,7 @@ CARDS: dict[Op, Card] = {
     p.select: _SELECT,
     p.unless_nan: replace(
         _SELECT,
-        read=lambda args, step: Text(
-            f"np.where(np.isnan({args[1].code}), {args[1].code}, {args[0].code})"
-        ),
+        read=reading("np.where(np.isnan({1}), {1}, {0})"),
         write=_write_unless_nan,
         needs=None,
         in_place=(0,),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from primgraph.codegen.ir.axis_semantics import ALIGNED
-from primgraph.codegen.ops.card import Card, Marks, plain
-from primgraph.codegen.ops.cost_model import MOVED, per_element
-from primgraph.codegen.ops.spelling.notation import Target, Text
+from primgraph.codegen.ops.card import Card, Marks, element_card
+from primgraph.codegen.ops.cost_model import MOVED, Time, per_element
+from primgraph.codegen.ops.spelling.notation import reading, statements
 from primgraph.codegen.ops.spelling.ufuncs import ALL, ufunc
 from primgraph.ir.primitive import Op
 from primgraph.primitives import parts as p
@@ -15,51 +14,29 @@ from primgraph.primitives import parts as p
 
 def _part(name: str) -> Card:
     """Return the card of a part, of which NumPy returns a view: the result is copied."""
-
-    def write(to: Target) -> list[str]:
-        return [f"{to.out}[...] = {to.np(name)}({to.args[0]})"]
-
-    made = plain(
-        read=lambda args, step: Text(f"np.{name}({args[0].code}).copy()"),
-        write=write,
-        needs=None,
-        blocking=ALIGNED,
-        nanoseconds=MOVED,
-        scalar=None,
-        complex_step=None,
-        marks=Marks.EACH,
+    read, write = (
+        reading(f"np.{name}({{0}}).copy()"),
+        statements(f"{{out}}[...] = {{np[{name}]}}({{0}})"),
     )
-    return replace(made, inline=True)
+    return replace(element_card(read, write, MOVED), inline=True)
 
 
-def _write_complex(to: Target) -> list[str]:
-    return [f"{to.out}.real = {to.args[0]}", f"{to.out}.imag = {to.args[1]}"]
+def _function(name: str, shown: str, time: Time) -> Card:
+    return ufunc(name, shown=shown, time=time, scalar=None, complex_step=None, marks=Marks.EACH)
 
 
 CARDS: dict[Op, Card] = {
     p.real: _part("real"),
     p.imag: _part("imag"),
-    p.conj: replace(
-        ufunc("conjugate", shown="conj", time=MOVED, scalar=None, complex_step=None,
-              marks=Marks.EACH),
-    ),
-    p.modulus: replace(
-        ufunc("absolute", shown="abs", time=per_element(1.6, 0.9), scalar=None, complex_step=None,
-              marks=Marks.EACH),
-        in_place=(),
-    ),
+    p.conj: _function("conjugate", "conj", MOVED),
+    p.modulus: replace(_function("absolute", "abs", per_element(1.6, 0.9)), in_place=()),
     p.complex_: replace(
-        plain(
-            read=lambda args, step: Text(f"complex_of({args[0].code}, {args[1].code})"),
-            write=_write_complex,
-            needs=None,
-            blocking=ALIGNED,
-            nanoseconds=MOVED,
-            scalar=None,
-            complex_step=None,
-            marks=Marks.EACH,
+        element_card(
+            reading("complex_of({args})"),
+            statements("{out}.real = {0}", "{out}.imag = {1}"),
+            MOVED,
         ),
         broadcasts=ALL,
         helper="complex_of",
     ),
-}  # fmt: skip
+}

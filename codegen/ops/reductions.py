@@ -12,12 +12,13 @@ import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role
 from primgraph.codegen.ir.card import Site
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import view_text
-from primgraph.codegen.ops.card import Card, Marks, plain
+from primgraph.codegen.ops.card import Card, Marks, array_card
 from primgraph.codegen.ops.cost_model import MOVED, per_element
-from primgraph.codegen.ops.shapes import role_along_axis
+from primgraph.codegen.ops.shapes import ALONG
 from primgraph.codegen.ops.spelling.complex_step import (
     ANALYTIC,
     MARGIN,
@@ -28,7 +29,7 @@ from primgraph.codegen.ops.spelling.complex_step import (
     smooth_everywhere,
 )
 from primgraph.codegen.ops.spelling.literals import dtype_text, scalar_text
-from primgraph.codegen.ops.spelling.notation import ATOM, Target, Text
+from primgraph.codegen.ops.spelling.notation import Needs, Read, Target, reading, statements
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
 from primgraph.codegen.ops.spelling.scalar import Elements, Scalar, each, element_rule, total
 from primgraph.ir.primitive import Op
@@ -49,47 +50,22 @@ def _axes_text(step: Step) -> str:
     return f", axis={axes[0] if len(axes) == 1 else axes}{kept}"
 
 
-def _reduction(
-    name: str,
-    ufunc: str,
-    *,
-    accumulates: bool,
-    scalar: Scalar,
-    complex_step: ComplexStep,
-) -> Card:
+def _reduction(name: str, ufunc: str, scalar: Scalar, complex_step: ComplexStep) -> Card:
     """Return the card of `np.<name>`, which is a reduction by `ufunc`."""
 
     def read(args: Sequence[Text], step: Step) -> Text:
-        dtype = step.results[0].dtype
         text = f"np.{name}({args[0].code}{_axes_text(step)}"
-        if accumulates and dtype == FLOAT16:
-            return Text(f"{text}, dtype=np.float32).astype(np.float16)")
-        if accumulates and _widens(dtype):
-            return Text(f"{text}, dtype={dtype_text(dtype)})")
-        return Text(text + ")")
+        return Text(close_call(text, ufunc, step))
 
     def write(to: Target) -> list[str]:
-        dtype, axes = to.step.results[0].dtype, to.step.params["axes"]
-        axis = axes[0] if len(axes) == 1 else axes
+        axes = to.step.params["axes"]
         if to.parts:
             return [_product_with_ones(to)]
-        reduce = f"{to.np(f'{ufunc}.reduce')}({to.args[0]}, {axis}"
-        if accumulates and dtype == FLOAT16:
-            wide = to.np(dtype_text(FLOAT32)[3:])
-            return [f"{to.out}[...] = {reduce}, {wide})"]
-        wide = to.np(dtype_text(dtype)[3:]) if accumulates and _widens(dtype) else "None"
-        return [f"{reduce}, {wide}, {to.out})"]
+        axis = axes[0] if len(axes) == 1 else axes
+        return _accumulate(to, f"{ufunc}.reduce", axis, to.args[0], to.out)
 
-    return plain(
-        read=read,
-        write=write,
-        needs=None,
-        blocking=_reduction_blocking(ufunc),
-        nanoseconds=MOVED,
-        scalar=scalar,
-        complex_step=complex_step,
-        marks=Marks.REDUCED,
-    )
+    made = array_card(read, write, None, _reduction_blocking(ufunc), MOVED, complex_step)
+    return replace(made, scalar=scalar, marks=Marks.REDUCED)
 
 
 def _summation_operands(site: Site) -> Sequence[Place]:
@@ -135,34 +111,53 @@ def _write_root(to: Target) -> list[str]:
 
 def _position(name: str, function: Callable[..., Any], smooth: Smooth) -> Card:
     """Return the card of the index of the first extremum along an axis."""
-    return plain(
-        read=lambda args, step: Text(f"np.{name}({args[0].code}, axis={step.params['axis']})"),
-        write=lambda to: [f"{to.args[0]}.{name}({to.step.params['axis']}, {to.out})"],
-        needs=None,
-        blocking=Blocking(_rows_of_position, 0, ""),
-        nanoseconds=MOVED,
-        scalar=None,
-        complex_step=ComplexStep(as_on_reals(function), partial=False, smooth=smooth),
-        marks=Marks.UNKNOWN,
+    return array_card(
+        reading(f"np.{name}({{0}}, axis={{axis}})"),
+        statements(f"{{0}}.{name}({{axis}}, {{out}})"),
+        None,
+        Blocking(_rows_of_position, 0, ""),
+        MOVED,
+        ComplexStep(as_on_reals(function), partial=False, smooth=smooth),
     )
 
 
-def _widens(dtype: DType) -> bool:
-    """Return whether NumPy widens the dtype in sums and products by default."""
-    return dtype.kind in "iu" and dtype.itemsize < INT64.itemsize
+# Sums and products: NumPy widens small integers by default, and rounds float16 in each step.
+
+
+def _wide_dtype(ufunc: str, dtype: DType) -> DType | None:
+    """Return the dtype to accumulate in, None for NumPy's choice."""
+    if ufunc not in ("add", "multiply"):
+        return None
+    if dtype == FLOAT16:
+        return FLOAT32
+    return dtype if dtype.kind in "iu" and dtype.itemsize < INT64.itemsize else None
+
+
+def close_call(text: str, ufunc: str, step: Step) -> str:
+    """Return a call that accumulates by a ufunc, with the dtype behind its other arguments."""
+    dtype = step.results[0].dtype
+    wide = _wide_dtype(ufunc, dtype)
+    if wide is None:
+        return f"{text})"
+    rounded = "" if wide == dtype else f".astype({dtype_text(dtype)})"
+    return f"{text}, dtype={dtype_text(wide)}){rounded}"
+
+
+def _accumulate(to: Target, name: str, axis: Any, x: str, out: str) -> list[str]:
+    """Return the statement that accumulates into `out`."""
+    dtype, call = to.step.results[0].dtype, f"{to.np(name)}({x}, {axis}"
+    wide = _wide_dtype(name.partition(".")[0], dtype)
+    if wide is None:
+        return [f"{call}, None, {out})"]
+    text = to.np(dtype_text(wide)[3:])
+    return [f"{call}, {text}, {out})" if wide == dtype else f"{out}[...] = {call}, {text})"]
 
 
 def _read_cumsum(args: Sequence[Text], step: Step) -> Text:
-    axis, dtype = step.params["axis"], step.results[0].dtype
+    axis = step.params["axis"]
     flip = flip_view((axis,)) if step.params["reverse"] else None
     x = args[0].code if flip is None else view_text(flip, args[0].operand_code(ATOM))
-    if dtype == FLOAT16:
-        total = f"np.cumsum({x}, axis={axis}, dtype=np.float32).astype(np.float16)"
-    elif _widens(dtype):
-        total = f"np.cumsum({x}, axis={axis}, dtype={dtype_text(dtype)})"
-    else:
-        total = f"np.cumsum({x}, axis={axis})"
-    return Text(view_text(flip, total))
+    return Text(view_text(flip, close_call(f"np.cumsum({x}, axis={axis}", "add", step)))
 
 
 def _reversed_parts(site: Site) -> Sequence[Place]:
@@ -172,13 +167,16 @@ def _reversed_parts(site: Site) -> Sequence[Place]:
     return [site.operand_part(0, flip), site.part(flip)]
 
 
-def _write_cumsum(to: Target) -> list[str]:
-    axis, dtype = to.step.params["axis"], to.step.results[0].dtype
-    x, out = to.parts or (to.args[0], to.out)
-    scan = f"{to.np('add.accumulate')}({x}, {axis}"
-    if dtype == FLOAT16:
-        return [f"{out}[...] = {scan}, {to.np('float32')})"]
-    return [f"{scan}, {to.np(dtype_text(dtype)[3:])}, {out})"]
+def accumulation_card(
+    read: Read, ufunc: str, needs: Needs | None, complex_step: ComplexStep | None
+) -> Card:
+    """Return the card of a ufunc's accumulation along an axis; sums and products round once."""
+
+    def write(to: Target) -> list[str]:
+        x, out = to.parts or (to.args[0], to.out)
+        return _accumulate(to, f"{ufunc}.accumulate", to.step.params["axis"], x, out)
+
+    return array_card(read, write, needs, ALONG, per_element(3.0, 3.0), complex_step)
 
 
 # Rows of the result, and of operands.
@@ -277,6 +275,11 @@ def _scalar_root(
     return found
 
 
+# Of an axis of one element.
+_ONE = each(lambda new, args, step: args[0])
+_ONE_FLOAT = each(lambda new, args, step: args[0] if step.operands[0].dtype == FLOAT64 else None)
+
+
 # Complex numbers. A tie of two numbers that vary together is not a kink.
 
 
@@ -326,61 +329,33 @@ def _is_long(inputs: Arrays, params: dict[str, Any]) -> bool:
 
 CARDS: dict[Op, Card] = {
     r.reduce_sum: replace(
-        _reduction(
-            "sum",
-            "add",
-            accumulates=True,
-            scalar=Scalar(_scalar_sum),
-            complex_step=ANALYTIC,
-        ),
+        _reduction("sum", "add", Scalar(_scalar_sum), ANALYTIC),
         needs=_summation_operands,
         blas=True,
     ),
     r.reduce_prod: _reduction(
-        "prod",
-        "multiply",
-        accumulates=True,
-        scalar=each(lambda new, args, step: args[0] if step.operands[0].dtype == FLOAT64 else None),
-        complex_step=ANALYTIC._replace(smooth=smooth_everywhere),
+        "prod", "multiply", _ONE_FLOAT, ANALYTIC._replace(smooth=smooth_everywhere)
     ),
     r.reduce_max: _reduction(
-        "max",
-        "maximum",
-        accumulates=False,
-        scalar=each(lambda new, args, step: args[0]),
-        complex_step=ComplexStep(_extremum(np.argmax), partial=False, smooth=_largest_leads),
+        "max", "maximum", _ONE, ComplexStep(_extremum(np.argmax), False, _largest_leads)
     ),
     r.reduce_min: _reduction(
-        "min",
-        "minimum",
-        accumulates=False,
-        scalar=each(lambda new, args, step: args[0]),
-        complex_step=ComplexStep(_extremum(np.argmin), partial=False, smooth=_smallest_leads),
+        "min", "minimum", _ONE, ComplexStep(_extremum(np.argmin), False, _smallest_leads)
     ),
     r.root_of_squares: replace(
-        plain(
-            read=_read_root,
-            write=_write_root,
-            needs=_divisor,
-            blocking=Blocking(_rows_of_root, 0, ""),
+        array_card(
+            _read_root,
+            _write_root,
+            _divisor,
+            Blocking(_rows_of_root, 0, ""),
             # Elements are read only if a sum over- or underflowed.
-            nanoseconds=per_element(0.0, 0.0),
-            scalar=Scalar(_scalar_root),
-            complex_step=ComplexStep(_complex_root, partial=False, smooth=_is_long),
-            marks=Marks.UNKNOWN,
+            per_element(0.0, 0.0),
+            ComplexStep(_complex_root, partial=False, smooth=_is_long),
         ),
+        scalar=Scalar(_scalar_root),
         helper="root_of_squares",
     ),
     r.argmax: _position("argmax", np.argmax, _largest_leads),
     r.argmin: _position("argmin", np.argmin, _smallest_leads),
-    r.cumsum: plain(
-        read=_read_cumsum,
-        write=_write_cumsum,
-        needs=_reversed_parts,
-        blocking=Blocking(role_along_axis, 0, ""),
-        nanoseconds=per_element(3.0, 3.0),
-        scalar=None,
-        complex_step=ANALYTIC,
-        marks=Marks.UNKNOWN,
-    ),
+    r.cumsum: accumulation_card(_read_cumsum, "add", _reversed_parts, ANALYTIC),
 }

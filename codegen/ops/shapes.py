@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from math import prod
@@ -11,14 +11,23 @@ import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role, common
 from primgraph.codegen.ir.card import Site
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ir.views import tuple_text, view_text
-from primgraph.codegen.ops.card import Card, Marks, plain
+from primgraph.codegen.ir.views import view_text
+from primgraph.codegen.ops.card import Card, Marks, array_card
 from primgraph.codegen.ops.cost_model import MOVED
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC
-from primgraph.codegen.ops.spelling.literals import shape_text
-from primgraph.codegen.ops.spelling.notation import ATOM, WIDEST, Needs, Read, Target, Text, Write
+from primgraph.codegen.ops.spelling.literals import parameter_text
+from primgraph.codegen.ops.spelling.notation import (
+    WIDEST,
+    Needs,
+    Read,
+    Target,
+    Write,
+    reading,
+    statements,
+)
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
 from primgraph.codegen.ops.spelling.scalar import MOVING, Elements, Scalar
 from primgraph.ir.primitive import Op
@@ -34,16 +43,8 @@ _MOST_COPIES = 5
 
 def moving_card(read: Read, write: Write, needs: Needs | None, blocking: Blocking | None) -> Card:
     """Return the card of a primitive that moves elements to a new array."""
-    return plain(
-        read=read,
-        write=write,
-        needs=needs,
-        blocking=blocking,
-        nanoseconds=MOVED,
-        scalar=MOVING,
-        complex_step=ANALYTIC,
-        marks=Marks.MOVED,
-    )
+    made = array_card(read, write, needs, blocking, MOVED, ANALYTIC)
+    return replace(made, scalar=MOVING, marks=Marks.MOVED)
 
 
 # Views.
@@ -68,10 +69,6 @@ def _copied_into(site: Site) -> list[Place]:
     return [site.part(Reshape(site.step.operands[0].shape))]
 
 
-def _write_copy(to: Target) -> list[str]:
-    return [f"{to.parts[0]}[...] = {to.args[0]}"]
-
-
 # Parts of arrays.
 
 
@@ -87,8 +84,7 @@ def _amend_slice(name: str, args: Sequence[Text], step: Step) -> str:
     return f"{target} = {args[1].code}"
 
 
-def read_copy(args: Sequence[Text], step: Step) -> Text:
-    return Text(f"np.array({args[0].code})")
+read_copy = reading("np.array({0})")
 
 
 def _assigned_part(site: Site) -> list[Place]:
@@ -103,11 +99,9 @@ def _write_slice_assign(to: Target) -> list[str]:
 
 def _read_pad(args: Sequence[Text], step: Step) -> Text:
     if not step.params["low"]:
-        return Text(f"np.array({args[0].code})")
-    widths = [
-        shape_text(ends) for ends in zip(step.params["low"], step.params["high"], strict=True)
-    ]
-    return Text(f"np.pad({args[0].code}, {tuple_text(widths)})")
+        return read_copy(args, step)
+    widths = tuple(zip(step.params["low"], step.params["high"], strict=True))
+    return Text(f"np.pad({args[0].code}, {parameter_text(widths)})")
 
 
 def _padding(site: Site) -> list[Place]:
@@ -270,6 +264,10 @@ def role_along_axis(step: Step, axes: Axes) -> Role | None:
     return Role(axis, (axis,) * len(axes))
 
 
+# Steps along one axis, in blocks of rows along another one.
+ALONG = Blocking(role_along_axis, 0, "")
+
+
 def _pad(step: Step, axes: Axes) -> Role | None:
     axis = axes[0]
     assert axis is not None
@@ -285,27 +283,26 @@ def _slice_assign(step: Step, axes: Axes) -> Role | None:
     return Role(axis, (axis, axis)) if whole else None
 
 
-def _blocking(role: Callable[[Step, Axes], Role | None], resized: str = "") -> Blocking:
-    return Blocking(role, 0, resized)
-
-
 CARDS: dict[Op, Card] = {
     s.reshape: replace(
-        view_card(_blocking(_reshape, "shape")), write=_write_copy, needs=_copied_into
+        view_card(Blocking(_reshape, 0, "shape")),
+        write=statements("{parts[0]}[...] = {0}"),
+        needs=_copied_into,
     ),
-    s.permute: view_card(_blocking(_permute)),
-    s.broadcast: view_card(_blocking(_broadcast, "shape")),
-    s.reverse: view_card(_blocking(_reverse)),
-    s.slice_: view_card(_blocking(_slice, "sizes")),
-    s.split: view_card(_blocking(role_along_axis)),
+    s.permute: view_card(Blocking(_permute, 0, "")),
+    s.broadcast: view_card(Blocking(_broadcast, 0, "shape")),
+    s.reverse: view_card(Blocking(_reverse, 0, "")),
+    s.slice_: view_card(Blocking(_slice, 0, "sizes")),
+    s.split: view_card(ALONG),
     s.slice_assign: replace(
-        moving_card(read_copy, _write_slice_assign, _assigned_part, _blocking(_slice_assign)),
+        moving_card(read_copy, _write_slice_assign, _assigned_part, Blocking(_slice_assign, 0, "")),
         amend=_amend_slice,
         broadcasts=(0, 1),
         in_place=(0,),
     ),
     s.pad: replace(
-        moving_card(_read_pad, _write_pad, _padding, _blocking(_pad)), scalar=Scalar(_scalar_pad)
+        moving_card(_read_pad, _write_pad, _padding, Blocking(_pad, 0, "")),
+        scalar=Scalar(_scalar_pad),
     ),
-    s.concat: moving_card(_read_concat, _write_concat, _joined_parts, _blocking(role_along_axis)),
+    s.concat: moving_card(_read_concat, _write_concat, _joined_parts, ALONG),
 }

@@ -5,65 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from primgraph.codegen.ir.axis_semantics import Blocking
+from primgraph.codegen.ir.extents import Text, size_text
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.card import Card, Marks, plain
-from primgraph.codegen.ops.cost_model import Time, per_element
-from primgraph.codegen.ops.shapes import role_along_axis
-from primgraph.codegen.ops.spelling.literals import dtype_text, shape_text
-from primgraph.codegen.ops.spelling.notation import Read, Target, Text, Write, extent
+from primgraph.codegen.ops.card import Card, array_card
+from primgraph.codegen.ops.cost_model import per_element
+from primgraph.codegen.ops.shapes import ALONG
+from primgraph.codegen.ops.spelling.literals import array_dtype, shape_text
+from primgraph.codegen.ops.spelling.notation import (
+    Read,
+    Target,
+    Write,
+    filling,
+    reading,
+    statements,
+)
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import FLOAT64
 from primgraph.primitives import sorting as p
 
-
-def _card(read: Read, write: Write, blocking: Blocking | None, time: Time) -> Card:
-    """Return the card of a primitive that compares or reorders elements."""
-    return plain(
-        read=read,
-        write=write,
-        needs=None,
-        blocking=blocking,
-        nanoseconds=time,
-        scalar=None,
-        complex_step=None,
-        marks=Marks.UNKNOWN,
-    )
-
-
-def _read_sort(args: Sequence[Text], step: Step) -> Text:
-    return Text(f"np.sort({args[0].code}, axis={step.params['axis']})")
-
-
-def _write_sort(to: Target) -> list[str]:
-    return [f"{to.out}[...] = {to.args[0]}", f"{to.out}.sort({to.step.params['axis']})"]
-
-
-def _read_argsort(args: Sequence[Text], step: Step) -> Text:
-    return Text(f'np.argsort({args[0].code}, axis={step.params["axis"]}, kind="stable")')
-
-
-def _read_reorder(args: Sequence[Text], step: Step) -> Text:
-    x, index = args
-    return Text(f"np.take_along_axis({x.code}, {index.code}, axis={step.params['axis']})")
-
-
-def _write_sort_by(to: Target) -> list[str]:
-    axis = to.step.params["axis"]
-    return [f"sort_by({', '.join(to.args)}, {axis}, {to.out})"]
+_read_sort = reading("np.sort({0}, axis={axis})")
+_read_argsort = reading('np.argsort({0}, axis={axis}, kind="stable")')
 
 
 def _write_argsort(to: Target) -> list[str]:
     if to.step.operands[0].dtype.kind != "f":
-        return _fill_result(_read_argsort)(to)
+        return filling(_read_argsort)(to)
     return [f"stable_argsort({to.args[0]}, {to.step.params['axis']}, {to.out})"]
 
 
 def _read_empty(args: Sequence[Text], step: Step) -> Text:
     type = step.results[0]
-    shape = extent(type.shape[0]).code if type.ndim == 1 else shape_text(type.shape)
-    told = [shape, dtype_text(type.dtype)]
-    return Text(f"np.empty({', '.join(told[: 1 + (type.dtype != FLOAT64)])})")
+    shape = size_text(type.shape[0]).code if type.ndim == 1 else shape_text(type.shape)
+    return Text(f"np.empty({shape}{array_dtype(type.dtype)})")
 
 
 def _amend_reorder_back(name: str, args: Sequence[Text], step: Step) -> str:
@@ -74,8 +46,7 @@ def _amend_reorder_back(name: str, args: Sequence[Text], step: Step) -> str:
 
 
 def _write_reorder_back(to: Target) -> list[str]:
-    x, index = map(Text, to.args)
-    return [_amend_reorder_back(to.out, [x, index], to.step)]
+    return [_amend_reorder_back(to.out, [*map(Text, to.args)], to.step)]
 
 
 def _read_searchsorted(args: Sequence[Text], step: Step) -> Text:
@@ -83,33 +54,25 @@ def _read_searchsorted(args: Sequence[Text], step: Step) -> Text:
     return Text(f"np.searchsorted({args[0].code}, {args[1].code}{side})")
 
 
-def _fill_result(read: Read) -> Write:
-    """Return statements that fill the result with the value of the expression."""
-
-    def write(to: Target) -> list[str]:
-        return [f"{to.out}[...] = {read([Text(a) for a in to.args], to.step).code}"]
-
-    return write
+def _card(read: Read, write: Write, nanoseconds: float) -> Card:
+    """Return the card of a primitive that compares or reorders elements along an axis."""
+    time = per_element(nanoseconds, nanoseconds)
+    return array_card(read, write, None, ALONG, time, None)
 
 
-_ALONG = Blocking(role_along_axis, 0, "")
-_SORTING, _MOVING, _SEARCHING = (
-    per_element(40.0, 40.0),
-    per_element(3.0, 3.0),
-    per_element(60.0, 60.0),
-)
+def _filled(read: Read, nanoseconds: float) -> Card:
+    return _card(read, filling(read), nanoseconds)
+
 
 CARDS: dict[Op, Card] = {
-    p.sort: _card(_read_sort, _write_sort, _ALONG, _SORTING),
-    p.argsort: _card(_read_argsort, _write_argsort, _ALONG, _SORTING),
-    p.sort_by: _card(_read_sort, _write_sort_by, _ALONG, _MOVING),
+    p.sort: _card(_read_sort, statements("{out}[...] = {0}", "{out}.sort({axis})"), 40.0),
+    p.argsort: _card(_read_argsort, _write_argsort, 40.0),
+    p.sort_by: _card(_read_sort, statements("sort_by({args}, {axis}, {out})"), 3.0),
     p.reorder_back: replace(
-        _card(_read_empty, _write_reorder_back, _ALONG, _MOVING),
-        amend=_amend_reorder_back,
-        fallible=True,
+        _card(_read_empty, _write_reorder_back, 3.0), amend=_amend_reorder_back, fallible=True
     ),
     p.reorder: replace(
-        _card(_read_reorder, _fill_result(_read_reorder), _ALONG, _MOVING), fallible=True
+        _filled(reading("np.take_along_axis({args}, axis={axis})"), 3.0), fallible=True
     ),
-    p.searchsorted: _card(_read_searchsorted, _fill_result(_read_searchsorted), None, _SEARCHING),
+    p.searchsorted: replace(_filled(_read_searchsorted, 60.0), blocking=None),
 }

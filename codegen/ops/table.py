@@ -11,9 +11,8 @@ from dataclasses import replace
 from string import Formatter
 from typing import Any
 
-import numpy as np
-
 from primgraph.codegen.ir.axis_semantics import ALIGNED
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops import (
     bits,
@@ -28,7 +27,7 @@ from primgraph.codegen.ops import (
     sorting,
     windows,
 )
-from primgraph.codegen.ops.card import Card, Marks, plain
+from primgraph.codegen.ops.card import Card, Marks, array_card
 from primgraph.codegen.ops.cost_model import MOVED
 from primgraph.codegen.ops.elementwise import arithmetic, functions
 from primgraph.codegen.ops.linear_algebra import (
@@ -41,8 +40,7 @@ from primgraph.codegen.ops.linear_algebra import (
     ties,
 )
 from primgraph.codegen.ops.special_functions import gamma, scipy_calls, special
-from primgraph.codegen.ops.spelling.literals import dtype_text, scalar_text
-from primgraph.codegen.ops.spelling.notation import ATOM, Target, Text
+from primgraph.codegen.ops.spelling.notation import filling, reading
 from primgraph.errors import BuildError
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.primitive import Op, Primitive
@@ -127,26 +125,16 @@ def spelled(op: Primitive[Any], expression: str) -> Card:
     """
     _require_expression(expression)
 
+    spell = reading(expression)
+
     def read(args: Sequence[Text], step: Step) -> Text:
-        params = {name: _parameter_text(value) for name, value in step.params.items()}
-        text = expression.format(*(a.operand_code(ATOM) for a in args), **params)
+        text = spell([Text(a.operand_code(ATOM)) for a in args], step).code
         whole = isinstance(ast.parse(text, mode="eval").body, ast.Call)
         return Text(text if whole else f"({text})")
 
-    def write(to: Target) -> list[str]:
-        return [f"{to.out}[...] = {read([Text(a) for a in to.args], to.step).code}"]
-
-    made = plain(
-        read=read,
-        write=write,
-        needs=None,
-        blocking=ALIGNED if op.elementwise else None,
-        nanoseconds=MOVED,
-        scalar=None,
-        complex_step=None,
-        marks=marks_of(op),
-    )
-    return replace(made, fallible=True)
+    blocking = ALIGNED if op.elementwise else None
+    made = array_card(read, filling(read), None, blocking, MOVED, None)
+    return replace(made, marks=marks_of(op), fallible=True)
 
 
 def marks_of(op: Op) -> Marks:
@@ -166,12 +154,3 @@ def _require_expression(expression: str) -> None:
             f"spell: {expression!r:.80} is no expression: {error}",
             hint="write it as in: np.linalg.solve({0}, {1})",
         ) from None
-
-
-def _parameter_text(value: Any) -> str:
-    if isinstance(value, np.dtype):
-        return dtype_text(value)
-    if isinstance(value, tuple):
-        inner = ", ".join(map(_parameter_text, value))
-        return f"({inner},)" if len(value) == 1 else f"({inner})"
-    return scalar_text(value, np.dtype(np.float64))

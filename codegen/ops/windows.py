@@ -13,12 +13,11 @@ from primgraph.codegen.ir.card import Site
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import tuple_text
-from primgraph.codegen.ops.card import Card, Marks, plain
+from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.cost_model import per_element
 from primgraph.codegen.ops.shapes import moving_card
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC
-from primgraph.codegen.ops.spelling.literals import shape_text
-from primgraph.codegen.ops.spelling.notation import Target, Text
+from primgraph.codegen.ops.spelling.notation import Target, filling, reading
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, Shape
 from primgraph.ir.views import Slice, slice_view
@@ -33,12 +32,6 @@ def _sizes(step: Step) -> tuple[int, ...]:
     axis, number = step.params["axis"], len(step.params["steps"])
     windowed = step.results[0] if step.op is p.windows else step.operands[0]
     return windowed.shape[axis : axis + number]
-
-
-def _read_windows(args: Sequence[Text], step: Step) -> Text:
-    sizes, steps, apart = (shape_text(step.params[k]) for k in ("sizes", "steps", "dilations"))
-    axis = step.params["axis"]
-    return Text(f"sliding_windows({args[0].code}, {axis}, {sizes}, {steps}, {apart})")
 
 
 def _windows_view(x: str, step: Step) -> str:
@@ -106,10 +99,7 @@ def _write_windows(to: Target) -> list[str]:
     return [f"{_drop_offset_axes(to.step, part)}[...] = {source}" for part, source in pairs]
 
 
-def _read_overlap(args: Sequence[Text], step: Step) -> Text:
-    extents, steps, apart = (shape_text(step.params[k]) for k in ("extents", "steps", "dilations"))
-    axis = step.params["axis"]
-    return Text(f"overlap_add({args[0].code}, {axis}, {extents}, {steps}, {apart})")
+_read_overlap = reading("overlap_add({0}, {axis}, {extents}, {steps}, {dilations})")
 
 
 def _overlap_parts(site: Site) -> list[Place]:
@@ -126,7 +116,7 @@ def _overlap_parts(site: Site) -> list[Place]:
 
 def _write_overlap(to: Target) -> list[str]:
     if not to.parts:
-        return [f"{to.out}[...] = {_read_overlap([Text(to.args[0])], to.step).code}"]
+        return filling(_read_overlap)(to)
     add = to.np("add")
     lines = [f"{to.out}[...] = 0"]
     for target, part in zip(to.parts[::2], to.parts[1::2], strict=True):
@@ -142,20 +132,23 @@ def _rows(step: Step, axes: Axes) -> Role | None:
 
 CARDS: dict[Op, Card] = {
     p.windows: replace(
-        moving_card(_read_windows, _write_windows, _windows_parts, Blocking(_rows, 0, "")),
+        moving_card(
+            reading("sliding_windows({0}, {axis}, {sizes}, {steps}, {dilations})"),
+            _write_windows,
+            _windows_parts,
+            Blocking(_rows, 0, ""),
+        ),
         scalar=None,
         helper="sliding_windows",
     ),
     p.overlap_add: replace(
-        plain(
-            read=_read_overlap,
-            write=_write_overlap,
-            needs=_overlap_parts,
-            blocking=Blocking(_rows, 0, ""),
-            nanoseconds=per_element(1.0, 1.0),
-            scalar=None,
-            complex_step=ANALYTIC,
-            marks=Marks.UNKNOWN,
+        array_card(
+            _read_overlap,
+            _write_overlap,
+            _overlap_parts,
+            Blocking(_rows, 0, ""),
+            per_element(1.0, 1.0),
+            ANALYTIC,
         ),
         helper="overlap_add",
     ),

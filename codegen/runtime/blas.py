@@ -12,14 +12,13 @@ its threads, and 32 times with one thread for the kernel, as threads wait for ea
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, final
 
-from primgraph.base.locks import make_lock
+from primgraph.base.locks import after_fork, make_lock
 
 # Name decorations of OpenBLAS builds.
 DECORATIONS = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
@@ -89,24 +88,39 @@ _looking = make_lock()
 
 @cache
 def _found_setting() -> _Setting | None:
-    for library in libraries():
-        for before, after in DECORATIONS:
-            names = [f"{before}openblas_{what}{after}" for what in _FUNCTIONS]
-            if all(hasattr(library, name) for name in names):
-                put, get, parallel = (getattr(library, name) for name in names)
-                return None if parallel() == _OPENMP else _Setting(get, put)
+    names = [f"{{}}openblas_{what}{{}}" for what in _FUNCTIONS]
+    for (put, get, parallel), _ in library_functions(libraries(), names):
+        return None if parallel() == _OPENMP else _Setting(get, put)
     return None
 
 
 @cache
 def product(name: str) -> tuple[int, bool] | None:
     """Return the address of "dgemm" or "sgemm", and whether its integers have 64 bits; or None."""
-    for library in libraries():
-        for before, after in DECORATIONS:
-            found = getattr(library, f"{before}{name}_{after}", None)
-            if found is not None:
-                return ctypes.cast(found, ctypes.c_void_p).value or 0, bool(after)
+    for (function,), is_wide in library_functions(libraries(), [f"{{}}{name}_{{}}"]):
+        return address_of(function), is_wide
     return None
+
+
+def library_functions(
+    places: Iterable[ctypes.CDLL], names: Sequence[str]
+) -> Iterator[tuple[list[Any], bool]]:
+    """Yield functions from each library and build that has all of them.
+
+    Names have two fields for decorations. The second one tells that integers have 64 bits.
+    """
+    for library in places:
+        for before, after in DECORATIONS:
+            spelled = [name.format(before, after) for name in names]
+            if all(hasattr(library, name) for name in spelled):
+                yield [getattr(library, name) for name in spelled], bool(after)
+
+
+def address_of(function: Any) -> int:
+    """Return the address of a function of a library."""
+    found = ctypes.cast(function, ctypes.c_void_p).value
+    assert found is not None
+    return found
 
 
 _FUNCTIONS = ("set_num_threads", "get_num_threads", "get_parallel")
@@ -135,6 +149,7 @@ def library_at(path: str) -> ctypes.CDLL | None:
         return None
 
 
+@after_fork
 def _reset_after_fork() -> None:
     """Reset the setting in a child process, where none of the holders exists."""
     setting = _found_setting() if _found_setting.cache_info().currsize else None
@@ -143,7 +158,3 @@ def _reset_after_fork() -> None:
         # The setter takes a lock of OpenBLAS, which a product in another thread may have held.
         if setting.get() != setting.before:
             setting.put(setting.before)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset_after_fork)

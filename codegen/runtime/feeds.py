@@ -77,7 +77,7 @@ def has_own_strides(array: np.ndarray[Any, Any]) -> bool:
     return array.size == 0 or array.strides == strides_of(array.shape, array.itemsize)
 
 
-def strides_of(shape: Shape, itemsize: int) -> tuple[int, ...]:
+def strides_of(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     """Return the strides, in bytes, of a new array."""
     strides, step = [], itemsize
     for extent in reversed(shape):

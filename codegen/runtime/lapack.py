@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple, final
 
-from primgraph.codegen.runtime.blas import DECORATIONS, libraries, library_at
+from primgraph.codegen.runtime.blas import address_of, libraries, library_at, library_functions
 
 # In the order in which native code expects them.
 NAMES = (
@@ -42,19 +42,12 @@ def lapack() -> Lapack | None:
     """Return all functions, of one library; None if no library has them all."""
     # Native code passes 64-bit integers, of which 32-bit libraries read the lower half.
     narrow = sys.byteorder == "little"
-    for library in _libraries():
-        for before, after in DECORATIONS:
-            names = [[f"{before}{kind}{name}_{after}" for name in NAMES] for kind in "ds"]
-            if (after or narrow) and all(hasattr(library, n) for n in (*names[0], *names[1])):
-                doubles, floats = (tuple([_address(library, n) for n in row]) for row in names)
-                return Lapack(doubles, floats, bool(after), "NumPy")
+    names = [f"{{}}{kind}{name}_{{}}" for kind in "ds" for name in NAMES]
+    for functions, is_wide in library_functions(_libraries(), names):
+        if is_wide or narrow:
+            found = tuple(map(address_of, functions))
+            return Lapack(found[: len(NAMES)], found[len(NAMES) :], is_wide, "NumPy")
     return _load_scipy_lapack() if narrow else None
-
-
-def _address(library: ctypes.CDLL, name: str) -> int:
-    found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-    assert found is not None
-    return found
 
 
 def _libraries() -> Iterator[ctypes.CDLL]:

@@ -10,10 +10,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
+
+from primgraph.base.records import dataclass
 
 # IPython's file name of a cell; notebook kernels use other names.
 _NAMED = re.compile(r"<ipython-input-(\d+)-")
@@ -273,13 +275,42 @@ def user_frame() -> FrameType:
         # This is `not is_own(frame)`, without calls: every operation passes about ten frames.
         names = frame.f_globals
         name = names.get("__name__", "")
-        if name != PACKAGE and not name.startswith(_PASSED) and _EXTENSION not in names:
+        if name in _own_names:
+            pass
+        elif name == PACKAGE or name.startswith(_PASSED[0]):
+            _own_names.add(name)
+        elif not name.startswith(_PASSED[1]) and _EXTENSION not in names:
             if not is_library(frame.f_code.co_filename):
                 return frame
             outside = outside or frame
         if frame.f_back is None:
             return outside or frame
         frame = frame.f_back
+
+
+def name_of(value: object) -> str:
+    """Return the name by which the user's line being executed has a value, or an empty string.
+
+    >>> import numpy as np
+    >>> weights = np.ones(3)
+    >>> def name_it():
+    ...     return name_of(weights)
+    >>> name_it()
+    'weights'
+    """
+    frame = user_frame()
+    code, known, names = frame.f_code, frame.f_locals, frame.f_globals
+    for name in (*code.co_varnames, *code.co_freevars, *code.co_cellvars):
+        if known.get(name) is value:
+            return name
+    for name in code.co_names:
+        try:
+            # The names of a traced function may be in a dictionary that looks further.
+            if names[name] is value:
+                return name
+        except KeyError:
+            continue
+    return ""
 
 
 def definition_line(function: Callable[..., object]) -> Source | None:
@@ -335,6 +366,18 @@ def source_at(code: CodeType, instruction: int) -> Source:
 
 
 def _line(code: CodeType, line: int) -> Source:
-    file = code.co_filename
+    file, marks = code.co_filename, _marks.get()
     cell = "" if file in ordinary else cell_of(file)
-    return _make_source(code, file, cell, line, _marks.get())
+    key = (id(code), line, cell, marks)
+    known = _lines.get(key)
+    if known is None:
+        if len(_lines) >= _MOST_LINES:
+            _lines.clear()
+        known = _lines[key] = code, _make_source(code, file, cell, line, marks)
+    return known[1]
+
+
+# The sources of lines by the id of the code, which is kept: to hash code takes as long as it has
+# constants.
+_lines: dict[tuple[int, int, str, tuple[str, str]], tuple[CodeType, Source]] = {}
+_MOST_LINES = 65536

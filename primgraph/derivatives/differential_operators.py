@@ -32,11 +32,11 @@ from primgraph.primitives.linear_algebra.products import CONTRACTS
 from primgraph.transforms.batch import batch
 from primgraph.transforms.dataflow.activity import is_diagonal
 from primgraph.transforms.jacobians.batch_sum import batch_sum
+from primgraph.transforms.jacobians.drop_identity import drop_identity_products
 from primgraph.transforms.jacobians.strong_zeros import strong_zeros
 from primgraph.transforms.linearize import linearize_with_map
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.optimize.drop_identity import drop_identity_products
 from primgraph.transforms.optimize.edits import bind, dead_code
 
 

@@ -22,8 +22,8 @@ from primgraph.primitives.control import Flow, flow_of
 from primgraph.primitives.elementwise import add, as_function_of, mul
 from primgraph.transforms.batch import batch
 from primgraph.transforms.dataflow.activity import dependence_bits
+from primgraph.transforms.jacobians.drop_identity import drop_identity_products
 from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.optimize.drop_identity import drop_identity_products
 from primgraph.transforms.optimize.edits import bind
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from primgraph.base.locks import cached_property
+from primgraph.base.records import dataclass
 from primgraph.ir.builder import Builder
 from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
@@ -152,12 +152,17 @@ class Path:
         """Return `graph`, which computes `inner`, with the last free inputs in their place."""
         places = self.graph.inputs[self.outside :]
         moved = dict(zip(inner, places, strict=True))
-        body = []
-        for eqn in graph.body:
-            inputs = tuple([moved.get(v, v) for v in eqn.inputs])
-            body.append(Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source))
-        outputs = [moved.get(v, v) for v in graph.outputs]
-        return Graph(graph.inputs, backward_slice(body, outputs), outputs, graph.name)
+        gone, outputs = moved.keys(), [moved.get(v, v) for v in graph.outputs]
+        wanted, kept = set(outputs), []
+        for eqn in reversed(graph.body):
+            if wanted.isdisjoint(eqn.outputs):
+                continue
+            if not gone.isdisjoint(eqn.inputs):
+                inputs = tuple([moved.get(v, v) for v in eqn.inputs])
+                eqn = Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source)
+            wanted.update(eqn.inputs)
+            kept.append(eqn)
+        return Graph(graph.inputs, reversed(kept), outputs, graph.name)
 
     def ranges(self) -> dict[Value, Range]:
         """Return known value ranges of the inputs of `graph`, from their equations."""

@@ -117,7 +117,7 @@ class Equation:
     def held(self, fact: Fact[str]) -> Any:
         """Return the parameter that a fact of the op names, or None."""
         name = self.op.fact(fact)
-        return self.kwargs[name] if name else None
+        return next(value for key, value in self.params if key == name) if name else None
 
     def __repr__(self) -> str:
         types = ", ".join(str(v.type) for v in self.inputs)
@@ -239,7 +239,7 @@ class Graph(Fixed, Drawn, Nested):
     @property
     def has_bodies(self) -> bool:
         """Return whether an equation has bodies: a branch or loop."""
-        return any(eqn.op.has_bodies for eqn in self.body)
+        return any(op.has_bodies for op in {eqn.op for eqn in self.body})
 
     @property
     def ops(self) -> frozenset[Op]:
@@ -247,7 +247,8 @@ class Graph(Fixed, Drawn, Nested):
         found: frozenset[Op] | None = self.noted("ops")
         if found is None:
             own = {eqn.op for eqn in self.body}
-            found = frozenset(own.union(*[b.ops for eqn in self.body for b in eqn.bodies]))
+            bodies = [b for e in self.body for b in e.bodies] if self.has_bodies else []
+            found = frozenset(own.union(*[body.ops for body in bodies]))
             self.note("ops", found)
         return found
 

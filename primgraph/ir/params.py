@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
+import importlib
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from decimal import Decimal
 from itertools import count
 from types import NoneType
 from typing import Any, TypeAlias, final
@@ -35,12 +35,14 @@ HASHED = "sha256:"
 class Array:
     """Frozen array: a private read-only copy, compared bit by bit.
 
-    `0.0` and `-0.0` differ, a NaN equals the same NaN, and dtype and shape count.
+    `0.0` and `-0.0` differ, a NaN equals the same NaN, and dtype and shape count. `name` is the
+    user's name of it, if there is one, and does not count.
     """
 
-    __slots__ = ("_digest", "_hash", "data")
+    __slots__ = ("_digest", "_hash", "data", "name")
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, name: str = "") -> None:
+        self.name = name
         array = np.array(data, order="C", copy=True)
         array = array.astype(as_dtype(array.dtype), copy=False)
         array.setflags(write=False)
@@ -58,7 +60,7 @@ class Array:
     def digest(self) -> str:
         """SHA-256 hash of type and elements, equal on all machines."""
         if not self._digest:
-            found = hashlib.sha256(str(self.type).encode())
+            found = importlib.import_module("hashlib").sha256(str(self.type).encode())
             found.update(_bytes_of(self.little_endian()))
             self._digest = found.hexdigest()
         return self._digest
@@ -220,7 +222,7 @@ def _content(kind: type[Any], value: Any) -> Hashable:
         return frozenset(Counter(map(bits, value)).items())
     if kind is slice or kind is range:
         return bits((value.start, value.stop, value.step))
-    if kind is Decimal:
+    if kind is getattr(sys.modules.get("decimal"), "Decimal", None):
         return bits(value.as_tuple())
     if _compares_fields(kind):
         fields = tuple([getattr(value, f.name) for f in dataclasses.fields(value) if f.compare])
@@ -246,21 +248,54 @@ def _is_hashable(value: Any) -> bool:
     return True
 
 
+def _plain_values(params: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return names, classes and values of `params`, equal only for equal bits.
+
+    It is empty if a value is of another class than the usual ones, or a float that differs from
+    one that it equals, or the other way round: a zero or a NaN.
+    """
+    found: list[Any] = []
+    for name, value in params.items():
+        kind = type(value)
+        if kind is tuple:
+            if not _INTEGERS.issuperset(map(type, value)):
+                return ()
+        elif kind is float:
+            if not value or value != value:
+                return ()
+        elif kind not in _BY_VALUE and not isinstance(value, np.dtype):
+            return ()
+        found += name, kind, value
+    return tuple(found)
+
+
+# Classes whose equal objects have the same bits.
+_BY_VALUE = frozenset({int, str, bool, NoneType})
+
+
 @final
 class InternedParams:
     """Table of parameters, in which equal ones are one tuple."""
 
-    __slots__ = ("_by_bits", "_by_id")
+    __slots__ = ("_by_bits", "_by_id", "_by_values")
 
     def __init__(self) -> None:
         self._by_bits: dict[Hashable, Params] = {}
+        # Interned parameters, by the names, classes and values that calls give.
+        self._by_values: dict[tuple[Any, ...], Params] = {}
         # Interned parameters, by the id of equal ones.
         self._by_id: dict[int, tuple[Params, Params]] = {}
 
     def frozen(self, params: Mapping[str, Any]) -> Params:
         """Freeze and intern `params`."""
-        frozen = freeze_all(params.items())
-        return self._by_bits.setdefault(bits(frozen), frozen)
+        given = _plain_values(params)
+        known = self._by_values.get(given) if given else None
+        if known is None:
+            frozen = freeze_all(params.items())
+            known = self._by_bits.setdefault(bits(frozen), frozen)
+            if given:
+                self._by_values[given] = known
+        return known
 
     def own(self, params: Params) -> Params:
         """Intern frozen parameters, such as those of an equation of another graph."""

@@ -63,12 +63,14 @@ def keep(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Va
     >>> keep(builder, graph.body[0], moved) == keep(builder, graph.body[0], moved)
     True
     """
-    if eqn.outputs[0] not in moved:
-        operands = tuple([moved[v] for v in eqn.inputs])
-        distinct = any(v.type.is_inexact for v in eqn.outputs)
-        outputs = builder.share(eqn, operands, distinct=distinct)
-        moved.update(zip(eqn.outputs, outputs, strict=True))
-    return tuple([moved[v] for v in eqn.outputs])
+    if eqn.outputs[0] in moved:
+        return tuple([moved[v] for v in eqn.outputs])
+    operands = tuple([moved[v] for v in eqn.inputs])
+    distinct = any(v.type.is_inexact for v in eqn.outputs)
+    outputs = builder.share(eqn, operands, distinct=distinct)
+    for value, output in zip(eqn.outputs, outputs, strict=True):
+        moved[value] = output
+    return outputs
 
 
 def input_positions(graph: Graph, given: Sequence[Any]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import count, islice
 from typing import final
 
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
@@ -66,13 +67,15 @@ class Slices:
     Positions and users of values are indexed incrementally, on demand.
     """
 
-    __slots__ = ("_body", "_defined_by", "_places", "_users")
+    __slots__ = ("_body", "_defined_by", "_places", "_used", "_users")
 
     def __init__(self, body: list[Equation], defined_by: Mapping[Value, Equation | None]) -> None:
         self._body = body
         self._defined_by = defined_by
         self._places: dict[Equation, int] = {}
         self._users: dict[Value, list[Equation]] = {}
+        # Number of equations in `_users`.
+        self._used = 0
 
     def equations_before(
         self, outputs: Sequence[Value], cut: Collection[Value] = ()
@@ -96,16 +99,22 @@ class Slices:
         """
         ends = [self._plain(v) for v in outputs]
         found: dict[Equation, Equation] = {}
-        waiting = list(ends)
+        definition = self._defined_by.get
+        waiting = [definition(v) for v in ends]
         while waiting:
-            eqn = self._defined_by.get(waiting.pop())
-            if eqn is not None and eqn not in found:
-                inputs = tuple([self._plain(v) for v in eqn.inputs])
-                same = inputs == eqn.inputs
-                found[eqn] = (
-                    eqn if same else Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source)
-                )
-                waiting.extend(inputs)
+            eqn = waiting.pop()
+            if eqn is None or eqn in found:
+                continue
+            plain, before = eqn, [definition(v) for v in eqn.inputs]
+            for made in before:
+                if made is not None and made.op.formal:
+                    inputs = tuple([self._plain(v) for v in eqn.inputs])
+                    before = [definition(v) for v in inputs]
+                    if inputs != eqn.inputs:
+                        plain = Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source)
+                    break
+            found[eqn] = plain
+            waiting += before
         return [found[e] for e in self._sort_equations(found)], ends
 
     def _plain(self, value: Value) -> Value:
@@ -132,7 +141,7 @@ class Slices:
         forward from the inputs and backward from the outputs. Equations before the inputs, or
         without effect on the outputs, cost nothing.
         """
-        self._note()
+        self._note_users()
         ahead: set[Equation] = set()
         pending = [self._uses(v) for v in dict.fromkeys(inputs) if v not in cut]
         behind: set[Equation] = set()
@@ -158,32 +167,43 @@ class Slices:
 
     def place(self, eqn: Equation) -> int:
         """Return the position of `eqn` in the body."""
-        self._note()
+        self._note_places()
         return self._places[eqn]
 
     def is_used(self, value: Value) -> bool:
         """Return whether an equation uses `value`."""
-        self._note()
+        self._note_users()
         return bool(self._users.get(value))
 
     def forget(self, equations: Sequence[Equation]) -> None:
         """Remove `equations`, the newest ones, from the index."""
-        for eqn in reversed(equations):
-            if self._places.pop(eqn, None) is not None:
+        first = len(self._body)
+        for place, eqn in reversed([*enumerate(equations, first)]):
+            self._places.pop(eqn, None)
+            if place < self._used:
                 for value in set(eqn.inputs):
                     self._users[value].pop()
+        self._used = min(self._used, first)
 
-    def _note(self) -> None:
-        """Index the equations added since the last call."""
-        places, users = self._places, self._users
-        for place in range(len(places), len(self._body)):
-            eqn = self._body[place]
-            places[eqn] = place
+    def _note_places(self) -> None:
+        """Index the positions of the equations added since the last call."""
+        first = len(self._places)
+        if first < len(self._body):
+            self._places.update(zip(self._body[first:], count(first)))
+
+    def _note_users(self) -> None:
+        """Index the operands of the equations added since the last call."""
+        users = self._users
+        for eqn in islice(self._body, self._used, None):
             for value in set(eqn.inputs):
-                users.setdefault(value, []).append(eqn)
+                if value in users:
+                    users[value].append(eqn)
+                else:
+                    users[value] = [eqn]
+        self._used = len(self._body)
 
     def _sort_equations(self, equations: Collection[Equation]) -> list[Equation]:
-        self._note()
+        self._note_places()
         return sorted(equations, key=self._places.__getitem__)
 
     def _uses(self, value: Value) -> Iterator[Equation]:

@@ -367,7 +367,10 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
 
     Raises `ShapeError` if two sizes of an axis differ and neither is one.
     """
-    ndim = max(map(len, shapes), default=0)
+    first = max(shapes, key=len, default=())
+    if all(shape == first or not shape for shape in shapes):
+        return first
+    ndim = len(first)
     padded = [(1,) * (ndim - len(shape)) + shape for shape in shapes]
     result = []
     for extents in zip(*padded, strict=True):

@@ -164,6 +164,9 @@ def handle_operator(function: Callable[P, R], *, users: bool = False) -> Callabl
             for operand in operands:
                 if type(operand) in appliers:
                     return cast("R", appliers[type(operand)](function, args, kwargs))
+            entered = _entered_recorder(operands)
+            if entered is not None and not users:
+                return handed_out(_apply_plainly(entered, function, args, kwargs))
             if not operands and innermost.get() is None and object in appliers:
                 return cast("R", appliers[object](function, args, kwargs))
             body = body_being_built() if operands else None
@@ -184,6 +187,32 @@ def handle_operator(function: Callable[P, R], *, users: bool = False) -> Callabl
             raise found.located(_origin(operands)) from found.__cause__
 
     return call
+
+
+def _entered_recorder(operands: Sequence[Variable]) -> Recorder | None:
+    """Return the entered recorder if all `operands` are variables of it, in the usual manner."""
+    context = innermost.get()
+    if context is None or context.mixed or not operands:
+        return None
+    recorder = context.recorder
+    for operand in operands:
+        if type(operand) is not Variable or operand.recorder is not recorder:
+            return None
+    return recorder if manner() is Variable and is_on.get() else None
+
+
+def _apply_plainly(
+    recorder: Recorder, function: Callable[P, R], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> R:
+    """Call `function` while `recorder` is entered; its intermediate values are not users'."""
+    if recorder.in_call:
+        return function(*args, **kwargs)
+    recorder.begin_call()
+    try:
+        recorder.in_call = True
+        return function(*args, **kwargs)
+    finally:
+        recorder.in_call = False
 
 
 def _apply_function(
@@ -269,6 +298,12 @@ def hands_out(function: Callable[P, R]) -> Callable[P, R]:
 
 def handed_out(result: R) -> R:
     """Return `result` with distinct variables, also in lists, tuples and dicts."""
+    if type(result) is Variable:
+        if result.recorder.in_call:
+            return result
+        (value,) = result.recorder.hand_out([result.value])
+        same = value is result.value
+        return result if same else cast("R", Variable(result.recorder, value))
     found: list[Variable] = []
     map_variables(result, found.append)
     if not found or found[0].recorder.in_call:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.base.user_lines import name_of
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import (
     ArgumentError,
@@ -131,7 +132,8 @@ def lift(x: ArrayLike, dtype: DType | None = None) -> Variable:
     array = array_of(x, dtype)
     if dtype is not None and isinstance(x, np.ndarray | np.generic) and x.dtype != dtype:
         _note_given(x.dtype)
-    op, params = constant_op(np.ascontiguousarray(array).reshape(array.shape))
+    name = name_of(x) if isinstance(x, np.ndarray) and x.ndim else ""
+    op, params = constant_op(np.ascontiguousarray(array).reshape(array.shape), name)
     return emit(op, **params)
 
 
@@ -275,8 +277,14 @@ def require_number(name: str, value: Any) -> float:
     )
 
 
-def _convert_lists(operands: Iterable[ArrayLike]) -> list[Any]:
+# Classes of operands that are not converted.
+_READY = frozenset((Variable, *SCALARS))
+
+
+def _convert_lists(operands: Sequence[ArrayLike]) -> list[Any]:
     """Return the operands, with lists converted to arrays."""
+    if _READY.issuperset(map(type, operands)):
+        return [*operands]
     return [
         x
         if isinstance(x, Variable) or type(x) in SCALARS
@@ -289,9 +297,8 @@ def _convert_lists(operands: Iterable[ArrayLike]) -> list[Any]:
 
 def _weak_float(operands: Sequence[Any]) -> bool:
     """Return whether all are Python scalars, with a float or complex number among them."""
-    return all(type(x) in SCALARS for x in operands) and any(
-        type(x) is float or type(x) is complex for x in operands
-    )
+    kinds = [type(x) for x in operands]
+    return (float in kinds or complex in kinds) and all(kind in SCALARS for kind in kinds)
 
 
 def _default_dtype_for(dtype: DType) -> DType:
@@ -322,9 +329,8 @@ def ufunc_dtypes(ufunc: np.ufunc, *operands: ArrayLike) -> tuple[DType, ...]:
     Raises `DTypeError` if NumPy has no loop for them.
     """
     known = _convert_lists(operands)
-    kinds = tuple([_kind_of(x) for x in known])
     try:
-        found = _loop_of(ufunc, kinds)
+        found = _loop_of(ufunc, tuple(map(_kind_of, known)))
     except TypeError:
         raise UnsupportedDTypeError(
             f"{ufunc.__name__} does not take {list_operands(known)}",
@@ -333,6 +339,43 @@ def ufunc_dtypes(ufunc: np.ufunc, *operands: ArrayLike) -> tuple[DType, ...]:
     if _weak_float(known):
         found = tuple(map(_default_dtype_for, found))
     return found
+
+
+def pair_of_floats(ufunc: np.ufunc, x: Any, y: Any) -> tuple[Variable, Variable] | None:
+    """Return two variables of one float type; a Python number beside one becomes a constant.
+
+    None for other operands, and where the result of `ufunc` has another dtype.
+    """
+    left, right = type(x), type(y)
+    common: TensorType | None = None
+    if left is Variable:
+        common = x.value.type
+        if right is Variable and y.value.type is not common:
+            return None
+    elif right is Variable:
+        common = y.value.type
+    if common is None or not _keeps_float(ufunc, common.dtype, left, right):
+        return None
+    if right is not Variable:
+        y = _filled(y, common)
+    return (x if left is Variable else _filled(x, common)), y
+
+
+@cache
+def _keeps_float(ufunc: np.ufunc, dtype: DType, left: type, right: type) -> bool:
+    """Return whether the result of `ufunc` has the float dtype of the operands.
+
+    These are variables of that dtype, or one and a Python number.
+    """
+    if dtype.kind != "f" or not {left, right} <= {Variable, int, float}:
+        return False
+    kinds = tuple([dtype if kind is Variable else kind for kind in (left, right)])
+    return _loop_of(ufunc, kinds)[-1] is dtype
+
+
+def _filled(number: Any, type: TensorType) -> Variable:
+    """Return a Python number as an array of that type."""
+    return emit(full, value=scalar_of(number, type.dtype), shape=type.shape, dtype=type.dtype)
 
 
 @cache
@@ -353,6 +396,8 @@ def _kind_of(x: Any) -> DType | type:
 
 
 def _shape_of(x: ArrayLike) -> Shape:
+    if type(x) is Variable:
+        return x.value.type.shape
     return () if type(x) in SCALARS else type_of(x).shape
 
 
@@ -372,17 +417,19 @@ def fractional(*operands: ArrayLike) -> DType:
 
 def convert_dtype(x: Variable, dtype: DType) -> Variable:
     """Convert `x` to another dtype; return it if it has that dtype."""
-    return x if x.dtype == dtype else emit(cast, x, dtype=dtype)
+    own = x.dtype
+    return x if own is dtype or own == dtype else emit(cast, x, dtype=dtype)
 
 
 def broadcast_to_shape(x: Variable, shape: Shape) -> Variable:
     """Broadcast `x` to `shape` by NumPy's rule, with explicit reshape and broadcast."""
-    if x.shape == shape:
+    small = x.shape
+    if small == shape:
         return x
-    lead = len(shape) - len(x.shape)
-    repeated = [i for i, n in enumerate(shape) if i < lead or (x.shape[i - lead] == 1 and n != 1)]
-    kept = tuple(n for i, n in enumerate(shape) if i not in set(repeated))
-    if kept != x.shape:
+    lead = len(shape) - len(small)
+    repeated = [i for i, n in enumerate(shape) if i < lead or (small[i - lead] == 1 and n != 1)]
+    kept = tuple([n for i, n in enumerate(shape) if i not in repeated])
+    if kept != small:
         x = emit(reshape, x, shape=kept)
     return emit(broadcast, x, shape=shape, new_axes=tuple(repeated))
 
@@ -414,10 +461,10 @@ def promote_operands(
     integer that the dtype cannot represent.
     """
     known = _convert_lists(operands)
-    dtype = dtype or result_dtype(*known)
+    dtype = result_dtype(*known) if dtype is None else dtype
     shape = common_shape(name, *known)
     return [
-        emit(full, value=scalar_of(x, dtype), shape=shape, dtype=dtype)
+        _filled(x, TensorType(shape, dtype))
         if type(x) in NUMBERS
         else wrap(filled_constant(x, TensorType(shape, dtype)))
         if type(x) is Dim

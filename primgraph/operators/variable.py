@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,11 +15,10 @@ import numpy.typing as npt
 from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, BuildError, UnknownValueError
 from primgraph.ir.builder import Builder
-from primgraph.ir.frontend.html_tables import facts
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, Recorder, active_recorder
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import DType, Shape, TensorType
 from primgraph.operators.handle import Handle, array_functions
 from primgraph.operators.lazy_loading import all_functions
 
@@ -70,6 +70,21 @@ class Variable(Handle):
     @property
     def type(self) -> TensorType:
         return self.value.type
+
+    @property
+    def shape(self) -> Shape:
+        """Shape."""
+        return self.value.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        """NumPy dtype of the elements."""
+        return self.value.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.value.type.ndim
 
     @property
     def _is_traced(self) -> bool:  # type: ignore[override]
@@ -135,7 +150,9 @@ class Variable(Handle):
         return f"<Variable{name} {self.type}>"
 
     def _repr_html_(self) -> str:
-        return facts("Variable", self.recorder.described(self.value)).html()
+        home = importlib.import_module("primgraph.ir.frontend.html_tables")
+        text: str = home.facts("Variable", self.recorder.described(self.value)).html()
+        return text
 
     def __contains__(self, item: Any) -> bool:
         raise UnknownValueError(
@@ -315,7 +332,7 @@ def handles(arguments: Iterable[Any]) -> list[Variable]:
     """Return the handles among `arguments`, including those in lists and tuples."""
     found: list[Any] = []
     for argument in arguments:
-        if isinstance(argument, Handle):
+        if type(argument) is Variable or isinstance(argument, Handle):
             found.append(argument)
         elif isinstance(argument, list | tuple):
             found += handles(argument)

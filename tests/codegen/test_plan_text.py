@@ -98,12 +98,12 @@ def test_data_reads_back(value):
 @pytest.mark.parametrize(
     ("good", "bad", "fault"),
     [
-        ("b0: f64[9] = sin[0] x0", "b0: f64[9] = sin[0] y", "this is no statement"),
+        ("Compute(0, sin[0], (x0,), b0)", "Compute(0, sin[0], (y,), b0)", "this is no statement"),
         ("  arrays", "  array", "there is no arrays"),
-        ("Options((), (),", "Options([], (),", "is no data of plans"),
+        ("options Options()", "options Options([])", "is no data of plans"),
         ("= sin(%0)", "= sine(%0)", "sine"),
         ('plan "f"', 'nests "f"', "not that of one plan"),
-        ("values 6, inputs", "values six, inputs", "the numbers of values"),
+        ("values (6, 1,", "values (six, 1,", "the numbers of values"),
     ],
 )
 def test_malformed_text_is_refused(good, bad, fault):

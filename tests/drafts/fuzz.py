@@ -127,23 +127,8 @@ def main() -> int:
             failures += not holds(_IN_NUMPY, seed, seen)
             told(done, failures, start, options.progress)
             continue
-        program, draft = random_draft(seed)
         done += 1
-        primitives.update(e.op.name for e in equations_of(program.graph))
-        seen.update({"values": draft.tried, "values not usable": draft.dropped})
-        seen.update({"operators refused": draft.refused})
-        fault = fault_of(program, seen)
-        if fault:
-            failures += 1
-            report(program, fault)
-        if seed % _TRANSFORMED == 0:
-            failures += not keeps_meaning(program, seen, check_transforms)
-        if seed % _CUSTOM == 1:
-            failures += not keeps_meaning(program, seen, check_custom)
-        if seed % _OF_HIGH_ORDER == 3:
-            failures += not keeps_meaning(program, seen, check_jets)
-        if seed % _NAMED == 2:
-            failures += not keeps_meaning(named_program(seed), seen, check_named)
+        failures += plainly(seed, seen, primitives)
         if seed % _TRAINED == 0:
             failures += not trains(seed, seen)
         if seed % _COMPLEX == 0:
@@ -162,6 +147,41 @@ def main() -> int:
         return int(failures > 0)
     unused = table(primitives, coverage, seen, sizes)
     return int(failures > 0 or bool(unused))
+
+
+def plainly(seed: int, seen: Counter[str], primitives: Counter[str]) -> int:
+    """Check the program of that seed in every way that its turn has; how many checks failed."""
+    found = drafted(random_draft, seed)
+    if found is None:
+        return 1
+    program, draft = found
+    primitives.update(e.op.name for e in equations_of(program.graph))
+    seen.update({"values": draft.tried, "values not usable": draft.dropped})
+    seen.update({"operators refused": draft.refused})
+    fault = fault_of(program, seen)
+    if fault:
+        report(program, fault)
+    failures = int(bool(fault))
+    if seed % _TRANSFORMED == 0:
+        failures += not keeps_meaning(program, seen, check_transforms)
+    if seed % _CUSTOM == 1:
+        failures += not keeps_meaning(program, seen, check_custom)
+    if seed % _OF_HIGH_ORDER == 3:
+        failures += not keeps_meaning(program, seen, check_jets)
+    if seed % _NAMED == 2:
+        named = drafted(named_program, seed)
+        failures += named is None or not keeps_meaning(named, seen, check_named)
+    return failures
+
+
+def drafted(make: Callable[[int], Any], seed: int) -> Any:
+    """Return the program of that seed; None, which is reported, if it cannot be drafted."""
+    try:
+        return make(seed)
+    except Exception:
+        print(f"{'=' * 90}\nseed {seed} failed: it cannot be drafted")
+        print(traceback.format_exc(limit=-4), flush=True)
+        return None
 
 
 def natively(options: argparse.Namespace) -> int:
@@ -259,7 +279,9 @@ def fits(number: int, sizes: Counter[str]) -> bool:
 
 def holds(kind: Special, seed: int, seen: Counter[str]) -> bool:
     """Whether the program of that kind and seed does what it should; it is shrunk if not."""
-    program = kind.made(seed)
+    program = drafted(kind.made, seed)
+    if program is None:
+        return False
     fault = fault_of(program, seen, kind.check)
     if fault:
         print("=" * 90)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -33,27 +34,19 @@ def native_faults(seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
     Each is there with both of its sets of feeds, one in four with sizes, but for those whose sizes
     are against what the program assumes. Programs are compiled
     together; where that fails, each is alone. Every other time they are in blocks of two rows.
+    A seed whose programs cannot be drafted has that fault.
     """
     graphs: list[Graph] = []
-    feeds, owners = [], []
+    feeds: list[list[np.ndarray]] = []
+    owners: list[int] = []
     limits = LIMITS
     for seed in seeds:
         limits = limits if seed // TOGETHER % 2 else SHARED
-        for k in range(2):
-            # Values of two graphs in one are not the same, nor are sizes.
-            program, sizes = _program(seed)
-            given = (program.feeds, program.others)[k]
-            if sizes and _are_refused(program.graph, given):
-                continue
-            graph = clean_up(lower(program.graph))
-            others = {n: size(f"{n}{len(graphs)}") for n in sizes}
-            graphs.append(specialize_graph(graph, others) if sizes else graph)
-            feeds.append([np.array(x, order="C") for x in given])
-            owners.append(seed)
-        drawn = [pair_program(seed)]
-        if seed % _COMPLEX == 0:
-            whole, given = complex_program(seed)
-            drawn.append((clean_up(lower(whole)), given))
+        try:
+            drawn = _drawn(seed, len(graphs))
+        except Exception:
+            yield seed, f"it cannot be drafted\n{traceback.format_exc(limit=-4)}"
+            continue
         for graph, given in drawn:
             graphs.append(graph)
             feeds.append([np.array(x, order="C") for x in given])
@@ -64,6 +57,25 @@ def native_faults(seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
         except Exception:
             found = list(_alone(graphs, feeds, limits))
     yield from ((owners[k], fault) for k, fault in found)
+
+
+def _drawn(seed: int, first: int) -> list[tuple[Graph, list[np.ndarray]]]:
+    """The graphs of a seed, of which the first has that number, and their feeds."""
+    drawn: list[tuple[Graph, list[np.ndarray]]] = []
+    for k in range(2):
+        # Values of two graphs in one are not the same, nor are sizes.
+        program, sizes = _program(seed)
+        given = (program.feeds, program.others)[k]
+        if sizes and _are_refused(program.graph, given):
+            continue
+        graph = clean_up(lower(program.graph))
+        others = {n: size(f"{n}{first + len(drawn)}") for n in sizes}
+        drawn.append((specialize_graph(graph, others) if sizes else graph, given))
+    drawn.append(pair_program(seed))
+    if seed % _COMPLEX == 0:
+        whole, given = complex_program(seed)
+        drawn.append((clean_up(lower(whole)), given))
+    return drawn
 
 
 def _program(seed: int) -> tuple[Program, str]:

@@ -219,7 +219,11 @@ def join(draft: Draft) -> Variable:
 def frames(draft: Draft) -> Variable:
     x = _any(draft, rank=1)
     mode = draft.choose(("constant", "edge", "reflect", "symmetric", "wrap"))
-    return op.pad(x, [(draft.below(2), draft.below(3)) for _ in x.shape], mode=mode)
+    widths = [(draft.below(2), draft.below(3)) for _ in x.shape]
+    if mode != "constant" and any(n == 0 and any(w) for n, w in zip(x.shape, widths, strict=True)):
+        # NumPy refuses to repeat elements of an axis that has none.
+        raise Unfit
+    return op.pad(x, widths, mode=mode)
 
 
 @row

@@ -60,6 +60,8 @@ def test_growth_measures_every_step_and_the_bytes():
         assert float(small) >= 0
         assert float(large) > 0
         assert re.match(r"-?\d+\.\d\d\b", growth)
+    for name in ("tanh(y)", "y * 0.5", "y @ w + a", "roll(y, 1)"):
+        assert all(float(cell) > 0 for cell in steps[name])
     # Bytes depend on the version of Python only, not on the machine.
     assert 100 < float(steps["parsed"][-1]) < 400
     assert 100 < float(steps["unpickled"][-1]) < 400

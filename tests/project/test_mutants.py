@@ -19,7 +19,7 @@ from mutants import EQUIVALENT, LAST, ROOT, TESTS, files
 # What rewrites nothing and has no rules: it arranges passes, or moves equations as they are.
 OTHERS = {
     "clean_up", "contract", "edits", "fold_constants", "hoist", "instantiate",
-    "join_loops", "loop_parts", "prune_bodies",
+    "join_loops", "loop_invariants", "loop_parts", "prune_bodies",
     "join_products", "lower", "matrix_chain", "pipeline", "raise_", "simplify", "simplify_loops",
     "unzip",
 }  # fmt: skip

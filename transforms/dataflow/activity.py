@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import reduce
-from operator import or_
 from typing import final
 
 from primgraph.ir.facts.ranges import HOLOMORPHIC
@@ -138,25 +136,23 @@ class Relevance(Analysis[bool]):
         return {*self.run(Graph((), body, ()), dict.fromkeys(outputs, True)).facts}
 
 
-@final
-class _Dependences(Analysis[int]):
-    """Sets, as bits, of the values that a value depends on differentiably."""
-
-    __slots__ = ()
-
-    enters = False
-
-    def transfer(self, eqn: Equation, given: Facts[int], flow: Flow[int]) -> list[int | None]:
-        found = 0 if eqn.op.stops else reduce(or_, [bits or 0 for bits in given])
-        return [(v.type.is_inexact and found) or None for v in eqn.outputs]
-
-    def update(self, value: Value, old: int, new: int) -> int:
-        return new
-
-
 def dependence_bits(graph: Graph, bits: Mapping[Value, int]) -> dict[Value, int]:
-    """Return for each value of `graph` the bits of the values that it depends on differentiably."""
-    return _Dependences().run(graph, bits).facts
+    """Return for each value of `graph` the bits of the values that it depends on differentiably.
+
+    Equations with bodies are not entered.
+    """
+    found = dict(bits)
+    apart = found.keys().isdisjoint
+    for eqn in graph.body:
+        if apart(eqn.inputs) or eqn.op.stops:
+            continue
+        through = 0
+        for value in eqn.inputs:
+            through |= found.get(value, 0)
+        for value in eqn.outputs:
+            if through and value.type.is_inexact:
+                found[value] = through
+    return found
 
 
 @final

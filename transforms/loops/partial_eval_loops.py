@@ -19,6 +19,12 @@ from primgraph.transforms.dataflow.activity import reached_inputs
 from primgraph.transforms.loops.guarded_residuals import guard_residuals
 from primgraph.transforms.loops.residuals import Residuals, residuals_of
 from primgraph.transforms.optimize.edits import dead_code
+from primgraph.transforms.optimize.loop_invariants import (
+    after_raising,
+    guarded,
+    has_steps,
+    surely_steps,
+)
 from primgraph.transforms.partial_eval import separate_linear
 
 
@@ -263,7 +269,7 @@ def _linear_scan(
     made = scan(
         *trips,
         *[given[i] for i in fixed],
-        *_outside(loop, parts, given),
+        *_outside(loop, parts, trips, options["length"], given),
         *[given[i] for i in (*consts, *carries, *rows)],
         *found[len(firsts) :],
         *[given[i] for i in xs],
@@ -276,15 +282,27 @@ def _linear_scan(
     return [results[k] for k in range(len(graph.outputs))]
 
 
-def _outside(loop: _Loop, parts: Residuals, given: Sequence[Value]) -> list[Value]:
-    """Compute the loop-invariant residuals before the loop."""
+def _outside(
+    loop: _Loop, parts: Residuals, trips: Sequence[Value], length: int, given: Sequence[Value]
+) -> list[Value]:
+    """Compute the loop-invariant residuals before the loop; raise only if it has a step."""
     if not parts.outside:
         return []
     builder = active_recorder()
     assert isinstance(builder, Builder)
     graph = loop.graph
-    moved = {graph.inputs[i]: given[i] for i in loop.group(loop.nonlinear_positions, 0)}
-    builder.add_all(backward_slice(graph.body, parts.outside), moved, builder.copy)
+    fixed = loop.group(loop.nonlinear_positions, 0)
+    moved = {graph.inputs[i]: given[i] for i in fixed}
+    body = backward_slice(graph.body, parts.outside)
+    after = set() if surely_steps(trips, length) else after_raising(body)
+    plain = [v for v in parts.outside if v not in after]
+    builder.add_all(backward_slice(body, plain), moved, builder.copy)
+    late = [v for v in parts.outside if v in after]
+    if late:
+        part = Graph([graph.inputs[i] for i in fixed], backward_slice(body, late), late, graph.name)
+        runs = has_steps(trips, length)
+        found = cond(runs, *[given[i] for i in fixed], branches=guarded(part))
+        moved.update(zip(late, found, strict=True))
     return [moved.get(v, v) for v in parts.outside]
 
 

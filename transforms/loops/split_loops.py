@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import final
 
-from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.slices import backward_slice, forward_slice
@@ -223,8 +222,8 @@ class _Split:
 
     def _may_leave(self, eqn: Equation) -> bool:
         op = eqn.op
-        # What may raise must do so in its own iteration.
-        if not isinstance(op, Primitive) or op.fact(RAISES) or op.has_bodies:
+        # Such a loop runs, so an equation that raises does so in any case.
+        if not isinstance(op, Primitive) or op.has_bodies:
             return False
         if multiplies_sums(op):
             return self._is_product_of_rows(eqn) and self._is_small((eqn.inputs[0], eqn.output))

@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 
+from primgraph.base.user_lines import Source
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Op, recording
 from primgraph.ir.rebuild import NOWHERE, rebuild
@@ -127,27 +128,28 @@ def _sweep(graph: Graph, fold: Fold, tables: tuple[Table, Table]) -> tuple[Graph
     # Map from values that are not in the new graph to their replacements.
     moved: dict[Value, Value] = {}
     gone = moved.keys()
+    source: Source | None = None
     with recording(seen), np.errstate(all="ignore"):
         for eqn in graph.body:
             inputs, results = eqn.inputs, None
             if not gone.isdisjoint(inputs):
                 inputs = tuple([moved.get(v, v) for v in inputs])
-            derived = eqn.source is not None and eqn.source.is_derived
-            if derived is not seen.derived:
-                seen.turn(derived)
+            if eqn.source is not source:
+                source = eqn.source
+                seen.turn(source is not None and source.is_derived)
             possible = seen.possible(eqn.op, inputs)
             if possible.folding or possible.rules:
                 builder.source = eqn.source or NOWHERE
                 operands = list(inputs)
                 results = fold(builder, eqn, operands) if possible.folding else None
                 if results is None:
-                    results = seen.rewrite(
-                        possible.rules, operands, eqn.kwargs, eqn.outputs[0].type
-                    )
+                    results = seen.rewrite(possible, operands, eqn.kwargs, eqn.outputs[0].type)
             new = builder.share(eqn, inputs) if results is None else results
             if new is not eqn.outputs:
                 for value, result in zip(eqn.outputs, new, strict=True):
                     moved[value] = result
                     readers.replace(value, result)
+    if not moved:
+        return graph, seen.declined
     outputs = [moved.get(v, v) for v in graph.outputs]
     return dead_code(builder.graph(outputs)), seen.declined

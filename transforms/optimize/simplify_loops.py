@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, final
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import TRIPS
-from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE
-from primgraph.ir.slices import backward_slice, forward_slice
+from primgraph.ir.slices import backward_slice
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import full
 from primgraph.primitives.control import Flow, branch_taken, flow_of
+from primgraph.transforms.optimize.loop_invariants import (
+    equations_if_loop_runs,
+    hoistable_equations,
+)
 from primgraph.transforms.optimize.loop_parts import Loop
 from primgraph.transforms.optimize.prune_bodies import live_equations
 
@@ -260,21 +263,24 @@ class _Sweep:
         return None if found is None else found.stack_of(eqn)
 
     def _moved_out(self, loop: Loop) -> Loop:
-        """Hoist loop-invariant equations."""
-        consts, states, xs = loop.inputs
-        varying = forward_slice(loop.body.body, [*states, *xs])
-        out = [e for e in loop.body.body if _may_leave(e, varying)]
-        if not out:
+        """Hoist loop-invariant equations; those that may raise only where the loop runs."""
+        plain, guarded = hoistable_equations(loop)
+        if not plain and not guarded:
             return loop
-        ends = [v for e in out for v in e.outputs]
+        consts = loop.inputs[0]
         fixed = list(zip(loop.consts, consts, strict=True))
-        inside = set(loop.body.body).difference(out)
+        inside = set(loop.body.body).difference(plain, guarded)
         read = {v for e in inside for v in e.inputs}.union(loop.body.outputs)
-        ends = [v for v in ends if v in read]
-        part = Graph(consts, backward_slice(loop.body.body, ends), ends)
-        made = [Value(v.type) for v in ends]
-        self._inline(part, loop.consts, made)
-        fixed += [(self.moved[v], inner) for v, inner in zip(made, ends, strict=True)]
+        for out in (plain, guarded):
+            ends = [v for e in out for v in e.outputs if v in read]
+            part = Graph(consts, backward_slice(loop.body.body, ends), ends, loop.body.name)
+            made = [Value(v.type) for v in ends]
+            if out is plain:
+                self._inline(part, loop.consts, made)
+            elif ends:
+                for eqn in equations_if_loop_runs(loop, part, made):
+                    self.add(eqn)
+            fixed += [(self.moved.get(v, v), inner) for v, inner in zip(made, ends, strict=True)]
         return loop.with_operands(fixed, body=[e for e in loop.body.body if e in inside])
 
 
@@ -329,15 +335,6 @@ def _fills_stacks(loop: Loop) -> bool:
     """Return whether each stack of a loop has a row from each iteration, and no others."""
     rest = dict(loop.rest)
     return loop.test is None and not rest.get("counted") and rest.get("length") is not TRIPS
-
-
-def _may_leave(eqn: Equation, varying: Collection[Value]) -> bool:
-    """Return whether an equation is loop-invariant and worth hoisting."""
-    if not eqn.inputs or any(v in varying for v in eqn.inputs):
-        return False
-    costs = isinstance(eqn.op, Primitive) and not eqn.op.is_view and not eqn.op.formal
-    # An iteration that does not run raises no error, so primitives that may raise stay in the loop.
-    return costs and not (eqn.op.fact(RAISES) or eqn.op.has_bodies)
 
 
 def _is_free(eqn: Equation) -> bool:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError, InternalError, UnknownSizeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.constants import constant, full
-from primgraph.primitives.elementwise import neg
+from primgraph.primitives.elementwise import mul, neg
 from primgraph.transforms.rewrite.terms import Row
 
 # From the strictest level to the loosest; each includes the rules of those before it.
@@ -48,16 +48,16 @@ class Rule:
     arithmetic.
 
     With `of`, the rule applies only if one of these ops computes some operand. With `at`, each of
-    these ops must compute the operand at its position; None stands for any op. `row` is the row of
-    the rule, if it has one. Only rules of `any_dtype` apply to equations with complex operands or
-    results. A complex product sums several real products, so that rules for real numbers need not
-    hold.
+    these ops, or one of a set, must compute the operand at its position; None stands for any op.
+    `row` is the row of the rule, if it has one. Only rules of `any_dtype` apply to equations with
+    complex operands or results. A complex product sums several real products, so that rules for
+    real numbers need not hold.
     """
 
     level: str
     apply: SimplifyRule
     of: frozenset[Op] = frozenset()
-    at: tuple[Op | None, ...] = ()
+    at: tuple[Op | frozenset[Op] | None, ...] = ()
     row: Row | None = None
     any_dtype: bool = False
 
@@ -65,7 +65,11 @@ class Rule:
         """Return whether the rule may apply if the ops `made` compute the operands."""
         if self.of and self.of.isdisjoint(made):
             return False
-        return all(op is None or op is found for op, found in zip(self.at, made, strict=False))
+        return all(_allows(op, found) for op, found in zip(self.at, made, strict=False))
+
+
+def _allows(wanted: Op | frozenset[Op] | None, found: Op | None) -> bool:
+    return wanted is None or (found in wanted if isinstance(wanted, frozenset) else found is wanted)
 
 
 @final
@@ -83,18 +87,21 @@ class Family:
         self,
         *ops: Primitive[Any],
         level: str = "exact",
-        of: Sequence[Primitive[Any]] = (),
+        of: Sequence[Op] = (),
+        at: tuple[Op | frozenset[Op] | None, ...] = (),
         any_dtype: bool = False,
     ) -> Callable[[SimplifyRule], SimplifyRule]:
         """Declare a rule for these primitives; rules of one primitive are tried in order.
 
-        With `of`, it is tried only if one of these primitives computes some operand.
+        `of` and `at` are those of `Rule`; operands of a commutative primitive may be swapped.
         """
         anywhere = any_dtype or self.any_dtype
 
         def declare(function: SimplifyRule) -> SimplifyRule:
             for op in ops:
-                self.add(op, Rule(level, function, frozenset(of), any_dtype=anywhere))
+                orders = [at, at[::-1]] if op.commutative and at != at[::-1] else [at]
+                for order in orders:
+                    self.add(op, Rule(level, function, frozenset(of), order, any_dtype=anywhere))
             return function
 
         return declare
@@ -155,10 +162,16 @@ class Readers:
 
 
 class Possible(NamedTuple):
-    """The rewrites that an equation allows: whether to fold it, and the rules that may apply."""
+    """The rewrites that an equation allows: whether to fold it, and the rules that may apply.
+
+    `of_complex` has those for equations with complex operands or results. `makes_factor` tells
+    whether it is a negation, or a product with a number.
+    """
 
     folding: bool
     rules: list[Rule]
+    of_complex: list[Rule]
+    makes_factor: bool
 
 
 @final
@@ -173,7 +186,10 @@ class Table:
     def possible(self, op: Op, made: tuple[Op | None, ...]) -> Possible:
         """Return the rewrites of `op` whose operands the ops `made` compute, cached."""
         rules = [r for r in self._rules.get(op, ()) if r.may_apply(made)]
-        found = Possible(all(o in (full, constant) for o in made), rules)
+        of_complex = [r for r in rules if r.any_dtype]
+        folding = all(o in (full, constant) for o in made)
+        makes_factor = op is neg or (op is mul and full in made)
+        found = Possible(folding, rules, of_complex, makes_factor)
         if len(made) <= _WIDEST:
             self.known[op, *made] = found
         return found
@@ -207,6 +223,9 @@ class Seen:
         self.type = TensorType((), BOOL)
         self.readers = readers
         self.declined = False
+        # Whether there may be signs or numbers as factors, and the cached distances to them.
+        self.has_factors = False
+        self.distances: dict[Value, int] = {}
         self._depth = 0
         self._definition = builder.definition
         self._tables = tables
@@ -222,8 +241,9 @@ class Seen:
         possible = self.possible(op, inputs)
         if possible.rules and self._depth < _DEEPEST:
             types = tuple([v.type for v in inputs])
-            type = (op.infer(types, params) if params else self.builder.infer(op, types))[0]
-            better = self.rewrite(possible.rules, list(inputs), params, type)
+            frozen = self.builder.params.frozen(params) if params else ()
+            type = self.builder.infer(op, types, frozen)[0]
+            better = self.rewrite(possible, list(inputs), params, type)
             if better is not None:
                 return tuple(better)
         outputs = self.builder.emit(op, inputs, params)
@@ -233,22 +253,25 @@ class Seen:
 
     def possible(self, op: Op, inputs: Sequence[Value]) -> Possible:
         """Return the rewrites of `op` that the ops of its operands allow."""
-        made = [self._definition(v) for v in inputs]
-        key = (op, *[None if eqn is None else eqn.op for eqn in made])
-        return self._possible.get(key) or self._table.possible(op, key[1:])
+        key = (op, *[eqn and eqn.op for eqn in map(self._definition, inputs)])
+        found = self._possible.get(key) or self._table.possible(op, key[1:])
+        if found.makes_factor:
+            self.has_factors = True
+        return found
 
     def rewrite(
         self,
-        rules: Sequence[Rule],
+        possible: Possible,
         inputs: list[Value],
         params: dict[str, Any],
         type: TensorType,
     ) -> list[Value] | None:
-        """Return the result of the first of `rules` that applies, or None."""
+        """Return the result of the first of the `possible` rules that applies, or None."""
         outer, found = self.type, None
         self._depth += 1
-        if type.is_complex or any(v.type.is_complex for v in inputs):
-            rules = [rule for rule in rules if rule.any_dtype]
+        rules = possible.rules
+        if "c" in [type.dtype.kind, *[v.type.dtype.kind for v in inputs]]:
+            rules = possible.of_complex
         for rule in rules:
             self.type = type
             try:

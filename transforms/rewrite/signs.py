@@ -13,14 +13,15 @@ name. It is kept: factors are only moved within one line.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import DType
+from primgraph.primitives.constants import full
 from primgraph.primitives.elementwise import add, div, mul, neg, sub
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import cumsum, reduce_sum
@@ -37,6 +38,8 @@ _ODD: dict[Op, tuple[int, ...]] = {
     **dict.fromkeys((broadcast, cumsum, pad, permute, reduce_sum, reshape, reverse, slice_), (0,)),
     **dict.fromkeys((div, matmul, mul), (0, 1)),
 }
+# Distance of a value without a factor.
+_FAR = 2**30
 # Operands from which a power of two moves through if it makes no number smaller.
 _SCALED: dict[Op, tuple[int, ...]] = {
     **dict.fromkeys((broadcast, permute, reshape), (0,)),
@@ -72,6 +75,8 @@ def _factor(
     seen: Seen, value: Value, ops: dict[Op, tuple[int, ...]], fits: _Fits, deepest: int = _DEEPEST
 ) -> _Factor | None:
     """Return the first suitable factor in `value`, if all products on the way have one use."""
+    if not seen.has_factors or _distance(seen, value, deepest) > deepest:
+        return None
     eqn = seen.builder.definition(value)
     if eqn is None or not value.type.is_float or not seen.of_line(eqn):
         return None
@@ -83,6 +88,35 @@ def _factor(
                 found = _Factor(inner.c, inner.rest, ((eqn, place), *inner.way))
                 break
     return found if found is not None and seen.single(value) else None
+
+
+def _distance(seen: Seen, value: Value, deepest: int) -> int:
+    """Return how many operations of `_ODD` lie between `value` and the nearest factor.
+
+    If these are more than `deepest`, a lower bound is returned. Both are cached, the bound as its
+    complement, so that a long chain of products is searched once.
+    """
+    known = seen.distances.get(value, ~0)
+    if known >= 0:
+        return known
+    if ~known > deepest:
+        return ~known
+    found = _find_distance(seen, value, deepest)
+    seen.distances[value] = found if found <= deepest else ~found
+    return found
+
+
+def _find_distance(seen: Seen, value: Value, deepest: int) -> int:
+    eqn = seen.builder.definition(value)
+    if eqn is None:
+        return _FAR
+    if eqn.op is neg or (eqn.op is mul and any(seen.scalar(v) is not None for v in eqn.inputs)):
+        return 0
+    if not deepest:
+        return 1
+    return min(
+        [_FAR, *[1 + _distance(seen, eqn.inputs[i], deepest - 1) for i in _ODD.get(eqn.op, ())]]
+    )
 
 
 def _own_factor(seen: Seen, eqn: Equation, fits: _Fits) -> _Factor | None:
@@ -120,8 +154,11 @@ def _ordinary_product(a: float, b: float, dtype: DType) -> float | None:
 
 def _rule(op: Primitive[Any]) -> Callable[[SimplifyRule], SimplifyRule]:
     """Declare a rule of level "signs" for floats, tried if an operand may have a factor."""
-    factors = [o for o in _ODD if isinstance(o, Primitive)]
-    return SIGNS.rule(op, level="signs", of=(neg, *factors))
+    return SIGNS.rule(op, level="signs", of=(neg, *_ODD))
+
+
+# A rule for products with a number, tried if the other operand may have a factor itself.
+_rule_for_number = SIGNS.rule(mul, level="signs", at=(full, frozenset((mul, neg))))
 
 
 def _either_way(inputs: list[Value]) -> Iterator[tuple[Value, Value]]:
@@ -179,7 +216,7 @@ def _power_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Va
     return total * found.c
 
 
-@_rule(mul)
+@_rule_for_number
 def _powers_together(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Rewrite `a * (b * x)` to `(a * b) * x` if one is a power of two, as it rounds once."""
     for c, y in _either_way(inputs):
@@ -193,7 +230,7 @@ def _powers_together(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
     return None
 
 
-@_rule(mul)
+@_rule_for_number
 def _powers_that_cancel(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Rewrite `2 * (0.5 * x)` to `x`, also if `0.5 * x` has other uses."""
     for c, y in _either_way(inputs):
@@ -205,7 +242,7 @@ def _powers_that_cancel(seen: Seen, inputs: list[Value], params: dict[str, Any])
     return None
 
 
-@_rule(mul)
+@SIGNS.rule(mul, level="signs", at=(mul, mul))
 def _powers_of_factors(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Rewrite `(2 * x) * (4 * y)` to `(x * y) * 8`."""
     x, y = (_factor(seen, v, {}, _grows) for v in inputs)
@@ -214,7 +251,7 @@ def _powers_of_factors(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
     return (x.rest * y.rest) * (x.c * y.c)
 
 
-@SIGNS.rule(mul, level="signs")
+@SIGNS.rule(mul, level="signs", of=(full,), any_dtype=True)
 def _times_one(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Replace `1 * z` by `z`; NumPy also adds zeros times its parts: NaN for infinite ones."""
     if not seen.type.is_complex:

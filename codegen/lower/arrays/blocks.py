@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import Role, restrict_rows
-from primgraph.codegen.ir.card import Facts
 from primgraph.codegen.ir.places import Argument, Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import (
@@ -26,7 +25,7 @@ from primgraph.codegen.ir.statements import (
 )
 from primgraph.codegen.ir.views import Cut
 from primgraph.codegen.lower.arrays.lowering_state import LoopDraft, LoweringState
-from primgraph.codegen.lower.arrays.site import PlanSite, is_plain, requested_places
+from primgraph.codegen.lower.arrays.site import add_compute
 from primgraph.ir.types import DType, Shape
 
 
@@ -104,16 +103,17 @@ def _plan_step(draft: LoweringState, loop: LoopDraft, i: int, step: Step) -> Non
     if step.form.seen and draft.schedule.is_view(step.outputs[0]):
         draft.view(i, local, draft.places[step.inputs[0]], role.operands[0], role.axis)
         return
-    operands, places = list[Place](), list[Place]()
-    for k, axis in enumerate(role.operands):
-        small = k in card.broadcasts
-        place = _operand(draft, loop, step, k, axis, small)
-        places.append(place)
-        operands.append(place if small else draft.full(place, local.operands[k], axis))
+    places = [
+        _operand(draft, loop, step, k, axis, k in card.broadcasts)
+        for k, axis in enumerate(role.operands)
+    ]
+    operands = draft.operands(local, places, role.operands)
     if role.axis is None:
-        _add_up(draft, loop, i, local, role, card, operands, places)
+        part = draft.store.buffer(local.results[0], loop.number)
+        add_compute(draft, Compute(i, local, operands, part), places[0], role.operands[0])
+        _add_up(draft, loop, Combine(i, role.combine, part, loop.sums[step.outputs[0]]))
     else:
-        _compute(draft, loop, i, local, role, card, operands, places)
+        _fill(draft, loop, i, local, operands, places, role)
 
 
 def _operand(
@@ -141,61 +141,42 @@ def _local_shape(shape: Shape, full: Shape, axis: int, rows: int) -> tuple[Shape
     return (*shape[:place], rows, *shape[place + 1 :]), place
 
 
-def _add_up(
-    draft: LoweringState,
-    loop: LoopDraft,
-    i: int,
-    step: Step,
-    role: Role,
-    card: Facts,
-    operands: Sequence[Place],
-    places: Sequence[Place],
-) -> None:
-    """Add a block's partial result to a total, by the role's combining ufunc."""
-    value = step.outputs[0]
-    part = draft.store.buffer(step.results[0], loop.number)
-    site = PlanSite(draft, step, operands, part, None, is_plain(places, step), role.operands[0])
-    draft.body.append(Compute(i, step, tuple(operands), part, None, requested_places(card, site)))
-    combine = Combine(i, role.combine, part, loop.sums[value])
+def _add_up(draft: LoweringState, loop: LoopDraft, combine: Combine) -> None:
+    """Add a block's partial result to a total; in threads in the order of the blocks."""
     if loop.region.threads > 1:
         loop.totals.append(combine)
         return
     draft.body.append(combine)
-    draft.free(i, part, draft.body)
+    draft.free(combine.at, combine.part, draft.body)
 
 
-def _compute(
+def _fill(
     draft: LoweringState,
     loop: LoopDraft,
     i: int,
     step: Step,
-    role: Role,
-    card: Facts,
-    operands: Sequence[Place],
+    operands: tuple[Place, ...],
     places: Sequence[Place],
+    role: Role,
 ) -> None:
     """Compute a block of rows, in its final place if the operation supports that."""
-    value, type, axis = step.outputs[0], step.results[0], role.axis
+    value, type, axis, card = step.outputs[0], step.results[0], role.axis, draft.cards[step.op]
     assert axis is not None
-    whole, taken = loop.whole.get(value), None
-    direct = whole is not None and (axis == 0 or (card.itself and card.spaced))
-    if direct:
-        assert whole is not None
-        out: Place = draft.store.view(whole, Cut(axis, loop.number), type.shape)
+    whole, taken, buffer = loop.whole.get(value), None, None
+    rows = None if whole is None else draft.store.view(whole, Cut(axis, loop.number), type.shape)
+    if rows is not None and (axis == 0 or (card.itself and card.spaced)):
+        out: Place = rows
+    elif rows is None and (taken := draft.reusable_operand(i, step, card, places)) is not None:
+        out = draft.take_over(step, taken)
     else:
-        taken = None if whole is not None else draft.reusable_operand(i, step, card, places)
-        if taken is not None:
-            out = draft.take_over(step, taken)
-        else:
-            out = buffer = draft.store.buffer(type, loop.number, axis)
-            if whole is None:
-                draft.buffers[value] = buffer
-    draft.places[value] = out
-    site = PlanSite(draft, step, operands, out, taken, is_plain(places, step), role.operands[0])
-    draft.body.append(Compute(i, step, tuple(operands), out, taken, requested_places(card, site)))
-    if whole is not None and not direct:
+        out = buffer = draft.store.buffer(type, loop.number, axis)
+        if rows is None:
+            draft.buffers[value] = buffer
+    draft.places[value] = out if rows is None else rows
+    first = places[0] if places else None
+    add_compute(draft, Compute(i, step, operands, out, taken), first, role.operands[0])
+    if rows is not None and buffer is not None:
         # Only some operations can write to rows that are not contiguous.
-        rows = draft.places[value] = draft.store.view(whole, Cut(axis, loop.number), type.shape)
         draft.body.append(Copy(i, value, out, rows))
         draft.free(i, buffer, draft.body)
 

@@ -7,9 +7,10 @@ an axis is then the sum, from the first block to the last, of NumPy's sums withi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.axis_semantics import Blocking, Role
 from primgraph.codegen.ir.card import Cards
 from primgraph.codegen.ir.limits import Limits
@@ -113,7 +114,7 @@ class _Arrangement:
 
     def _seed(self, step: Step) -> int | None:
         """Return the number of rows of a region that begins with `step`, or None."""
-        if not _is_large(step, self.limits) or self._is_view(step):
+        if not _is_large(step, self.limits) or self.schedule.sees(step):
             return None
         # Elementwise functions and products dominate the run time.
         if not (step.op.elementwise or step.op.linear == "each"):
@@ -131,13 +132,10 @@ class _Arrangement:
         whole = result.nbytes
         return next((n for n in axes if 32 * whole <= n * self.limits.cache), max(axes, default=0))
 
-    def _is_view(self, step: Step) -> bool:
-        return not step.outputs or self.schedule.is_view(step.outputs[0])
-
     def _leaf_role(self, step: Step, extent: int) -> Role | None:
         """Return the role of a step whose operands are all whole, or None."""
         blocking = self._blocking(step)
-        if blocking is None or not step.operands or self._is_view(step):
+        if blocking is None or not step.operands or self.schedule.sees(step):
             return None
         shape = step.operands[blocking.led_by].shape
         if extent not in shape:
@@ -150,7 +148,7 @@ class _Arrangement:
     def _blocking(self, step: Step) -> Blocking | None:
         """Return how a step runs in blocks; None if it does not, like a view that is copied."""
         card = self.cards.get(step.op)
-        copied = step.form.seen and not self._is_view(step)
+        copied = step.form.seen and not self.schedule.sees(step)
         return None if card is None or copied else card.blocking
 
     # One step after the other.
@@ -160,7 +158,7 @@ class _Arrangement:
         step = self.schedule.steps[i]
         role = self._role(draft, step)
         if role is None:
-            free = self._is_view(step) or step.op.literal
+            free = self.schedule.sees(step) or step.op.literal
             large = _is_large(step, self.limits) and not free
             awaits = any(
                 self.waiting.get(v, False) or v in draft.axis or v in draft.totals
@@ -229,7 +227,7 @@ class _Arrangement:
         outside = {v for v in draft.axis if uses[v] > reads.get(v, 0)}
         needed, views = set(outside), []
         for k in reversed(range(len(steps))):
-            if self._is_view(steps[k]) and not needed.isdisjoint(steps[k].outputs):
+            if self.schedule.sees(steps[k]) and not needed.isdisjoint(steps[k].outputs):
                 views.append(start + k)
                 needed.update(steps[k].inputs)
         self.regions.append(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from itertools import zip_longest
 from typing import Any, NamedTuple, final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.arena import AnyArena
 from primgraph.codegen.ir.card import Cards, Facts
 from primgraph.codegen.ir.places import (
@@ -119,6 +121,15 @@ class LoweringState:
         if axis is not None:
             extents[axis] = Rows(axis - (type.ndim - len(place.shape)))
         return self.store.view(place, Repeat(tuple(extents)), type.shape)
+
+    def operands(
+        self, step: Step, places: Sequence[Place], axes: Iterable[int | None] = ()
+    ) -> tuple[Place, ...]:
+        """Return operands in their full shapes, except where the back end broadcasts them."""
+        small = self.cards[step.op].broadcasts
+        triples = zip_longest(places, step.form.operands, axes)
+        return tuple([p if k in small else self.full(p, type, axis)
+                      for k, (p, type, axis) in enumerate(triples)])  # fmt: skip
 
     def view(
         self, i: int, step: Step, place: Place, axis: int | None = None, target: int | None = None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, final
 
-from primgraph.codegen.ir.card import Facts
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.places import Buffer, Life, Place, Result, View, is_repeated
 from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ir.statements import Compute
 from primgraph.codegen.ir.views import part_shape
 from primgraph.codegen.lower.arrays.lowering_state import LoweringState
 from primgraph.ir.types import FLOAT32, FLOAT64, DType
@@ -98,13 +98,20 @@ class PlanSite:
         return [ones, out, self.operand_part(0, None if shaped else matrix)]
 
 
-def is_plain(operands: Sequence[Place], step: Step) -> bool:
-    """Return whether the first operand is known to be contiguous."""
-    first = operands[0] if operands else None
-    whole = first is not None and first.shape == step.operands[0].shape
-    return whole and not isinstance(first, View)
+def add_compute(
+    draft: LoweringState,
+    x: Compute,
+    first: Place | None,
+    rows: int | None = None,
+) -> None:
+    """Add a statement, with the places that the back end requests besides operands and result.
 
-
-def requested_places(card: Facts, site: PlanSite) -> tuple[Place, ...]:
-    """Return the places that the back end requests besides operands and result."""
-    return tuple(card.needs(site)) if card.needs is not None else ()
+    `first` is the place of operand 0 before it is broadcast, `rows` its axis of rows.
+    """
+    needs, step = draft.cards[x.step.op].needs, x.step
+    if needs is not None:
+        whole = first is not None and first.shape == step.operands[0].shape
+        plain = whole and not isinstance(first, View)
+        site = PlanSite(draft, step, x.operands, x.out, x.taken, plain, rows)
+        x = x._replace(parts=tuple(needs(site)))
+    draft.body.append(x)

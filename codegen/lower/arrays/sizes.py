@@ -54,7 +54,7 @@ def has_products(steps: Sequence[Step], cards: Cards) -> bool:
 def size_of(of: Candidate, limits: Limits) -> Size | None:
     """Return the size of blocks for these steps; None if blocks do not pay."""
     extent, cards = of.extent, of.cards
-    computing = [s for s in of.steps if not _is_view(of.schedule, s)]
+    computing = [s for s in of.steps if not of.schedule.sees(s)]
     work = sum([cards[s.op].nanoseconds(s) for s in computing])
     shares = int(work / limits.least_share) if limits.least_share else extent
     if limits.processors == 1 or shares < 2:
@@ -98,7 +98,7 @@ def _adding_time(steps: Sequence[Step], roles: Sequence[Role]) -> float:
 def _rows_in_cache(of: Candidate, limits: Limits) -> int | None:
     """Return the rows that fit into the cache or outweigh a call; None if over half of all."""
     extent, constant = of.extent, of.constant
-    computing = [k for k, s in enumerate(of.steps) if not _is_view(of.schedule, s)]
+    computing = [k for k, s in enumerate(of.steps) if not of.schedule.sees(s)]
     if len(computing) < limits.least_steps:
         return None
     bytes_per_row = _peak(of) / extent
@@ -126,10 +126,6 @@ def _worth_reading(of: Candidate, limits: Limits) -> float:
         if whole and moved:
             least = max(least, of.extent * sum(whole.values()) / moved)
     return least
-
-
-def _is_view(schedule: Schedule, step: Step) -> bool:
-    return not step.outputs or schedule.is_view(step.outputs[0])
 
 
 def _traffic(step: Step, role: Role, constant: Set[int]) -> int:

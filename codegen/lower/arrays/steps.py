@@ -9,7 +9,7 @@ from primgraph.codegen.ir.places import Argument, Held, Place
 from primgraph.codegen.ir.schedule import Step, stored_shape
 from primgraph.codegen.ir.statements import Call, Compute, Copy, Create, Make, Put, Return
 from primgraph.codegen.lower.arrays.lowering_state import LoweringState
-from primgraph.codegen.lower.arrays.site import PlanSite, is_plain
+from primgraph.codegen.lower.arrays.site import PlanSite, add_compute
 from primgraph.ir.dims import is_open
 from primgraph.ir.types import broadcast_shapes
 
@@ -43,11 +43,8 @@ def _constant(draft: LoweringState, step: Step) -> None:
 
 
 def _compute(draft: LoweringState, i: int, step: Step, card: Facts) -> None:
-    types, value = step.form.operands, step.outputs[0]
-    places = [draft.places[v] for v in step.inputs]
-    operands = tuple(
-        [p if k in card.broadcasts else draft.full(p, types[k]) for k, p in enumerate(places)]
-    )
+    value, places = step.outputs[0], [draft.places[v] for v in step.inputs]
+    operands = draft.operands(step, places)
     taken, new = None, False
     donated = _donated_input(draft, i, step, card, places) if draft.left_in else None
     result = draft.results.get(value)
@@ -71,21 +68,13 @@ def _compute(draft: LoweringState, i: int, step: Step, card: Facts) -> None:
         else:
             out = draft.take_over(step, taken)
     draft.places[value] = out
-    parts: tuple[Place, ...] = ()
-    if card.needs is not None:
-        parts = tuple(
-            card.needs(PlanSite(draft, step, operands, out, taken, is_plain(places, step)))
-        )
-    draft.body.append(Compute(i, step, operands, out, taken, parts, new, over))
+    made = Compute(i, step, operands, out, taken, new=new, replaced=over)
+    add_compute(draft, made, places[0] if places else None)
 
 
 def _plan_put(draft: LoweringState, i: int, step: Step, after: Step) -> None:
     """Plan a step whose result is written directly to where step `after` assigns it."""
-    card, types = draft.cards[step.op], step.form.operands
-    places = [draft.places[v] for v in step.inputs]
-    operands = tuple(
-        [p if k in card.broadcasts else draft.full(p, types[k]) for k, p in enumerate(places)]
-    )
+    operands = draft.operands(step, [draft.places[v] for v in step.inputs])
     value = after.outputs[0]
     out = draft.landing.results[value]
     before, base = after.inputs[0], draft.places[after.inputs[0]]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from primgraph.codegen.ir.access import row_major, whole
+from primgraph.codegen.ir.access import loop_strides, row_major, whole
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import Nest, Node, Operand
 from primgraph.codegen.lower.arrays.copy_elision import chains, leaves_nothing
@@ -25,32 +25,42 @@ from primgraph.ir.types import Shape
 _LOOKED_AT = 2**24
 
 
-def store_part(
-    draft: LoweringState,
-    value: int,
-    part: int,
-    shape: Shape,
-    offset: int,
-    strides: Sequence[int],
-    least: int = 0,
-) -> int:
-    """Store `part`, of `shape`, into a part of `value`; return the index of the nest."""
+class Part(NamedTuple):
+    """A value in another one: its elements begin at `offset`, and are `strides` apart."""
+
+    value: int
+    shape: Shape
+    offset: int
+    strides: Sequence[int]
+
+
+def whole_part(value: int, shape: Shape) -> Part:
+    """Return a value as a part that is the whole."""
+    return Part(value, shape, 0, row_major(shape))
+
+
+def store_part(draft: LoweringState, value: int, part: Part, least: int = 0) -> int:
+    """Store a part of `value`; return the index of the nest."""
     # All parts are stored by one C function.
-    at, _ = draft.nest_for(shape, (part,), max(least, draft.after_numpy))
-    operand = draft.operand(part, shape, at)
-    along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
-    draft.node(at, Node(None, value, "put", "", (operand,), along, offset))
+    at = draft.nest_for(part.shape, (part.value,), max(least, draft.after_numpy))
+    _store_at(draft, value, part, at)
     return at
+
+
+def _store_at(draft: LoweringState, value: int, part: Part, at: int) -> None:
+    operand = draft.operand(part.value, part.shape, at)
+    along = loop_strides(part.strides, part.shape)
+    draft.node(at, Node(None, value, "put", "", (operand,), along, part.offset))
 
 
 def store_last_part(draft: LoweringState, value: int, at: int) -> None:
     """Declare `value` as in memory, with its last part stored by the nest at `at`."""
     draft.last_item(value, at)
     draft.reduced.add(value)
-    draft.last[value] = max(at, draft.last.get(value, -1))
+    draft.keep(value, at)
 
 
-class _Part(NamedTuple):
+class _Operand(NamedTuple):
     """An operand in the result: its elements begin at `starts`, `steps` apart."""
 
     value: int
@@ -58,8 +68,15 @@ class _Part(NamedTuple):
     starts: Shape
     steps: Shape
 
+    def part_of(self, shape: Shape) -> Part:
+        """Return the part of a result of that shape."""
+        strides = row_major(shape)
+        offset = sum(n * s for n, s in zip(self.starts, strides, strict=True))
+        by = [n * s for n, s in zip(self.steps, strides, strict=True)]
+        return Part(self.value, self.shape, offset, by)
 
-def _parts(step: Step) -> tuple[int | None, list[_Part]]:
+
+def _parts(step: Step) -> tuple[int | None, list[_Operand]]:
     """Return the parts of the result, and the operand that they replace parts of, if any."""
     below, parts = None, []
     for i, (value, type) in enumerate(zip(step.inputs, step.operands, strict=True)):
@@ -70,7 +87,7 @@ def _parts(step: Step) -> tuple[int | None, list[_Part]]:
             continue
         places = [p for p in shown.result if isinstance(p, Index)]
         starts, steps = [p.start for p in places], [p.terms[0][1] for p in places]
-        parts.append(_Part(value, type.shape, tuple(starts), tuple(steps)))
+        parts.append(_Operand(value, type.shape, tuple(starts), tuple(steps)))
     return below, parts
 
 
@@ -85,29 +102,27 @@ def join(draft: LoweringState, step: Step) -> None:
     if _is_read_by_element(draft, step, below, parts, is_whole):
         _select(draft, step, draft.zero(value) if below is None else below, parts[0])
         return
-    strides, at, least = row_major(type.shape), -1, 0
-    if below is None and not is_whole:
-        at = store_part(draft, value, draft.zero(value), type.shape, 0, strides)
+    if below is not None:
+        _overlay(draft, value, below, parts[0].part_of(type.shape))
+        return
+    at, least = -1, 0
+    if not is_whole:
+        at = store_part(draft, value, whole_part(draft.zero(value), type.shape))
         least = at + 1
-    for v, shape, starts, steps in parts:
-        offset = sum(n * s for n, s in zip(starts, strides, strict=True))
-        by = tuple([n * s for n, s in zip(steps, strides, strict=True)])
-        if below is not None:
-            _overlay(draft, value, below, v, shape, offset, by)
-            return
-        at = max(at, store_part(draft, value, v, shape, offset, by, least))
+    for part in parts:
+        at = max(at, store_part(draft, value, part.part_of(type.shape), least))
     store_last_part(draft, value, at)
 
 
 def _is_read_by_element(
-    draft: LoweringState, step: Step, below: int | None, parts: Sequence[_Part], is_whole: bool
+    draft: LoweringState, step: Step, below: int | None, parts: Sequence[_Operand], is_whole: bool
 ) -> bool:
     """Return whether a part embedded in a constant is better selected per element.
 
     This requires that the whole is read over the same indices, and that C has its dtype.
     """
     part = parts[-1]
-    alone = not is_whole if below is None else below in draft.numbers
+    alone = not is_whole if below is None else below in draft.numbers and draft.numbers[below].text
     # An empty part has no position, also along an axis of size 1, which has no loop.
     if not alone or 0 in part.shape or any(n != 1 for n in part.steps):
         return False
@@ -117,26 +132,23 @@ def _is_read_by_element(
     return type.dtype.kind in "biuf" and c_type(type.dtype) is not None and type.size != 1
 
 
-def _select(draft: LoweringState, step: Step, below: int, part: _Part) -> None:
+def _select(draft: LoweringState, step: Step, below: int, part: _Operand) -> None:
     """Select between part and constant per element, in the loops that read the whole."""
     (value,), shape, low = step.outputs, step.results[0].shape, part.starts
     access = draft.access[part.value]
-    at, _ = draft.nest_for(shape, (), draft.made_by.get(access.root, -1) + 1)
-    draft.store_value(access.root)
-    draft.last[access.root] = max(at, draft.last.get(access.root, -1))
+    at = draft.nest_for(shape, (), draft.made_by.get(access.root, -1) + 1)
+    draft.read(access.root, at)
     axes = [i for i, n in enumerate(shape) if n != 1]
     offset, indices, within = access.offset, [], []
     for i in axes:
         offset -= low[i] * access.strides[i]
         if low[i] != 0 or part.shape[i] != shape[i]:
-            indices.append(Operand(text="(long)", strides=tuple([int(i == k) for k in axes])))
+            indices.append(Operand(cast="long", strides=tuple([int(i == k) for k in axes])))
             within.append((low[i], part.shape[i]))
     strides = tuple([access.strides[i] for i in axes])
     read = Operand(root=access.root, offset=offset, strides=strides)
-    number = draft.numbers[below]
-    draft.node(at, Node(step, value, "inner", number, (read, *indices), within=tuple(within)))
-    draft.access[value] = whole(value, shape)
-    draft.made_by[value] = at
+    number = draft.numbers[below].text
+    draft.compute(at, Node(step, value, "inner", number, (read, *indices), within=tuple(within)))
 
 
 def expect(draft: LoweringState) -> None:
@@ -162,31 +174,23 @@ def place(draft: LoweringState, step: Step) -> None:
     """Store operands at their positions among zeros."""
     (value,), p = step.outputs, step.params
     shape, starts, steps = p["shape"], p["starts"], p["strides"]
-    strides = row_major(shape)
-    lead = step.operands[0].ndim - len(steps[0])
-    at = first = store_part(draft, value, draft.zero(value), shape, 0, strides)
+    at = first = store_part(draft, value, whole_part(draft.zero(value), shape))
+    before = row_major(shape)[: step.operands[0].ndim - len(steps[0])]
     for v, type, start, by in zip(step.inputs, step.operands, starts, steps, strict=True):
-        to = (*strides[:lead], *by)
-        at = max(at, store_part(draft, value, v, type.shape, start, to, first + 1))
+        part = Part(v, type.shape, start, (*before, *by))
+        at = max(at, store_part(draft, value, part, first + 1))
     store_last_part(draft, value, at)
 
 
-def _overlay(
-    draft: LoweringState,
-    value: int,
-    x: int,
-    part: int,
-    shape: Shape,
-    offset: int,
-    strides: Sequence[int],
-) -> None:
-    """Assign a part of `shape` onto `x`, in the memory of `x` if no other value reads it."""
+def _overlay(draft: LoweringState, value: int, x: int, part: Part) -> None:
+    """Assign a part onto `x`, in the memory of `x` if no other value reads it."""
     type = draft.types[value]
     below = draft.overlaid.get(x)
-    if below is None or draft.uses[x] > 1 or below.begun < draft.after_numpy:
+    if below is None or draft.schedule.uses[x] > 1 or below.begun < draft.after_numpy:
         below = _begin_overlay(draft, value, x)
     draft.overlaid[value] = below
     least = below.last + 1
+    _, shape, offset, strides = part
     if not all(isinstance(n, int) for n in (offset, *shape, *strides)):
         below.laid = None
     # An empty part may begin behind the last element.
@@ -195,10 +199,7 @@ def _overlay(
         # Disjoint parts may be stored in any order.
         least = least if here.any() else below.least
         here[...] = True
-    below.last = max(below.last, store_part(draft, below.root, part, shape, offset, strides, least))
-    if below.fill is not None and below.laid is not None and below.laid.all():
-        nest = draft.nest(below.begun)
-        nest.nodes[:] = [node for node in nest.nodes if node is not below.fill]
+    below.last = max(below.last, store_part(draft, below.root, part, least))
     store_last_part(draft, below.root, below.last)
     draft.access[value] = whole(below.root, type.shape)
 
@@ -208,14 +209,12 @@ def _begin_overlay(draft: LoweringState, value: int, x: int) -> AssembledArray:
     type = draft.types[value]
     known = not type.names and type.size <= _LOOKED_AT
     laid = np.zeros(type.size, bool) if known else None
-    if value in draft.unfilled:
-        return AssembledArray(value, draft.after_numpy, None, draft.after_numpy, -1, laid)
-    strides = row_major(type.shape)
-    first = draft.front.get(value, -1)
-    if first >= draft.after_numpy:
-        operand = draft.operand(x, type.shape, first)
-        along = tuple([s for s, n in zip(strides, type.shape, strict=True) if n != 1])
-        draft.node(first, Node(None, value, "put", "", (operand,), along))
-    else:
-        first = store_part(draft, value, x, type.shape, 0, strides)
-    return AssembledArray(value, first, draft.nest(first).nodes[-1], first + 1, first, laid)
+    begun, first = draft.after_numpy, -1
+    if value not in draft.unfilled:
+        begun, fill = draft.front.get(value, -1), whole_part(x, type.shape)
+        if begun >= draft.after_numpy:
+            _store_at(draft, value, fill, begun)
+        else:
+            begun = store_part(draft, value, fill)
+        first = begun
+    return AssembledArray(value, begun, max(first + 1, draft.after_numpy), first, laid)

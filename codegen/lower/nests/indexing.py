@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.ir.access import Access, row_major, whole
+from primgraph.codegen.ir.access import Access, loop_strides, row_major
 from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import Node
-from primgraph.codegen.lower.nests.copy_elision import store_last_part, store_part
+from primgraph.codegen.lower.nests.copy_elision import store_last_part, store_part, whole_part
 from primgraph.codegen.lower.nests.lowering_state import LoweringState, copy_or_constant
 from primgraph.codegen.ops.c.spellings import c_type
 from primgraph.ir.assumptions import is_at_least
@@ -58,8 +58,7 @@ def _broadcast_indices(
     """Broadcast index arrays, whose axes begin at `axis` of `shape`, to the whole shape."""
     found = []
     for v, type in zip(indices, types, strict=True):
-        own = len(draft.types)
-        draft.types[own] = type.with_shape(shape)
+        own = draft.new_value(type.with_shape(shape))
         if v in draft.numbers:
             draft.same(own, v)
         else:
@@ -71,48 +70,40 @@ def _broadcast_indices(
     return found
 
 
-def _index_after(draft: LoweringState, value: int) -> int:
-    """Return the first index behind the item that computes `value`."""
-    return draft.made_by.get(draft.access[value].root, -1) + 1
-
-
 def take(draft: LoweringState, step: Step) -> None:
     """Add a gather: read an element at indexed positions."""
-    (x, *indices), (value,), axis = step.inputs, step.outputs, step.params["axis"]
-    type, *types = step.operands
-    shape, count = step.results[0].shape, len(indices)
-    if x in draft.numbers:
-        x = copy_or_constant(draft, x)
-    access, own = draft.access[x], len(draft.types)
-    along = (0,) * types[0].ndim
-    strides = (*access.strides[:axis], *along, *access.strides[axis + count :])
-    draft.types[own] = step.results[0]
-    draft.access[own] = Access(access.root, access.offset, strides)
-    spread = _broadcast_indices(draft, indices, types, shape, axis)
-    at, _ = draft.nest_for(shape, spread, _index_after(draft, x))
-    reach = zip(type.shape[axis : axis + count], access.strides[axis:], strict=False)
-    operands = tuple([draft.operand(v, shape, at) for v in (own, *spread)])
-    draft.node(at, Node(step, value, "take", "", operands, reach=tuple(reach)))
-    draft.access[value] = whole(value, shape)
-    draft.made_by[value] = at
+    axis, types = step.params["axis"], step.operands[1:]
+    end = axis + len(types)
+    own, strides = _source(draft, step, range(axis, end), types[0].ndim)
+    spread = _broadcast_indices(draft, step.inputs[1:], types, step.results[0].shape, axis)
+    _take(draft, step, own, spread, strides[axis:end])
 
 
 def take_along(draft: LoweringState, step: Step) -> None:
     """Reorder elements along an axis by an array of positions."""
-    (x, index), (value,), axis = step.inputs, step.outputs, step.params["axis"]
-    shape = step.results[0].shape
-    if x in draft.numbers:
-        x = copy_or_constant(draft, x)
-    access, own = draft.access[x], len(draft.types)
-    strides = tuple([0 if i == axis else s for i, s in enumerate(access.strides)])
-    draft.types[own] = step.results[0]
-    draft.access[own] = Access(access.root, access.offset, strides)
-    at, _ = draft.nest_for(shape, (index,), _index_after(draft, x))
-    operands = tuple([draft.operand(v, shape, at) for v in (own, index)])
-    reach = ((shape[axis], access.strides[axis]),)
-    draft.node(at, Node(step, value, "take", "", operands, reach=reach))
-    draft.access[value] = whole(value, shape)
-    draft.made_by[value] = at
+    axis = step.params["axis"]
+    own, strides = _source(draft, step, range(axis, axis + 1), 1)
+    _take(draft, step, own, step.inputs[1:], strides[axis : axis + 1])
+
+
+def _source(draft: LoweringState, step: Step, axes: range, new: int) -> tuple[int, tuple[int, ...]]:
+    """Return the first elements along `axes` of operand 0, with `new` axes there; its strides."""
+    x = step.inputs[0]
+    access = draft.access[copy_or_constant(draft, x) if x in draft.numbers else x]
+    strides = access.strides
+    kept = (*strides[: axes.start], *(0,) * new, *strides[axes.stop :])
+    return draft.new_value(step.results[0], Access(access.root, access.offset, kept)), strides
+
+
+def _take(
+    draft: LoweringState, step: Step, own: int, indices: Sequence[int], strides: Sequence[int]
+) -> None:
+    """Read the elements of `own` at indices along axes with these strides."""
+    (value,), shape, axis = step.outputs, step.results[0].shape, step.params["axis"]
+    at = draft.nest_for(shape, indices, draft.made_by.get(draft.access[own].root, -1) + 1)
+    reach = zip(step.operands[0].shape[axis:], strides, strict=False)
+    operands = tuple([draft.operand(v, shape, at) for v in (own, *indices)])
+    draft.compute(at, Node(step, value, "take", "", operands, reach=tuple(reach)))
 
 
 def add_at(draft: LoweringState, step: Step) -> None:
@@ -121,13 +112,13 @@ def add_at(draft: LoweringState, step: Step) -> None:
     type, part, *types = step.operands
     shape, count = part.shape, len(indices)
     strides = row_major(type.shape)
-    first = store_part(draft, value, x, type.shape, 0, strides)
+    first = store_part(draft, value, whole_part(x, type.shape))
     spread = _broadcast_indices(draft, indices, types, shape, axis)
-    at, _ = draft.nest_for(shape, (y, *spread), first + 1)
+    at = draft.nest_for(shape, (y, *spread), first + 1)
     reach = zip(type.shape[axis : axis + count], strides[axis:], strict=False)
     operands = tuple([draft.operand(v, shape, at) for v in (y, *spread)])
     along = (*strides[:axis], *(0,) * types[0].ndim, *strides[axis + count :])
-    longer = tuple([s for s, n in zip(along, shape, strict=True) if n != 1])
+    longer = loop_strides(along, shape)
     draft.node(at, Node(step, value, "add", "", operands, longer, reach=tuple(reach)))
     store_last_part(draft, value, at)
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain
 from typing import Any, final
 
 import numpy as np
 
-from primgraph.codegen.ir.access import Access, whole
+from primgraph.base.records import dataclass
+from primgraph.codegen.ir.access import Access, loop_strides, whole
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.schedule import Schedule, Step
 from primgraph.codegen.ir.statements import Item, Nest, Nests, Node, Operand
 from primgraph.codegen.lower.nests.recomputation import nodes_to_repeat
 from primgraph.codegen.ops.c.spellings import zero as zero_text
-from primgraph.ir.primitive import Primitive
-from primgraph.ir.types import Shape
+from primgraph.ir.types import Shape, TensorType
 
-# Maximum number of nodes in a nest: compile time is superlinear in the size of a function.
-_LONGEST = 400
+# Maximum number of nodes in a nest: compile time is superlinear in the size of a function. In a
+# program of many steps nests are shorter, and more of them are equal.
+_LONGEST, _SHORTER, _MANY = 400, 50, 1000
 
 
 @final
@@ -27,13 +28,12 @@ _LONGEST = 400
 class AssembledArray:
     """An array assembled by assigning parts.
 
-    It has: where it begins; the nest and node that fill it, if any; the earliest item for parts;
-    the last nest that assigns one; and, if known, which elements are assigned.
+    It has: the nest that fills it, or else the first item; the earliest item for parts; the last
+    nest that assigns one; and, if known, which elements are assigned.
     """
 
     root: int
     begun: int
-    fill: Node | None
     least: int
     last: int
     laid: np.ndarray[Any, Any] | None
@@ -56,11 +56,12 @@ class LoweringState:
         alone: bool = False,
     ) -> None:
         self.schedule, self.complete, self.limits, self.alone = schedule, complete, limits, alone
+        self.longest = _LONGEST if len(schedule.steps) < _MANY else _SHORTER
         self.items: list[Item] = []
         self.types = dict(enumerate(schedule.types))
         self.constants: dict[int, Any] = {}
-        # Values that are uniform: their number in C, and in Python.
-        self.numbers: dict[int, str] = {}
+        # Values that are uniform: as operands, and their number in Python if it is known.
+        self.numbers: dict[int, Operand] = {}
         self.exact: dict[int, Any] = {}
         self.access: dict[int, Access] = {}
         # The item that computes a value with an access.
@@ -73,13 +74,9 @@ class LoweringState:
         # Index behind the last step that NumPy runs.
         self.after_numpy = 0
         self.last: dict[int, int] = {}
-        self.uses = Counter(schedule.outputs)
         # Values that other than elementwise steps read.
-        self.whole = set(schedule.outputs)
-        for step in schedule.steps:
-            self.uses.update(step.inputs)
-            if not (isinstance(step.op, Primitive) and step.op.elementwise):
-                self.whole.update(step.inputs)
+        others = [step.inputs for step in schedule.steps if not step.op.elementwise]
+        self.whole = {*schedule.outputs, *chain.from_iterable(others)}
         self.overlaid: dict[int, AssembledArray] = {}
         # Arrays that are assembled part by part, by their first step: those that need no fill, and
         # nests at the front that fill the others.
@@ -92,15 +89,19 @@ class LoweringState:
 
     def own_memory(self, value: int) -> int | None:
         """Return the computed root that equals `value` in row-major order, or None."""
-        access = self.access.get(value)
-        if access is None or access.root < self.schedule.inputs or access.root in self.constants:
-            return None
-        type = self.types[value]
-        whole = access.is_whole(type.shape) and type.size == self.types[access.root].size
-        return access.root if whole else None
+        root = self.whole_root(value)
+        is_own = root is not None and root >= self.schedule.inputs and root not in self.constants
+        return root if is_own else None
 
-    def nest_for(self, shape: Shape, values: Sequence[int], least: int = 0) -> tuple[int, Shape]:
-        """Return the index of a nest over `shape` after the definitions of `values`; its domain."""
+    def whole_root(self, value: int) -> int | None:
+        """Return the root that equals `value` in row-major order, or None."""
+        access, type = self.access.get(value), self.types[value]
+        if access is None or not access.is_whole(type.shape):
+            return None
+        return access.root if type.size == self.types[access.root].size else None
+
+    def nest_for(self, shape: Shape, values: Sequence[int], least: int = 0) -> int:
+        """Return the index of a nest over `shape` after the definitions of `values`."""
         domain = tuple([n for n in shape if n != 1])
         for v in values:
             if v in self.numbers:
@@ -110,10 +111,10 @@ class LoweringState:
             within = self.is_within(access, shape)
             least = max(least, at if within else at + 1)
         at = self.open.get(domain, -1)
-        if at < least or len(self.items[at].nodes) >= _LONGEST:  # type: ignore[union-attr]
+        if at < least or len(self.items[at].nodes) >= self.longest:  # type: ignore[union-attr]
             at = self.open[domain] = len(self.items)
             self.items.append(Nest(domain))
-        return at, domain
+        return at
 
     def is_within(self, access: Access, shape: Shape) -> bool:
         """Return whether a nest over `shape` may read its own value at the same index."""
@@ -127,16 +128,15 @@ class LoweringState:
     def operand(self, value: int, shape: Shape, at: int) -> Operand:
         """Return the operand by which the nest at `at` reads `value`, of `shape`."""
         if value in self.numbers:
-            return Operand(text=self.numbers[value])
+            return self.numbers[value]
         access = self.access[value]
         if self.made_by.get(access.root, -1) == at and self.is_within(access, shape):
             return Operand(value=access.root)
         again = self._repeat(access, shape, at)
         if again is not None:
             return Operand(value=again)
-        self.store_value(access.root)
-        self.last[access.root] = max(at, self.last.get(access.root, -1))
-        strides = tuple([s for s, n in zip(access.strides, shape, strict=True) if n != 1])
+        self.read(access.root, at)
+        strides = loop_strides(access.strides, shape)
         return Operand(root=access.root, offset=access.offset, strides=strides)
 
     def nest(self, at: int) -> Nest:
@@ -148,6 +148,28 @@ class LoweringState:
     def node(self, at: int, node: Node) -> None:
         self.nest(at).nodes.append(node)
         self.nodes[node.value] = node
+
+    def compute(self, at: int, node: Node) -> None:
+        """Add a node to the nest at `at`, which computes its value."""
+        self.node(at, node)
+        self.last_item(node.value, at)
+
+    def new_value(self, type: TensorType, access: Access | None = None) -> int:
+        """Return a value of that type, and with that access, which the schedule does not have."""
+        value = len(self.types)
+        self.types[value] = type
+        if access is not None:
+            self.access[value] = access
+        return value
+
+    def read(self, root: int, at: int) -> None:
+        """Let the item at `at` read a value from memory."""
+        self.store_value(root)
+        self.keep(root, at)
+
+    def keep(self, root: int, at: int) -> None:
+        """Keep a value in memory until the item at `at`."""
+        self.last[root] = max(at, self.last.get(root, -1))
 
     def _repeat(self, access: Access, shape: Shape, at: int) -> int | None:
         """Compute a value of an earlier nest again in the nest at `at`, if that is cheap."""
@@ -161,17 +183,14 @@ class LoweringState:
         for node in nodes:
             if (at, node.value) in self.repeated:
                 continue
-            value = self.repeated[at, node.value] = len(self.types)
-            self.types[value] = self.types[node.value]
+            value = self.repeated[at, node.value] = self.new_value(self.types[node.value])
             operands = []
             for o in node.operands:
                 if o.root >= 0:
-                    self.last[o.root] = max(at, self.last.get(o.root, -1))
+                    self.keep(o.root, at)
                 own = self.repeated.get((at, o.value))
                 operands.append(o if own is None else replace(o, value=own))
-            self.node(at, replace(node, value=value, operands=tuple(operands)))
-            self.made_by[value] = at
-            self.access[value] = whole(value, self.types[value].shape)
+            self.compute(at, replace(node, value=value, operands=tuple(operands)))
         return self.repeated[at, root] if nodes else None
 
     def store_value(self, root: int) -> None:
@@ -192,7 +211,7 @@ class LoweringState:
     def zero(self, value: int) -> int:
         """Return a value that is zero, with the dtype of `value`."""
         zero = -1 - value
-        self.numbers[zero] = zero_text(self.types[value].dtype)
+        self.numbers[zero] = Operand(zero_text(self.types[value].dtype))
         return zero
 
     def last_item(self, value: int, at: int) -> None:
@@ -203,7 +222,7 @@ class LoweringState:
         """Return the index of a new last item, which reads `operands` and computes `step`."""
         at = len(self.items)
         for root in operands:
-            self.last[root] = max(at, self.last.get(root, -1))
+            self.keep(root, at)
         for value in step.outputs:
             self.last_item(value, at)
         return at
@@ -212,8 +231,7 @@ class LoweringState:
         """Add the constants of a body of the item at `at` to the constants here."""
         found: dict[int, int] = {}
         for v, array in body.constants.items():
-            own = found[v] = len(self.types)
-            self.types[own] = body.types[v]
+            own = found[v] = self.new_value(body.types[v])
             self.constants[own] = array
             self.last[own] = at
         return found
@@ -230,22 +248,20 @@ class LoweringState:
 
 def copy_value(draft: LoweringState, value: int) -> int:
     """Copy a value to memory, in row-major order."""
-    type, copy = draft.schedule.types[value], len(draft.types)
-    draft.types[copy] = type
-    at, _ = draft.nest_for(type.shape, (value,))
-    draft.node(at, Node(None, copy, "copy", "", (draft.operand(value, type.shape, at),)))
-    draft.access[copy] = whole(copy, type.shape)
-    draft.made_by[copy] = at
+    type = draft.schedule.types[value]
+    copy = draft.new_value(type)
+    at = draft.nest_for(type.shape, (value,))
+    draft.compute(at, Node(None, copy, "copy", "", (draft.operand(value, type.shape, at),)))
     draft.store_value(copy)
     return copy
 
 
 def copy_or_constant(draft: LoweringState, value: int) -> int:
     """Copy a value as `copy_value`, or make a constant of it if it is a known number."""
-    type, copy = draft.schedule.types[value], len(draft.types)
+    type = draft.schedule.types[value]
     if value not in draft.exact or type.names:
         return copy_value(draft, value)
-    draft.types[copy] = type
+    copy = draft.new_value(type)
     draft.constants[copy] = np.full(type.shape, draft.exact[value], type.dtype)
     draft.access[copy] = whole(copy, type.shape)
     return copy
@@ -256,8 +272,7 @@ def memory_access(draft: LoweringState, value: int, at: int) -> Access:
     if value in draft.numbers:
         return whole(copy_or_constant(draft, value), draft.types[value].shape)
     access = draft.access[value]
-    draft.store_value(access.root)
-    draft.last[access.root] = max(at, draft.last.get(access.root, -1))
+    draft.read(access.root, at)
     return access
 
 
@@ -265,13 +280,7 @@ def whole_operands(draft: LoweringState, step: Step) -> tuple[int, ...]:
     """Return roots that hold the operands in row-major order; copy those that have none."""
     operands = []
     for v in step.inputs:
-        if v in draft.numbers:
-            operands.append(copy_or_constant(draft, v))
-            continue
-        access, type = draft.access[v], draft.types[v]
-        if access.is_whole(type.shape) and draft.types[access.root].size == type.size:
-            draft.store_value(access.root)
-            operands.append(access.root)
-        else:
-            operands.append(copy_value(draft, v))
+        root = draft.whole_root(v)
+        operands.append(copy_or_constant(draft, v) if root is None else root)
+        draft.store_value(operands[-1])
     return tuple(operands)

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from primgraph.codegen.ir.access import row_major, view_access, whole
-from primgraph.codegen.ir.c_extents import extent
+from primgraph.codegen.ir.access import loop_strides, row_major, view_access, whole
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.schedule import Schedule, Step, schedule
 from primgraph.codegen.ir.statements import (
@@ -125,7 +124,7 @@ def _add(draft: LoweringState, step: Step) -> None:
     op, form = step.op, step.form
     if op is full and c_type(form.results[0].dtype):
         type = form.results[0]
-        draft.numbers[step.outputs[0]] = literal(step.params["value"], type.dtype)
+        draft.numbers[step.outputs[0]] = Operand(literal(step.params["value"], type.dtype))
         draft.exact[step.outputs[0]] = step.params["value"]
     elif op.literal and names_in_params(step.eqn.params):
         _count(draft, step)
@@ -190,18 +189,16 @@ def _count(draft: LoweringState, step: Step) -> None:
     kind = c_type(type.dtype)
     size, axis = step.held(SIZE), step.held(COUNTED)
     if size is not None and kind and (type.is_float or type.dtype.itemsize == 8):
-        draft.numbers[value] = f"(({kind}){extent(size)})"
+        draft.numbers[value] = Operand(cast=kind, offset=size)
     elif axis is not None and type.shape[axis] == 1 and kind:
-        draft.numbers[value] = literal(0, type.dtype)
+        draft.numbers[value] = Operand(literal(0, type.dtype))
         draft.exact[value] = 0
     elif axis is not None and kind:
-        at, _ = draft.nest_for(type.shape, ())
+        at = draft.nest_for(type.shape, ())
         strides = [int(i == axis) for i in range(type.ndim)]
-        along = tuple([s for s, n in zip(strides, type.shape, strict=True) if n != 1])
-        counted = Operand(text=f"({kind})", strides=along)
-        draft.node(at, Node(None, value, "copy", "", (counted,)))
-        draft.access[value] = whole(value, type.shape)
-        draft.made_by[value] = at
+        along = loop_strides(strides, type.shape)
+        counted = Operand(cast=kind, strides=along)
+        draft.compute(at, Node(None, value, "copy", "", (counted,)))
     else:
         _outside(draft, step)
 
@@ -217,14 +214,12 @@ def _compute(draft: LoweringState, step: Step) -> None:
     if not name and (spelled is None or spelled(["x"] * len(step.inputs), step) is None):
         _outside(draft, step)
         return
-    at, _ = draft.nest_for(shape, step.inputs)
+    at = draft.nest_for(shape, step.inputs)
     operands = [draft.operand(v, shape, at) for v in step.inputs]
     if number:
         operands.append(Operand(text=number))
     kind = "call" if name else "text"
-    draft.node(at, Node(step, value, kind, name or inline, tuple(operands)))
-    draft.access[value] = whole(value, shape)
-    draft.made_by[value] = at
+    draft.compute(at, Node(step, value, kind, name or inline, tuple(operands)))
 
 
 def _strides_onto(step: Step, strides: Sequence[int]) -> tuple[int, ...]:
@@ -242,13 +237,11 @@ def _strides_onto(step: Step, strides: Sequence[int]) -> tuple[int, ...]:
 def _reduce(draft: LoweringState, step: Step) -> None:
     (x,), (value,) = step.inputs, step.outputs
     shape, result = step.operands[0].shape, step.results[0].shape
-    at, _ = draft.nest_for(shape, (x,))
+    at = draft.nest_for(shape, (x,))
     kind, strides = REDUCTIONS[step.op], _strides_onto(step, row_major(result))
-    along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
+    along = loop_strides(strides, shape)
     operand = draft.operand(x, shape, at)
-    draft.node(at, Node(step, value, kind, "", (operand,), along))
-    draft.access[value] = whole(value, result)
-    draft.made_by[value] = at
+    draft.compute(at, Node(step, value, kind, "", (operand,), along))
     draft.reduced.add(value)
 
 

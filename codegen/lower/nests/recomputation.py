@@ -16,6 +16,8 @@ from primgraph.ir.types import TensorType
 _LEAST = 1 << 14
 # Maximum number of operations on an element, and of arrays that are read for it.
 _OPERATIONS, _READS = 8, 2
+# Maximum number of nodes of these operations, copies included.
+_NODES = 16
 _KINDS = ("text", "copy", "inner", "parts")
 
 
@@ -23,25 +25,25 @@ def nodes_to_repeat(nodes: Mapping[int, Node], value: int, type: TensorType) -> 
     """Return the nodes that compute `value` from memory, in order; none if that costs too much."""
     if typical(type.size) < _LEAST:
         return []
+    found = _needed_nodes(nodes, value)
+    reads = {o.root for node in found for o in node.operands if o.root >= 0}
+    work = sum(map(_operations, found))
+    return found if work <= _OPERATIONS and len(reads) <= _READS else []
+
+
+def _needed_nodes(nodes: Mapping[int, Node], value: int) -> list[Node]:
+    """Return the nodes that a value needs, operands first; none if they are unknown or many."""
     found: dict[int, Node] = {}
-    if not _collect(nodes, value, found):
-        return []
-    reads = {o.root for node in found.values() for o in node.operands if o.root >= 0}
-    work = sum(map(_operations, found.values()))
-    return list(found.values()) if work <= _OPERATIONS and len(reads) <= _READS else []
-
-
-def _collect(nodes: Mapping[int, Node], value: int, found: dict[int, Node]) -> bool:
-    """Collect the nodes that a value needs, operands first; return whether all are known."""
-    if value in found:
-        return True
-    node = nodes.get(value)
-    if node is None or node.kind not in _KINDS or len(found) > _OPERATIONS:
-        return False
-    if not all(_collect(nodes, o.value, found) for o in node.operands if o.value >= 0):
-        return False
-    found[value] = node
-    return True
+    wanted = [value]
+    while wanted:
+        v = wanted.pop()
+        node = nodes.get(v)
+        if node is None or node.kind not in _KINDS or len(found) == _NODES:
+            return []
+        found[v] = node
+        wanted += [o.value for o in node.operands if o.value >= 0 and o.value not in found]
+    # Values are numbered in the order in which they are computed.
+    return [found[v] for v in sorted(found)]
 
 
 def _operations(node: Node) -> int:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from math import ceil
 from typing import NamedTuple, TypeAlias
 
-from primgraph.codegen.ir.access import Access, row_major, whole
+from primgraph.codegen.ir.access import Access, loop_strides, row_major, whole
 from primgraph.codegen.ir.axis_semantics import restrict_rows
 from primgraph.codegen.ir.c_extents import is_one, is_zero
 from primgraph.codegen.ir.limits import Limits
@@ -28,7 +28,6 @@ from primgraph.codegen.ir.statements import (
     Product,
     Region,
     Routine,
-    Rows,
 )
 from primgraph.codegen.lower.arrays.fusion_groups import arrange_regions
 from primgraph.codegen.lower.nests.lowering_state import LoweringState, copy_value, memory_access
@@ -88,7 +87,7 @@ def add_blocks(draft: LoweringState, region: Region, limits: Limits, add: Add) -
     at = len(draft.items)
     places = {k: _rows_of(draft, v, axis, at) for k, (v, axis) in enumerate(given)
               if v not in draft.numbers}  # fmt: skip
-    kept = [Rows(v, 0, row_major(draft.types[v].shape)[region.axis[v]]) for v in region.kept]
+    kept = [Access(v, 0, (row_major(draft.types[v].shape)[region.axis[v]],)) for v in region.kept]
     totals = {v: _KINDS[combine] for v, combine in region.totals.items()}
     for v in (*totals, *region.kept):
         draft.last_item(v, at)
@@ -130,7 +129,7 @@ def _groups(
 
 def _work(schedule: Schedule, steps: Sequence[Step]) -> float:
     """Return the estimated nanoseconds of these steps."""
-    return sum(_CARDS[s.op].nanoseconds(s) for s in steps if not schedule.is_view(s.outputs[0]))
+    return sum(_CARDS[s.op].nanoseconds(s) for s in steps if not schedule.sees(s))
 
 
 class _Local(NamedTuple):
@@ -218,15 +217,14 @@ def _accumulated_values(draft: LoweringState) -> list[int]:
 def _store_strided(draft: LoweringState, value: int, shape: Sequence[int]) -> int:
     """Store a value into a larger one of `shape`, whose rows are not contiguous."""
     type = draft.types[value]
-    spread = len(draft.types)
-    draft.types[spread] = type.with_shape(tuple(shape))
-    at, _ = draft.nest_for(type.shape, (value,), draft.after_numpy)
+    spread = draft.new_value(type.with_shape(tuple(shape)))
+    at = draft.nest_for(type.shape, (value,), draft.after_numpy)
     operand = draft.operand(value, type.shape, at)
-    along = [s for s, n in zip(row_major(shape), type.shape, strict=True) if n != 1]
-    draft.node(at, Node(None, spread, "put", "", (operand,), tuple(along), 0))
+    along = loop_strides(row_major(shape), type.shape)
+    draft.node(at, Node(None, spread, "put", "", (operand,), along))
     return spread
 
 
-def _rows_of(draft: LoweringState, value: int, axis: int | None, at: int) -> Rows:
+def _rows_of(draft: LoweringState, value: int, axis: int | None, at: int) -> Access:
     access = memory_access(draft, value, at)
-    return Rows(access.root, access.offset, 0 if axis is None else access.strides[axis])
+    return Access(access.root, access.offset, (0 if axis is None else access.strides[axis],))

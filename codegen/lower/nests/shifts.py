@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from primgraph.codegen.ir.access import whole
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import Node, Operand
 from primgraph.codegen.lower.nests.lowering_state import LoweringState
@@ -38,22 +37,19 @@ def read_parts(draft: LoweringState, step: Step, starts: Sequence[Shape]) -> boo
         # Outside of the innermost loop a part is chosen by its first element only.
         return False
     roots = [a.root for a in accesses]
-    at, _ = draft.nest_for(shape, (), max(draft.made_by.get(root, -1) + 1 for root in roots))
+    at = draft.nest_for(shape, (), max(draft.made_by.get(root, -1) + 1 for root in roots))
     place, edges = loops.index(axis), [s[axis] for s in starts]
     if len(_edges(draft.nest(at).nodes, place).union(edges)) > _PIECES:
         return False
     operands = []
     for access, first in zip(accesses, edges, strict=True):
-        draft.store_value(access.root)
-        draft.last[access.root] = max(at, draft.last.get(access.root, -1))
+        draft.read(access.root, at)
         offset = access.offset - first * access.strides[axis]
         strides = tuple([access.strides[i] for i in loops])
         operands.append(Operand(root=access.root, offset=offset, strides=strides))
     counts = [type.shape[axis] for type in step.operands]
     within = tuple(zip(edges, counts, strict=True))
-    draft.node(at, Node(step, value, "parts", "", tuple(operands), (), place, (), within))
-    draft.access[value] = whole(value, shape)
-    draft.made_by[value] = at
+    draft.compute(at, Node(step, value, "parts", "", tuple(operands), (), place, (), within))
     return True
 
 

@@ -21,7 +21,7 @@ def add_up(draft: LoweringState, step: Step) -> bool:
     call comes between them.
     """
     found = [draft.sums.get(v) for v in step.inputs]
-    if None in found or any(draft.uses[v] > 1 for v in step.inputs):
+    if None in found or any(draft.schedule.uses[v] > 1 for v in step.inputs):
         return False
     (root, at), (last, end) = sorted(filter(None, found), key=lambda sum: sum[1])
     item = draft.items[end]
@@ -33,6 +33,6 @@ def add_up(draft: LoweringState, step: Step) -> bool:
     draft.items[end] = replace(item, value=root, is_added=True)
     draft.access[value] = whole(root, draft.types[value].shape)
     draft.made_by[root] = end
-    draft.last[root] = max(end, draft.last.get(root, -1))
+    draft.keep(root, end)
     draft.sums[value] = root, end
     return True

@@ -18,23 +18,14 @@ from primgraph.primitives.special_functions.formulas import FORMULAS, Formula
 # Element types of this back end, by NumPy kind and item size.
 C_TYPES = {
     "b1": "uint8_t",
-    "i1": "int8_t",
-    "i2": "int16_t",
-    "i4": "int32_t",
-    "i8": "int64_t",
-    "u1": "uint8_t",
-    "u2": "uint16_t",
-    "u4": "uint32_t",
-    "u8": "uint64_t",
+    **{f"i{n}": f"int{8 * n}_t" for n in (1, 2, 4, 8)},
+    **{f"u{n}": f"uint{8 * n}_t" for n in (1, 2, 4, 8)},
     "f4": "float",
     "f8": "double",
 }
 
-# Suffixes of functions that are instantiated per type: `pg_sum_f64`.
-_NAMES = {
-    "b1": "u8", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16",
-    "u4": "u32", "u8": "u64", "f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128", "f2": "u16",
-}  # fmt: skip
+# Sizes of elements in bytes, by their C type.
+ITEM_SIZES = {kind: int(name[1:]) for name, kind in C_TYPES.items()}
 
 Spelling: TypeAlias = Callable[[Sequence[str], Step], str | None]
 
@@ -45,8 +36,9 @@ def c_type(dtype: DType) -> str | None:
 
 
 def type_name(dtype: DType) -> str:
-    """Return the suffix of function names for elements of `dtype`."""
-    return _NAMES[f"{dtype.kind}{dtype.itemsize}"]
+    """Return the suffix of functions that are instantiated per type, as in `pg_sum_f64`."""
+    is_word = dtype.kind == "b" or dtype == FLOAT16
+    return f"{'u' if is_word else dtype.kind}{8 * dtype.itemsize}"
 
 
 def moved_type(dtype: DType) -> str:
@@ -95,66 +87,46 @@ def _suffix(step: Step) -> str:
     return "f" if step.operands[0].dtype.itemsize == 4 else ""
 
 
-def _template(text: str, kinds: str = "biuf") -> Spelling:
+def _by_kind(**texts: str) -> Spelling:
+    """Return the expression that has the kind of the first operand in its name, as `iu` and `f`.
+
+    Besides operands, fields are: `f`, the suffix of functions of float; `t`, that of functions of
+    the operand's type; `S`, the operand's C type; `W`, the unsigned type in which integers wrap
+    round, as in NumPy; `T`, the result's C type.
+    """
+    by_kind = {kind: text for kinds, text in texts.items() for kind in kinds}
+
     def write_expression(args: Sequence[str], step: Step) -> str | None:
-        if step.operands[0].dtype.kind not in kinds:
-            return None
         source = step.operands[0].dtype
-        return text.format(*args, f=_suffix(step), T=c_type(step.results[0].dtype),
-                           t=type_name(source))  # fmt: skip
+        if source.kind not in by_kind:
+            return None
+        return by_kind[source.kind].format(
+            *args,
+            f=_suffix(step),
+            t=type_name(source),
+            S=c_type(source),
+            W=f"uint{8 * max(source.itemsize, 4)}_t",
+            T=c_type(step.results[0].dtype),
+        )
 
     return write_expression
+
+
+def _template(text: str, kinds: str = "biuf") -> Spelling:
+    return _by_kind(**{kinds: text})
 
 
 def _arithmetic(sign: str) -> Spelling:
-    """Return the expression of a binary operator; integers wrap round, as in NumPy."""
-
-    def write_expression(args: Sequence[str], step: Step) -> str | None:
-        dtype = step.operands[0].dtype
-        if dtype.kind == "f":
-            return f"{args[0]} {sign} {args[1]}"
-        if dtype.kind not in "iu":
-            return None
-        wide = f"uint{8 * max(dtype.itemsize, 4)}_t"
-        return f"({c_type(dtype)})(({wide}){args[0]} {sign} ({wide}){args[1]})"
-
-    return write_expression
-
-
-def _negate(args: Sequence[str], step: Step) -> str | None:
-    dtype = step.operands[0].dtype
-    if dtype.kind == "f":
-        return f"-{args[0]}"
-    return f"({c_type(dtype)})(0u - (uint{8 * max(dtype.itemsize, 4)}_t){args[0]})"
+    """Return the expression of a binary operator."""
+    return _by_kind(f=f"{{0}} {sign} {{1}}", iu=f"({{S}})(({{W}}){{0}} {sign} ({{W}}){{1}})")
 
 
 def _extremum(sign: str) -> Spelling:
-    def write_expression(args: Sequence[str], step: Step) -> str | None:
-        x, y = args
-        if step.operands[0].dtype.kind == "f":
-            # NaN propagates; of equal operands, such as signed zeros, the second is returned.
-            return f"({x} {sign} {y} || {x} != {x}) ? {x} : {y}"
-        return f"{x} {sign} {y} ? {x} : {y}"
-
-    return write_expression
-
-
-def _absolute(args: Sequence[str], step: Step) -> str | None:
-    dtype = step.operands[0].dtype
-    if dtype.kind == "f":
-        return f"fabs{_suffix(step)}({args[0]})"
-    if dtype.kind == "u":
-        return args[0]
-    return f"{args[0]} < 0 ? {_negate(args, step)} : {args[0]}"
-
-
-def _sign(args: Sequence[str], step: Step) -> str | None:
-    (x,), kind = args, c_type(step.results[0].dtype)
-    if step.operands[0].dtype.kind == "f":
-        return f"{x} != {x} ? {x} : ({kind})(({x} > 0) - ({x} < 0))"
-    if step.operands[0].dtype.kind == "u":
-        return f"({kind})({x} > 0)"
-    return f"({kind})(({x} > 0) - ({x} < 0))"
+    # NaN propagates; of equal operands, such as signed zeros, the second is returned.
+    choice = "? {0} : {1}"
+    return _by_kind(
+        f=f"({{0}} {sign} {{1}} || {{0}} != {{0}}) {choice}", biu=f"{{0}} {sign} {{1}} {choice}"
+    )
 
 
 # Powers up to this are products, within one unit in the last place of NumPy's.
@@ -211,13 +183,6 @@ def _cast(args: Sequence[str], step: Step) -> str | None:
     return f"({c_type(target)}){args[0]}"
 
 
-def _power(args: Sequence[str], step: Step) -> str | None:
-    dtype = step.operands[0].dtype
-    if dtype.kind in "iu":
-        return f"pg_power_{type_name(dtype)}({args[0]}, {args[1]}, &bad)"
-    return f"pow{_suffix(step)}({args[0]}, {args[1]})" if dtype.kind == "f" else None
-
-
 def _special(formula: Formula) -> Spelling:
     """Return the call of a function that is emitted from its graph."""
     args = ", ".join(f"{{{k}}}" for k, _ in enumerate(formula.operands))
@@ -229,13 +194,17 @@ SPELLINGS: dict[Op, Spelling] = {
     e.add: _arithmetic("+"),
     e.sub: _arithmetic("-"),
     e.mul: _arithmetic("*"),
-    e.neg: _negate,
+    e.neg: _by_kind(f="-{0}", biu="({S})(0u - ({W}){0})"),
     e.div: _template("{0} / {1}", "f"),
     e.sqrt: _template("sqrt{f}({0})", "f"),
     e.integer_pow: _integer_power,
-    e.power: _power,
-    e.abs_: _absolute,
-    e.sign: _sign,
+    e.power: _by_kind(iu="pg_power_{t}({0}, {1}, &bad)", f="pow{f}({0}, {1})"),
+    e.abs_: _by_kind(f="fabs{f}({0})", u="{0}", bi="{0} < 0 ? ({S})(0u - ({W}){0}) : {0}"),
+    e.sign: _by_kind(
+        f="{0} != {0} ? {0} : ({T})(({0} > 0) - ({0} < 0))",
+        u="({T})({0} > 0)",
+        bi="({T})(({0} > 0) - ({0} < 0))",
+    ),
     e.maximum: _extremum(">"),
     e.minimum: _extremum("<"),
     e.floor: _template("floor{f}({0})", "f"),
@@ -313,16 +282,16 @@ def _cast_pair(args: Sequence[str], step: Step) -> str | None:
 _COMPLEX: dict[Op, Spelling] = {
     e.add: _pair("{0}.first + {1}.first", "{0}.second + {1}.second"),
     e.sub: _pair("{0}.first - {1}.first", "{0}.second - {1}.second"),
-    e.neg: _pair("-{0}.first", "-{0}.second"),
+    e.neg: _pair_template("pg_neg_{t}({0})"),
     e.mul: _pair_template("pg_mul_{t}({0}, {1})"),
     e.div: _pair_template("pg_div_{t}({0}, {1})"),
     e.cast: _cast_pair,
     logic.equal: _pair_template("{0}.first == {1}.first && {0}.second == {1}.second"),
     logic.not_equal: _pair_template("{0}.first != {1}.first || {0}.second != {1}.second"),
     logic.select: _pair_template("{0} ? {1} : {2}"),
-    parts.real: _pair_template("{0}.first"),
-    parts.imag: _pair_template("{0}.second"),
-    parts.conj: _pair("{0}.first", "-{0}.second"),
+    parts.real: _pair_template("pg_real_{t}({0})"),
+    parts.imag: _pair_template("pg_imag_{t}({0})"),
+    parts.conj: _pair_template("pg_conj_{t}({0})"),
     parts.complex_: _pair("{0}", "{1}"),
 }
 
@@ -332,6 +301,12 @@ def expression_writer(step: Step) -> Spelling | None:
     types = (*step.operands, *step.results)
     table = _COMPLEX if any(t.is_complex for t in types) else SPELLINGS
     return table.get(step.op)
+
+
+def template(step: Step) -> str | None:
+    """Return the C expression of a step, with `@0@`, `@1@` and so on for operands, or None."""
+    spelled = expression_writer(step)
+    return None if spelled is None else spelled([f"@{k}@" for k in range(len(step.inputs))], step)
 
 
 # Additional C code of user primitives.

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import ALIGNED
+from primgraph.codegen.ir.extents import ADD, ATOM, MUL, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.card import Card, Marks
+from primgraph.codegen.ops.card import Card, Marks, element_card
 from primgraph.codegen.ops.cost_model import MOVED, Time, per_element
 from primgraph.codegen.ops.shapes import view_card
 from primgraph.codegen.ops.spelling.complex_step import (
@@ -26,7 +27,7 @@ from primgraph.codegen.ops.spelling.complex_step import (
     smooth_everywhere,
 )
 from primgraph.codegen.ops.spelling.literals import dtype_text
-from primgraph.codegen.ops.spelling.notation import ADD, ATOM, MUL, UNARY, Text
+from primgraph.codegen.ops.spelling.notation import reading, statements
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
 from primgraph.codegen.ops.spelling.scalar import Scalar, each, float_word
 from primgraph.codegen.ops.spelling.ufuncs import ufunc
@@ -56,14 +57,18 @@ def _quotient(x: Any, y: Any) -> Any:
     return quotient
 
 
+_off_zero = smooth_away_from(lambda x: x)
+_off_integers = smooth_away_from(distance_to_integer)
+_off_halves = smooth_away_from(lambda x: x - np.floor(x.real) - 0.5)
+_off_ties = smooth_away_from(lambda x, y: x - y)
+_is_quotient_off_integers = smooth_away_from(lambda x, y: distance_to_integer(x / y))
+
+
 def _is_off_jumps(inputs: Arrays, params: dict[str, Any]) -> bool:
     """Return whether quotients are far from integers, and divisors from zero."""
     if np.any(np.abs(inputs[1]) < MARGIN):
         return False
-    return _jumps_of_quotient(inputs, params)
-
-
-_jumps_of_quotient = smooth_away_from(lambda x, y: distance_to_integer(x / y))
+    return _is_quotient_off_integers(inputs, params)
 
 
 def step_of(function: Function, smooth: Any) -> ComplexStep:
@@ -75,6 +80,11 @@ def _constant(function: Function, smooth: Any) -> ComplexStep:
     """Return the complex step of a piecewise constant function."""
     return ComplexStep(as_on_reals(function), partial=False, smooth=smooth)
 
+
+_ABSOLUTE = step_of(lambda x: x * np.sign(x.real), _off_zero)
+_LARGER = step_of(lambda x, y: np.where(x.real >= y.real, x, y), _off_ties)
+_SMALLER = step_of(lambda x, y: np.where(x.real <= y.real, x, y), _off_ties)
+_REMAINDER = step_of(lambda x, y: x - y * np.floor_divide(x.real, y.real), _is_off_jumps)
 
 # Conversion.
 
@@ -109,10 +119,7 @@ def _complex_cast(x: Any, *, dtype: Any) -> Any:
 
 
 def _is_cast_smoothly(inputs: Arrays, params: dict[str, Any]) -> bool:
-    return params["dtype"].kind not in "iub" or _truncated(inputs, params)
-
-
-_truncated = smooth_away_from(distance_to_integer)
+    return params["dtype"].kind not in "iub" or _off_integers(inputs, params)
 
 
 CARDS: dict[Op, Card] = {
@@ -128,53 +135,17 @@ CARDS: dict[Op, Card] = {
         operator_card("divide", "/", MUL, MOVED, float_word("/"), step_of(_quotient, None)),
         advice="keep its divisor off 0: pg.where on the divisor leaves no NaN in the gradient",
     ),
-    e.abs_: ufunc(
-        "absolute",
-        shown="abs",
-        time=MOVED,
-        scalar=float_word("fabs"),
-        complex_step=step_of(lambda x: x * np.sign(x.real), smooth_away_from(lambda x: x)),
-        marks=Marks.EACH,
+    e.abs_: replace(
+        ufunc_card("absolute", MOVED, float_word("fabs"), _ABSOLUTE),
+        read=reading("np.abs({0})"),
     ),
-    e.maximum: ufunc_card(
-        "maximum",
-        MOVED,
-        extremum(">"),
-        step_of(
-            lambda x, y: np.where(x.real >= y.real, x, y), smooth_away_from(lambda x, y: x - y)
-        ),
-    ),
-    e.minimum: ufunc_card(
-        "minimum",
-        MOVED,
-        extremum("<"),
-        step_of(
-            lambda x, y: np.where(x.real <= y.real, x, y), smooth_away_from(lambda x, y: x - y)
-        ),
-    ),
-    e.remainder: operator_card(
-        "remainder",
-        "%",
-        MUL,
-        per_element(5.6, 5.6),
-        None,
-        step_of(lambda x, y: x - y * np.floor_divide(x.real, y.real), _is_off_jumps),
-    ),
-    e.sign: ufunc_card(
-        "sign", per_element(0.5, 0.3), None, _constant(np.sign, smooth_away_from(lambda x: x))
-    ),
-    e.floor: ufunc_card(
-        "floor", MOVED, None, _constant(np.floor, smooth_away_from(distance_to_integer))
-    ),
-    e.ceil: ufunc_card(
-        "ceil", MOVED, None, _constant(np.ceil, smooth_away_from(distance_to_integer))
-    ),
-    e.round_: ufunc_card(
-        "rint",
-        MOVED,
-        None,
-        _constant(np.rint, smooth_away_from(lambda x: x - np.floor(x.real) - 0.5)),
-    ),
+    e.maximum: ufunc_card("maximum", MOVED, extremum(">"), _LARGER),
+    e.minimum: ufunc_card("minimum", MOVED, extremum("<"), _SMALLER),
+    e.remainder: operator_card("remainder", "%", MUL, per_element(5.6, 5.6), None, _REMAINDER),
+    e.sign: ufunc_card("sign", per_element(0.5, 0.3), None, _constant(np.sign, _off_zero)),
+    e.floor: ufunc_card("floor", MOVED, None, _constant(np.floor, _off_integers)),
+    e.ceil: ufunc_card("ceil", MOVED, None, _constant(np.ceil, _off_integers)),
+    e.round_: ufunc_card("rint", MOVED, None, _constant(np.rint, _off_halves)),
     e.floor_divide: operator_card(
         "floor_divide",
         "//",
@@ -185,19 +156,13 @@ CARDS: dict[Op, Card] = {
     ),
     e.stop_gradient: replace(
         view_card(ALIGNED),
-        complex_step=ComplexStep(as_on_reals(np.array), partial=False, smooth=smooth_everywhere),
+        complex_step=_constant(np.array, smooth_everywhere),
     ),
     e.cast: replace(
-        ufunc_card(
-            "cast",
-            MOVED,
-            each(_scalar_cast),
-            step_of(_complex_cast, _is_cast_smoothly),
-        ),
-        read=_read_cast,
-        write=lambda to: [f"{to.out}[...] = {to.args[0]}"],
+        element_card(_read_cast, statements("{out}[...] = {0}"), MOVED),
+        scalar=each(_scalar_cast),
+        complex_step=step_of(_complex_cast, _is_cast_smoothly),
+        inline=True,
         broadcasts=(0,),
-        in_place=(),
-        ufunc="",
     ),
 }

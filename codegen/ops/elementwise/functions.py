@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.ir.card import Site
+from primgraph.codegen.ir.extents import ATOM, MUL, POWER, Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card
@@ -23,7 +24,7 @@ from primgraph.codegen.ops.spelling.complex_step import (
     Arrays,
     ComplexStep,
 )
-from primgraph.codegen.ops.spelling.notation import ATOM, MUL, POWER, Target, Text, number_of
+from primgraph.codegen.ops.spelling.notation import Target, number_of
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
 from primgraph.codegen.ops.spelling.scalar import Scalar, each, word
 from primgraph.ir.primitive import Op

@@ -10,9 +10,13 @@ import numpy as np
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.linear_algebra import elimination
 from primgraph.codegen.ops.linear_algebra.elimination import of_matrices
-from primgraph.codegen.ops.linear_algebra.systems import changing_card, function_card, numpy_card
+from primgraph.codegen.ops.linear_algebra.systems import (
+    changing_card,
+    helper_card,
+    numpy_card,
+)
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep
-from primgraph.codegen.ops.spelling.notation import Target, Text
+from primgraph.codegen.ops.spelling.notation import Target, reading
 from primgraph.ir.primitive import Op
 from primgraph.primitives.linear_algebra import cholesky as c
 
@@ -44,14 +48,6 @@ CARDS: dict[Op, Card] = {
         in_place=(0,),
         scalar=of_matrices(elimination.cholesky),
     ),
-    c.cholesky_tangent: function_card(
-        lambda args, step: Text(f"cholesky_tangent({args[0].code}, {args[1].code})"),
-        "cholesky_tangent",
-        None,
-    ),
-    c.cholesky_slope: changing_card(
-        lambda args, step: Text(f"cholesky_slope({args[0].code}, {args[1].code})"),
-        "cholesky_slope",
-        None,
-    ),
+    c.cholesky_tangent: helper_card("cholesky_tangent", None),
+    c.cholesky_slope: changing_card(reading("cholesky_slope({args})"), "cholesky_slope", None),
 }

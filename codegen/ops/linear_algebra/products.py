@@ -7,10 +7,11 @@ from dataclasses import replace
 from math import prod
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role, aligned_role
+from primgraph.codegen.ir.extents import ATOM, MATMUL, MUL, Text
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.card import Card, Marks, plain
+from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC
-from primgraph.codegen.ops.spelling.notation import ATOM, MATMUL, MUL, Target, Text
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
 from primgraph.codegen.ops.spelling.scalar import Elements, Scalar, total
 from primgraph.ir.primitive import Op
@@ -100,16 +101,8 @@ def _scalar(
 
 CARDS: dict[Op, Card] = {
     p.matmul: replace(
-        plain(
-            read=_read_matmul,
-            write=_write,
-            needs=None,
-            blocking=Blocking(_role, 0, ""),
-            nanoseconds=_time,
-            scalar=Scalar(_scalar),
-            complex_step=ANALYTIC,
-            marks=Marks.UNKNOWN,
-        ),
+        array_card(_read_matmul, _write, None, Blocking(_role, 0, ""), _time, ANALYTIC),
+        scalar=Scalar(_scalar),
         inline=True,
         blas=True,
     ),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.card import Card, Marks, plain
+from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.linear_algebra import elimination
 from primgraph.codegen.ops.linear_algebra.elimination import of_matrices
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC, ComplexStep
-from primgraph.codegen.ops.spelling.notation import Read, Target, Text
+from primgraph.codegen.ops.spelling.notation import Read, Target, filling, reading
 from primgraph.ir.primitive import Op
 from primgraph.primitives.linear_algebra import systems as p
 
@@ -29,19 +29,7 @@ def time_of_lapack(step: Step) -> float:
 def function_card(read: Read, helper: str, step: ComplexStep | None) -> Card:
     """Return the card of a function that returns new arrays, and may raise."""
 
-    def write(to: Target) -> list[str]:
-        return [f"{to.out}[...] = {read([Text(a) for a in to.args], to.step).code}"]
-
-    made = plain(
-        read=read,
-        write=write,
-        needs=None,
-        blocking=None,
-        nanoseconds=time_of_lapack,
-        scalar=None,
-        complex_step=step,
-        marks=Marks.UNKNOWN,
-    )
+    made = array_card(read, filling(read), None, None, time_of_lapack, step)
     return replace(made, helper=helper, fallible=True, blas=True)
 
 
@@ -57,11 +45,12 @@ def changing_card(read: Read, helper: str, step: ComplexStep | None) -> Card:
 
 def numpy_card(name: str, step: ComplexStep | None) -> Card:
     """Return the card of a `numpy.linalg` function that takes only arrays."""
+    return function_card(reading(f"np.linalg.{name}({{args}})"), "", step)
 
-    def read(args: Sequence[Text], step: Step) -> Text:
-        return Text(f"np.linalg.{name}({', '.join(a.code for a in args)})")
 
-    return function_card(read, "", step)
+def helper_card(name: str, step: ComplexStep | None) -> Card:
+    """Return the card of a support function that takes only arrays."""
+    return function_card(reading(f"{name}({{args}})"), name, step)
 
 
 def _cofactors_of_regular(a: Any) -> Any:
@@ -71,9 +60,9 @@ def _cofactors_of_regular(a: Any) -> Any:
 _COFACTORS_STEP = ComplexStep(_cofactors_of_regular, partial=False, smooth=None)
 
 
-def _read_triangular(args: Sequence[Text], step: Step) -> Text:
-    told = [f"{name}={step.params[name]}" for name in ("lower", "transposed", "unit")]
-    return Text(f"triangular_solve({', '.join([*(a.code for a in args), *told])})")
+_read_triangular = reading(
+    "triangular_solve({args}, lower={lower}, transposed={transposed}, unit={unit})"
+)
 
 
 CARDS: dict[Op, Card] = {
@@ -89,7 +78,5 @@ CARDS: dict[Op, Card] = {
     p.inv: replace(numpy_card("inv", ANALYTIC), scalar=of_matrices(elimination.inverse)),
     p.slogdet: numpy_card("slogdet", None),
     p.det: numpy_card("det", ANALYTIC),
-    p.cofactors: function_card(
-        lambda args, step: Text(f"cofactors({args[0].code})"), "cofactors", _COFACTORS_STEP
-    ),
+    p.cofactors: helper_card("cofactors", _COFACTORS_STEP),
 }

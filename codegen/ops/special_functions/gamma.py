@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.ir.axis_semantics import ALIGNED
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.card import Card, Marks, plain
-from primgraph.codegen.ops.cost_model import Time, per_element
+from primgraph.codegen.ops.card import Card, element_card
+from primgraph.codegen.ops.cost_model import per_element
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep
-from primgraph.codegen.ops.spelling.notation import Target, Text
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.codegen.ops.spelling.ufuncs import ALL
 from primgraph.ir.builder import Builder
 from primgraph.ir.interpret import interpret
@@ -22,7 +22,7 @@ from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.primitives.special_functions import gamma as g
 
 
-def support_function_card(op: Op, time: Time) -> Card:
+def support_function_card(op: Op, nanoseconds: float) -> Card:
     """Return the card of a support function with the name, operands and parameters of `op`.
 
     It reads all operands before it writes, so that the result may alias any of them.
@@ -37,17 +37,13 @@ def support_function_card(op: Op, time: Time) -> Card:
     def write(to: Target) -> list[str]:
         return [f"{op.name}({arguments(to.args, to.step)}, {to.out})"]
 
-    made = plain(
-        read=read,
-        write=write,
-        needs=None,
-        blocking=ALIGNED,
-        nanoseconds=time,
-        scalar=None,
+    return replace(
+        element_card(read, write, per_element(nanoseconds, nanoseconds)),
         complex_step=jvp_complex_step(op),
-        marks=Marks.EACH,
+        helper=op.name,
+        inline=True,
+        in_place=ALL,
     )
-    return replace(made, helper=op.name, inline=True, in_place=ALL)
 
 
 def jvp_complex_step(op: Op) -> ComplexStep:
@@ -76,10 +72,10 @@ def jvp_complex_step(op: Op) -> ComplexStep:
 
 
 CARDS: dict[Op, Card] = {
-    g.gammaln: support_function_card(g.gammaln, per_element(60.0, 60.0)),
-    g.gamma_function: support_function_card(g.gamma_function, per_element(70.0, 70.0)),
-    g.polygamma: support_function_card(g.polygamma, per_element(70.0, 70.0)),
-    g.betaln: support_function_card(g.betaln, per_element(250.0, 250.0)),
-    g.beta: support_function_card(g.beta, per_element(300.0, 300.0)),
-    g.poch: support_function_card(g.poch, per_element(200.0, 200.0)),
+    g.gammaln: support_function_card(g.gammaln, 60.0),
+    g.gamma_function: support_function_card(g.gamma_function, 70.0),
+    g.polygamma: support_function_card(g.polygamma, 70.0),
+    g.betaln: support_function_card(g.betaln, 250.0),
+    g.beta: support_function_card(g.beta, 300.0),
+    g.poch: support_function_card(g.poch, 200.0),
 }

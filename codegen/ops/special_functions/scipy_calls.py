@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from primgraph.codegen.ir.axis_semantics import ALIGNED
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.card import Card, Marks, plain
+from primgraph.codegen.ops.card import Card, element_card
 from primgraph.codegen.ops.cost_model import per_element
-from primgraph.codegen.ops.spelling.notation import Target, Text
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.codegen.ops.spelling.ufuncs import ALL
 from primgraph.ir.primitive import Op
 from primgraph.primitives.special_functions import scipy_calls
@@ -31,16 +31,7 @@ def _write(to: Target) -> list[str]:
 
 CARDS: dict[Op, Card] = {
     scipy_calls.by_scipy: replace(
-        plain(
-            read=_read_by_scipy,
-            write=_write,
-            needs=None,
-            blocking=ALIGNED,
-            nanoseconds=per_element(100.0, 100.0),
-            scalar=None,
-            complex_step=None,
-            marks=Marks.EACH,
-        ),
+        element_card(_read_by_scipy, _write, per_element(100.0, 100.0)),
         helper="by_scipy",
         inline=True,
         in_place=(*ALL, 3),

@@ -12,7 +12,7 @@ from dataclasses import replace
 from primgraph.codegen.ir.card import Site
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ops.card import Card
-from primgraph.codegen.ops.spelling.notation import Target
+from primgraph.codegen.ops.spelling.notation import Target, statements
 from primgraph.ir.types import FLOAT16, scalar_of
 
 # Smaller arrays use NumPy's own function, as the calls would cost more than the elements.
@@ -27,12 +27,7 @@ def a_one(site: Site) -> list[Place]:
     return [site.number(scalar_of(1, dtype), dtype)]
 
 
-def write_rsqrt(to: Target) -> list[str]:
-    (one,) = to.parts
-    return [
-        f"{to.np('sqrt')}({to.args[0]}, {to.out})",
-        f"{to.np('divide')}({one}, {to.out}, {to.out})",
-    ]
+write_rsqrt = statements("{np[sqrt]}({0}, {out})", "{np[divide]}({parts[0]}, {out}, {out})")
 
 
 def saturation(site: Site) -> list[Place]:
@@ -42,15 +37,13 @@ def saturation(site: Site) -> list[Place]:
     return [largest, site.scratch(), site.number(1.0, dtype)]
 
 
-def write_sigmoid(to: Target) -> list[str]:
-    """Write `e / (e + 1)` for `e = exp(min(x, c))`, which is accurate for negative `x`."""
-    (x, out), (largest, total, one) = (to.args[0], to.out), to.parts
-    return [
-        f"{to.np('minimum')}({x}, {largest}, out={out})",
-        f"{to.np('exp')}({out}, {out})",
-        f"{to.np('add')}({out}, {one}, {total})",
-        f"{to.np('divide')}({out}, {total}, {out})",
-    ]
+# `e / (e + 1)` for `e = exp(min(x, c))`, which is accurate for negative `x`.
+write_sigmoid = statements(
+    "{np[minimum]}({0}, {parts[0]}, out={out})",
+    "{np[exp]}({out}, {out})",
+    "{np[add]}({out}, {parts[2]}, {parts[1]})",
+    "{np[divide]}({out}, {parts[1]}, {out})",
+)
 
 
 def logaddexp(whole: Card) -> Card:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.ir.extents import extent_text, extents_text
+from primgraph.codegen.ir.views import tuple_text
 from primgraph.ir.dims import Dim
 from primgraph.ir.params import bits
 from primgraph.ir.types import DType, Shape, real_dtype, scalar_of
@@ -53,6 +54,15 @@ def scalar_text(value: Any, dtype: DType) -> str:
         if bits(dtype.type(float(short)).item()) == bits(value):
             return short
     return repr(value)
+
+
+def parameter_text(value: Any) -> str:
+    """Return the expression of a parameter: a number, a dtype, or a tuple of them."""
+    if isinstance(value, np.dtype):
+        return dtype_text(value)
+    if isinstance(value, tuple):
+        return tuple_text(list(map(parameter_text, value)))
+    return scalar_text(value, np.dtype(np.float64))
 
 
 def _complex_text(number: complex, dtype: DType) -> str:

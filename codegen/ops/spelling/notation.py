@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from string import Formatter
+from typing import Any, Protocol, TypeAlias
 
 from primgraph.codegen.ir.card import Site
-from primgraph.codegen.ir.extents import size_text
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.places import Number, Place
 from primgraph.codegen.ir.schedule import Step
-
-# Precedence of the outermost operator of an expression, as in Python's grammar. `@` binds like `*`,
-# but parentheses keep them apart.
-COMPARE, OR, XOR, AND, ADD, MATMUL, MUL, UNARY, POWER, ATOM = range(10)
+from primgraph.codegen.ops.spelling.literals import parameter_text
 
 # Maximum number of operands in one display; statements with very many variables compile slowly.
 WIDEST = 100
-
-
-class Text(NamedTuple):
-    """An expression, and the precedence of its outermost operator."""
-
-    code: str
-    rank: int = ATOM
-
-    def operand_code(self, rank: int) -> str:
-        """Return the expression, in parentheses if its precedence is below `rank`."""
-        return self.code if self.rank >= rank else f"({self.code})"
-
-
-# The precedence of expressions of sizes.
-_RANKS = (ADD, MUL, POWER, ATOM)
-
-
-def extent(n: int) -> Text:
-    """Return a size, which may be a symbolic expression."""
-    code, rank = size_text(n)
-    return Text(code, UNARY if code.isdigit() is False and type(n) is int else _RANKS[rank])
 
 
 class Target(Protocol):
@@ -80,3 +57,55 @@ Read: TypeAlias = Callable[[Sequence[Text], Step], Text]
 Write: TypeAlias = Callable[[Target], list[str]]
 Amend: TypeAlias = Callable[[str, Sequence[Text], Step], str]
 Needs: TypeAlias = Callable[[Site], Sequence[Place]]
+
+
+def reading(template: str, rank: int = ATOM) -> Read:
+    """Return the expression of a template.
+
+    `{0}` and `{1}` are operands, `{args}` all of them, and `{name}` is the parameter of that name.
+    """
+    fields = [name or "" for _, name, *_ in Formatter().parse(template)]
+    named = [name for name in fields if name.isidentifier()]
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        codes = [a.code for a in args]
+        texts = {n: parameter_text(step.params[n]) for n in named if n in step.params}
+        return Text(template.format(*codes, **{"args": ", ".join(codes), **texts}), rank)
+
+    return read
+
+
+def filling(read: Read) -> Write:
+    """Return the statement that fills the result with the value of the expression."""
+
+    def write(to: Target) -> list[str]:
+        return [f"{to.out}[...] = {read([Text(a) for a in to.args], to.step).code}"]
+
+    return write
+
+
+def statements(*templates: str) -> Write:
+    """Return the statements of templates.
+
+    `{0}` and `{1}` are operands, `{args}` all of them, `{out}` is the result, `{parts[0]}` the
+    first part, `{np[sqrt]}` a function of NumPy, and `{name}` the parameter of that name.
+    """
+
+    def write(to: Target) -> list[str]:
+        args, fields = ", ".join(to.args), {"np": _Functions(to), **to.step.params}
+        return [
+            template.format(*to.args, args=args, out=to.out, parts=to.parts, **fields)
+            for template in templates
+        ]
+
+    return write
+
+
+class _Functions:
+    """NumPy's functions by their local names, as a template reads them."""
+
+    def __init__(self, to: Target) -> None:
+        self.to = to
+
+    def __getitem__(self, name: str) -> str:
+        return self.to.np(name)

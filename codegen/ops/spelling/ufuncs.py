@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from primgraph.codegen.ir.axis_semantics import ALIGNED
+from primgraph.codegen.ir.extents import ATOM, COMPARE, Text
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.card import Card, Marks, plain
+from primgraph.codegen.ops.card import Card, Marks, element_card
 from primgraph.codegen.ops.cost_model import Time
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep
-from primgraph.codegen.ops.spelling.notation import ATOM, COMPARE, Target, Text
+from primgraph.codegen.ops.spelling.notation import Target, reading
 from primgraph.codegen.ops.spelling.scalar import Scalar
 
 # All operands of an elementwise function.
@@ -30,13 +30,15 @@ def ufunc(
 ) -> Card:
     """Return the card of `np.<name>`, written as an operator if `infix` is given."""
 
+    call = reading(f"np.{shown or name}({{args}})")
+
     def read(args: Sequence[Text], step: Step) -> Text:
         if infix and len(args) == 1:
             return Text(f"{infix}{args[0].operand_code(rank + 1)}", rank)
         if infix:
             left = args[0].operand_code(rank + (rank == COMPARE))
             return Text(f"{left} {infix} {args[1].operand_code(rank + 1)}", rank)
-        return Text(f"np.{shown or name}({', '.join(a.code for a in args)})")
+        return call(args, step)
 
     # NumPy has deprecated a third positional operand of these two.
     out = "out=" if name in ("maximum", "minimum") else ""
@@ -44,14 +46,13 @@ def ufunc(
     def write(to: Target) -> list[str]:
         return [f"{to.np(name)}({', '.join(to.args)}, {out}{to.out})"]
 
-    made = plain(
-        read=read,
-        write=write,
-        needs=None,
-        blocking=ALIGNED,
-        nanoseconds=time,
+    return replace(
+        element_card(read, write, time),
         scalar=scalar,
         complex_step=complex_step,
         marks=marks,
+        inline=True,
+        broadcasts=ALL,
+        in_place=ALL,
+        ufunc=name,
     )
-    return replace(made, inline=True, broadcasts=ALL, in_place=ALL, ufunc=name)

@@ -17,6 +17,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from functools import cache as once
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -26,6 +27,7 @@ from primgraph.codegen.ir.limits import Limits, default_limits
 from primgraph.codegen.ir.program import Options
 from primgraph.codegen.ops.linear_algebra import cholesky, matrix_functions, spectra, systems
 from primgraph.codegen.ops.table import OWN
+from primgraph.codegen.runtime.lapack import lapack
 from primgraph.codegen.runtime.toolchain import cache
 from primgraph.codegen.runtime.toolchain.compile_c import Compiler, machine
 from primgraph.ir import LOADED
@@ -34,7 +36,8 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.sizes import names_in_params
-from primgraph.ir.types import NAME_OF_DTYPE, Shape, TensorType
+from primgraph.ir.text import value_text
+from primgraph.ir.types import Shape, TensorType
 from primgraph.primitives.control import CONTROL
 
 # Primitives with user C.
@@ -49,9 +52,9 @@ FIRST = 2
 # overwrites.
 MADE, HANDED = -1, -2
 
-# Primitives whose C depends on libraries that this process finds.
-_APART = frozenset({*systems.CARDS, *cholesky.CARDS, *spectra.CARDS, *matrix_functions.CARDS})
-_OWN = (OWN | CONTROL) - _APART
+# Primitives whose C depends on whether this process finds LAPACK.
+_FAR = frozenset({*systems.CARDS, *cholesky.CARDS, *spectra.CARDS, *matrix_functions.CARDS})
+_OWN = OWN | CONTROL
 # Size limit in bytes of constants that are stored because no equation defines them.
 _MOST = 1 << 16
 
@@ -92,9 +95,9 @@ class NumpyStep(NamedTuple):
 class Entry(NamedTuple):
     """The C of a graph and its schedule: C functions, and steps for NumPy in between.
 
-    `library` is the file name of the compiled text. `constants` and `outputs` are values, the
-    latter with shapes as `Told.coded` writes them. `tell` computes the sizes. A single function
-    does that itself, and returns the outputs.
+    `library` is the file name of the text, which is compiled in so many `units`. `constants` and
+    `outputs` are values, the latter with shapes as `Told.coded` writes them. `tell` computes the
+    sizes. A single function does that itself, and returns the outputs.
     """
 
     text: str
@@ -102,6 +105,7 @@ class Entry(NamedTuple):
     constants: tuple[int, ...]
     outputs: Taken
     tell: FunctionInterface | None
+    units: int = 1
     library: str = ""
 
     @property
@@ -179,31 +183,23 @@ def _equation_key(eqn: Equation) -> str:
         raise _UnknownError
     params = ",".join([f"{name}={_text(value)}" for name, value in eqn.params])
     types = ",".join([str(v.type) for v in eqn.outputs])
-    return f"{op.name}({params}){len(eqn.inputs)}:{types}"
+    library = " with LAPACK" if op in _FAR and lapack() is not None else ""
+    return f"{op.name}({params}){len(eqn.inputs)}:{types}{library}"
+
+
+# Types of parameters whose text distinguishes values bit by bit.
+_KNOWN = (int, str, NoneType, float, complex, Dim, Array, TensorType, np.dtype)
 
 
 def _text(value: Any) -> str:
     """Return a parameter as text that distinguishes values bit by bit."""
-    kind = type(value)
-    if kind in (int, bool, str) or value is None:
-        return repr(value)
-    if kind is tuple:
+    if isinstance(value, tuple):
         return f"({' '.join(map(_text, value))})"
-    if type(value) is float:
-        return value.hex()
-    if kind is complex:
-        return f"{value.real.hex()}+{value.imag.hex()}j"
-    if kind is Dim:
-        return f"[{value}]"
-    if kind is Array:
-        return f"<{value.digest}>"
-    if kind is TensorType:
-        return f"<{value}>"
-    if kind is Graph:
+    if isinstance(value, Graph):
         return f"<{_digest(value)}>"
-    if isinstance(value, np.dtype):
-        return f"<{NAME_OF_DTYPE[value]!s}>"
-    raise _UnknownError
+    if not isinstance(value, _KNOWN):
+        raise _UnknownError
+    return value_text(value)
 
 
 @once
@@ -243,13 +239,14 @@ def recall(key: str, graph: Graph) -> tuple[Entry, list[Any]] | None:
         if content is None:
             return None
         head, _, text = content.partition(b"\n")
-        pieces, values, outputs, tell, library, sources = _tuples(json.loads(head))
+        pieces, values, outputs, tell, units, library, sources = _tuples(json.loads(head))
         entry = Entry(
             text.decode(),
             tuple([FunctionInterface(*p) if type(p[0]) is str else NumpyStep(*p) for p in pieces]),
             values,
             outputs,
             None if tell is None else FunctionInterface(*tell),
+            units,
             library,
         )
         constants = _read_constants(sources, graph)

@@ -9,46 +9,97 @@ import select
 import signal
 import subprocess
 import tempfile
+from collections import deque
 from collections.abc import Sequence
-from typing import IO
+from itertools import islice
+from typing import IO, Self, TypeAlias, final
 
 from primgraph.base.locks import make_lock
 
+Done: TypeAlias = subprocess.CompletedProcess[str]
 
-def run(
-    command: Sequence[str], limit: float, given: str = "", folder: str = ""
-) -> subprocess.CompletedProcess[str] | None:
+
+def run(command: Sequence[str], limit: float, given: str = "", folder: str = "") -> Done | None:
     """Run a command with `given` as its input; return None if it timed out.
 
     It writes temporary files to `folder`, and messages in English. On timeout or interrupt the
     command and its child processes are killed.
     """
-    # Files instead of pipes: processes forked meanwhile would hold the ends of pipes open.
-    with _file() as read, _file() as out, _file() as told:
-        read.write(given.encode())
-        read.seek(0)
-        with _starting:
-            process = subprocess.Popen(
-                command,
-                stdin=read,
-                stdout=out,
-                stderr=told,
-                start_new_session=True,
-                env=_environment(folder),
-            )
+    with _Running(command, given, folder) as running:
+        return running.result(limit)
+
+
+def run_all(commands: Sequence[Sequence[str]], limit: float, folder: str) -> list[Done | None]:
+    """Run commands side by side on all processors; return their results, None if one timed out.
+
+    The commands after one that failed or timed out are not run. On timeout or interrupt all are
+    killed.
+    """
+    done: list[Done | None] = []
+    with contextlib.ExitStack() as stack:
+        left = iter(commands)
+        running = deque(
+            [stack.enter_context(_Running(c, "", folder)) for c in islice(left, _processors())]
+        )
+        while running:
+            result = running.popleft().result(limit)
+            done.append(result)
+            if result is None or result.returncode:
+                break
+            running += [stack.enter_context(_Running(c, "", folder)) for c in islice(left, 1)]
+    return done
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@final
+class _Running:
+    """A command that runs, with files instead of pipes for its input and output.
+
+    Processes forked meanwhile would hold the ends of pipes open. At the end of the context the
+    command and its child processes are killed if they still run.
+    """
+
+    def __init__(self, command: Sequence[str], given: str, folder: str) -> None:
+        self.command = command
+        with contextlib.ExitStack() as stack:
+            read, self.out, self.told = [stack.enter_context(_file()) for _ in range(3)]
+            read.write(given.encode())
+            read.seek(0)
+            with _starting:
+                self.process = subprocess.Popen(
+                    command,
+                    stdin=read,
+                    stdout=self.out,
+                    stderr=self.told,
+                    start_new_session=True,
+                    env=_environment(folder),
+                )
+            self.files = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self.files:
+            if self.process.returncode is None:
+                _end(self.process)
+
+    def result(self, limit: float) -> Done | None:
+        """Wait for the end, and return the output; None after `limit` seconds."""
         try:
-            _wait(process, limit)
+            _wait(self.process, limit)
         except subprocess.TimeoutExpired:
-            _end(process)
             return None
-        except BaseException:
-            _end(process)
-            raise
         texts = []
-        for file in (out, told):
+        for file in (self.out, self.told):
             file.seek(0)
             texts.append(file.read().decode(errors="replace"))
-    return subprocess.CompletedProcess(command, process.returncode, *texts)
+        return subprocess.CompletedProcess(self.command, self.process.returncode, *texts)
 
 
 def _file() -> IO[bytes]:

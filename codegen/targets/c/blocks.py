@@ -102,8 +102,9 @@ class _Group:
             terms = [self.address_of(place(of.root))]
             if not is_zero(of.offset):
                 terms.append(extent(of.offset * size))
-            if not is_zero(of.step):
-                terms.append(f"k * {extent(of.step * item.rows * size)}")
+            (step,) = of.strides
+            if not is_zero(step):
+                terms.append(f"k * {extent(step * item.rows * size)}")
             where[v] = " + ".join(terms)
         return where
 

@@ -121,7 +121,7 @@ class _InterfaceBuilder:
             pieces = [
                 p._replace(numbers=count) if isinstance(p, FunctionInterface) else p for p in pieces
             ]
-        return Entry(text, tuple(pieces), tuple(plan.constants), outputs, tell)
+        return Entry(text, tuple(pieces), tuple(plan.constants), outputs, tell, self.made.units)
 
     def segment_interface(self, segment: Segment) -> FunctionInterface:
         """Return the interface of a C function between other pieces."""

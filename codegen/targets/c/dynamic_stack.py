@@ -7,7 +7,9 @@ call. If allocation fails, NumPy runs instead, and raises the error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+from primgraph.codegen.targets.c.lines import Function
 
 # Padding in bytes behind the last row.
 _BEHIND = 64
@@ -19,24 +21,25 @@ _NO_MEMORY = 2
 FUNCTIONS = "#include <stdlib.h>"
 
 
-def wrapper_function(name: str, within: str, arguments: str, places: Sequence[str]) -> list[str]:
+def wrapper_function(name: str, within: str, arguments: str, places: Sequence[str]) -> Function:
     """Return a function that calls another one, with stack pointers at these places."""
-    return [
-        f"int {name}({arguments}) {{",
+    lines = [
         *(f"    {place} = 0;" for place in places),
         f"    const int failed = {within}(a, w);",
         *(f"    free({place});" for place in places),
         "    return failed;",
-        "}",
-        "",
     ]
+    return Function(f"int {name}({arguments})", lines, is_public=True)
 
 
-def one_more(places: Sequence[str], rows: Sequence[str]) -> Iterator[str]:
-    """Yield statements that ensure space for row `t` of stacks; `room` is the capacity."""
-    if places:
+def one_more(stacks: Mapping[str, str]) -> Iterator[str]:
+    """Yield statements that ensure space for row `t` of stacks of rows of these sizes.
+
+    `room` is their capacity.
+    """
+    if stacks:
         yield f"if (t == room) {{ room = room ? 2 * room : {_FIRST};"
-        for place, row in zip(places, rows, strict=True):
+        for place, row in stacks.items():
             yield f"    {reallocation(place, 'room', row)}"
         yield "}"
 

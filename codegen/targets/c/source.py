@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import final
 
 from primgraph.base.debug_mode import debugging
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.access import Access, row_major
 from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, is_zero
@@ -27,13 +27,13 @@ from primgraph.codegen.ir.statements import (
 from primgraph.codegen.ir.verify import Room, verify_memory
 from primgraph.codegen.lower.nests.routines import routine
 from primgraph.codegen.ops.c.call_lines import Call
-from primgraph.codegen.ops.c.spellings import c_type, codes_of, type_name
+from primgraph.codegen.ops.c.spellings import ITEM_SIZES, c_type, codes_of, type_name
 from primgraph.codegen.targets.c.blocks import SHARED, STOP, blocks
-from primgraph.codegen.targets.c.body import statements
 from primgraph.codegen.targets.c.control import Body, control
 from primgraph.codegen.targets.c.dynamic_stack import FUNCTIONS, wrapper_function
-from primgraph.codegen.targets.c.lines import indented, sources_of
+from primgraph.codegen.targets.c.lines import Function, in_units, indented, one_unit, sources_of
 from primgraph.codegen.targets.c.parts import required_parts
+from primgraph.codegen.targets.c.shared_nests import SharedNests
 from primgraph.codegen.targets.c.size_arguments import SIZES, SizeArguments
 from primgraph.ir.dims import is_open
 from primgraph.ir.types import TensorType
@@ -63,13 +63,14 @@ class Source:
     """The text of a file, and its schedule: C functions and host calls in order.
 
     `arena` is the size in bytes of the shared workspace. `sources` has the user's line of lines of
-    the text, by their numbers.
+    the text, by their numbers. The text can be compiled in so many `units`.
     """
 
     text: str
     order: tuple[Segment | HostCall, ...]
     arena: int
     sources: Mapping[int, UserLine]
+    units: int
 
 
 def source(
@@ -86,8 +87,10 @@ class _Writer:
     def __init__(self, plan: Nests, name: str, told: SizeArguments | None, is_traced: bool) -> None:
         self.plan, self.name, self.told, self.is_traced = plan, name, told, is_traced
         self.order: list[Segment | HostCall] = []
-        self.functions: list[str] = []
+        self.functions: list[Function] = []
         self.declared = list(_runtime_declarations(plan))
+        # The C library functions that are called.
+        self.called: set[str] = set()
         # Macros of bodies.
         self.macros: list[str] = []
         self.arena = Memory(name)
@@ -111,8 +114,16 @@ class _Writer:
         self.offset.update({v: self.arena.take(POINTER) for v in self.stacks})
         self.all_rooms: list[Room] = []
         self.at = 0
+        # The functions of symbolic sizes, and lines with the user's lines, stay in place.
+        alone = is_traced or told is not None
+        self.shared = SharedNests(name, () if alone else plan.items, plan.types, plan.added)
 
     def write_source(self) -> Source:
+        self.write()
+        return _assemble(self)
+
+    def write(self) -> None:
+        """Write the functions of all items."""
         run: list[tuple[int, Item]] = []
         for at, item in enumerate(self.plan.items):
             if isinstance(item, HostCall):
@@ -125,14 +136,6 @@ class _Writer:
         if debugging.get():
             written = [values_written(item) for item in self.plan.items]
             verify_memory(self.plan, written, self.offset, self.all_rooms)
-        declared = sorted(dict.fromkeys(self.declared))
-        parts = required_parts("\n".join(self.functions))
-        opening = list(_OPENING)
-        if self.told is not None:
-            opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
-        pieces = [*opening, *declared, "", parts, "", *self.functions, ""]
-        order, size = tuple(self.order), self.arena.size
-        return Source("\n".join(pieces), order, size, sources_of(pieces) if self.is_traced else {})
 
     def segment(self, items: Sequence[tuple[int, Item]]) -> None:
         if not items:
@@ -156,10 +159,11 @@ class _Writer:
             for part in parts:
                 part.insert(0, f"    {self.sizes(str)}")
         places = [self.place(v) for v in self.stacks]
+        self.functions += self.shared.take_functions()
         self.functions += _functions(f"{name}_within" if places else name, parts)
         if places:
             self.declared.append(FUNCTIONS)
-            self.functions += wrapper_function(name, f"{name}_within", _ARGUMENTS, places)
+            self.functions.append(wrapper_function(name, f"{name}_within", _ARGUMENTS, places))
         self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
 
     def sizes(self, address: Callable[[str], str]) -> str:
@@ -203,7 +207,7 @@ class _Writer:
         if isinstance(item, Nest) and not item.nodes:
             return
         if isinstance(item, Nest):
-            yield from statements(item, self, self.plan.added)
+            yield from self.shared.lines(item, self)
         elif isinstance(item, Product):
             yield from _products(self, item)
         elif isinstance(item, Control):
@@ -211,10 +215,14 @@ class _Writer:
         elif isinstance(item, Blocks):
             yield from blocks(self, item)
         elif isinstance(item, Routine):
-            operands, results = ([self.place(v) for v in vs] for vs in (item.operands, item.values))
             lines = routine(item.step)
             assert lines is not None
-            yield from lines(Call(item.step, operands, results, self.room, True))
+            yield from lines(_Call(self, item))
+
+    def use(self, function: str) -> str:
+        """Return the name of a C library function, which the file then includes."""
+        self.called.add(function)
+        return function
 
     def room(self, size: int) -> str:
         """Allocate workspace for the current item only."""
@@ -229,8 +237,10 @@ class _Writer:
         """Add a function for a body."""
         self.count += 1
         writer = _Writer(plan, f"{self.name}_b{self.count}", self.told, self.is_traced)
-        order = writer.write_source().order
+        writer.write()
+        order = writer.order
         self.functions += writer.functions
+        self.called |= writer.called
         self.declared += writer.declared
         self.macros += [*writer.macros, *writer.arena.macros()]
         if not order:
@@ -243,10 +253,56 @@ class _Writer:
         """Add a function for a group of blocks; return its name."""
         self.count += 1
         name = f"{self.name}_g{self.count}"
-        head = f"static int {name}(void *const *a, char *w, long g) {{"
-        self.functions += [head, "    (void)w; (void)g;", *(f"    {x}" for x in lines)]
-        self.functions += ["    return 0;", "}", ""]
+        head = f"int {name}(void *const *a, char *w, long g)"
+        body = ["    (void)w; (void)g;", *(f"    {x}" for x in lines), "    return 0;"]
+        self.functions.append(Function(head, body))
         return name
+
+
+@final
+class _Call(Call):
+    """Names of a routine: arrays and workspace are bytes, and variables are in a block."""
+
+    is_checked = True
+
+    def __init__(self, writer: _Writer, item: Routine) -> None:
+        super().__init__(item.step)
+        self.writer = writer
+        self.places = [writer.place(v) for v in (*item.operands, *item.values)]
+
+    def array(self, k: int, kind: str, *, const: bool = False) -> str:
+        return f"({'const ' if const else ''}{kind} *){self.places[k]}"
+
+    def room(self, kind: str, count: int) -> str:
+        return f"({kind} *){self.writer.room(count * ITEM_SIZES[kind])}"
+
+    def size(self, n: int) -> str:
+        return extent(n)
+
+    def name(self, word: str) -> str:
+        return word
+
+    def use(self, function: str) -> str:
+        return self.writer.use(function)
+
+    def fail(self) -> None:
+        pass
+
+
+def _assemble(writer: _Writer) -> Source:
+    """Return the file of a plan, of the functions that were written."""
+    declared = sorted(dict.fromkeys(writer.declared))
+    parts = required_parts(writer.called)
+    opening = list(_OPENING)
+    if writer.told is not None:
+        # More functions of symbolic sizes follow, so that the file is compiled as a whole.
+        opening += [*HELPERS.values(), "", *writer.macros, *writer.arena.macros(), ""]
+        lines, units = one_unit(writer.functions), 1
+    else:
+        lines, units = in_units(writer.functions)
+    pieces = [*opening, *declared, "", parts, "", *lines, ""]
+    sources = sources_of(pieces) if writer.is_traced else {}
+    return Source("\n".join(pieces), tuple(writer.order), writer.arena.size, sources, units)
 
 
 def _products(writer: _Writer, item: Product) -> Iterator[str]:
@@ -278,18 +334,18 @@ def _products(writer: _Writer, item: Product) -> Iterator[str]:
 _ARGUMENTS = "void *const *restrict a, char *restrict w"
 
 
-def _functions(name: str, parts: Sequence[Sequence[str]]) -> list[str]:
+def _functions(name: str, parts: Sequence[Sequence[str]]) -> list[Function]:
     """Return a function of that name; with several parts it calls one function per part."""
-    unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
-    head = f"{'static ' if name.endswith('_within') else ''}int {name}({_ARGUMENTS}) {{"
+    unused, end = "    (void)a; (void)w;", "    return 0;"
+    head, is_public = f"int {name}({_ARGUMENTS})", not name.endswith("_within")
     if len(parts) == 1:
-        return [head, unused, *parts[0], *end]
-    lines = []
-    for k, part in enumerate(parts):
-        own = f"static __attribute__((noinline)) int {name}_{k}({_ARGUMENTS}) {{"
-        lines += [own, unused, *part, *end]
+        return [Function(head, [unused, *parts[0], end], is_public)]
+    found = [
+        Function(f"__attribute__((noinline)) int {name}_{k}({_ARGUMENTS})", [unused, *part, end])
+        for k, part in enumerate(parts)
+    ]
     calls = [f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))]
-    return [*lines, head, "    int failed;", *calls, *end]
+    return [*found, Function(head, ["    int failed;", *calls, end], is_public)]
 
 
 def _product(plan: Nests, item: Product) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, final
 
+from primgraph.base.records import dataclass
 from primgraph.ir.primitive import Fact
 
 
@@ -52,8 +53,8 @@ NAN_OF: Fact[int | None] = Fact("NaN of", None)
 # a primitive that is no view.
 MOVES_BACK: Fact[bool] = Fact("moves conditions back", False)
 MOVES_FORTH: Fact[bool] = Fact("moves conditions forth", False)
-# Whether some operand values make it raise, such as a place out of range. `reorder` looks places up
-# and does not raise: its places are those of an argsort.
+# Whether some operand values make it raise, such as a place out of range or a singular matrix.
+# `reorder` looks places up and does not raise: its places are those of an argsort.
 RAISES: Fact[bool] = Fact("raises", False)
 # Whether it is a plain sum of its operands.
 ADDS: Fact[bool] = Fact("adds", False)

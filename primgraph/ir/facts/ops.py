@@ -343,7 +343,8 @@ def record_by_default_into(provider: Callable[[], Recorder]) -> None:
 
 def _record_op(name: str, operands: Sequence[Value], params: dict[str, Any]) -> Value:
     """Record an op of one result into the active recorder."""
-    return active_recorder().emit(lookup(name), operands, params)[0]
+    op = _registry.get(name)
+    return active_recorder().emit(lookup(name) if op is None else op, operands, params)[0]
 
 
 recorders.append(_record_op)

@@ -32,6 +32,7 @@ from primgraph.operators.promotion import (
     describe_operand,
     either,
     lift,
+    pair_of_floats,
     promote_operands,
     require_flag,
     type_of,
@@ -59,6 +60,9 @@ def _binary(
     """Declare a function of two arrays; `of_bools` is its primitive on booleans."""
 
     def function(x1: ArrayLike, x2: ArrayLike) -> Variable:
+        alike = pair_of_floats(ufunc, x1, x2)
+        if alike is not None:
+            return emit(op, *alike)
         dtype = ufunc_dtypes(ufunc, x1, x2)[-1]
         applied = of_bools if dtype == BOOL and of_bools is not None else op
         return emit(applied, *promote_operands(x1, x2, dtype=dtype, name=name))

@@ -53,6 +53,8 @@ def matmul(x1: ArrayLike, x2: ArrayLike) -> Variable:
     dtype = ufunc_dtypes(np.matmul, x1, x2)[-1]
     x, y = lift(x1, dtype), lift(x2, dtype)
     _check_matmul(x, y)
+    if x.ndim == y.ndim == 2:
+        return product(x, y)
     rows = x.shape[-2:-1] if x.ndim > 1 else ()
     columns = y.shape[-1:] if y.ndim > 1 else ()
     left = x if x.ndim > 1 else reshape_to(x, (1, *x.shape))

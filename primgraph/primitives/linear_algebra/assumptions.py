@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.facts.matrices import DEFINITE, DIAGONAL, STRUCTURE, Structure
 from primgraph.ir.facts.ranges import SAME
 from primgraph.ir.graph import Equation, Value
@@ -44,6 +45,7 @@ def assumed(x: TensorType, *, facts: tuple[str, ...]) -> TensorType:
 
 
 assumed.declare(SAME, True)
+assumed.declare(RAISES, True)
 
 
 @assumed.declares(STRUCTURE)

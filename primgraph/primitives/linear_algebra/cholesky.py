@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ShapeError
+from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.facts.matrices import ALWAYS, Structure
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, primitive
@@ -62,7 +63,7 @@ def _as_symmetric_batch(batched: tuple[bool, ...], z: Value, a: Value) -> Value:
     impl=lambda a: np.linalg.cholesky(a),
     singular=True,
     flops=lambda a: a.size * a.shape[-1] // 3,
-    facts={ALWAYS: {0: Structure.LOWER}},
+    facts={ALWAYS: {0: Structure.LOWER}, RAISES: True},
 )
 def cholesky(a: TensorType) -> TensorType:
     """Return the lower triangular `l` with positive diagonal and `l @ l.T = a`.
@@ -115,7 +116,8 @@ def _tangent_flops(factor: TensorType, d: TensorType) -> int:
     return 4 * factor.size * factor.shape[-1]
 
 
-@primitive(impl=_cholesky_tangent, linear=(1,), singular=True, flops=_tangent_flops)
+@primitive(impl=_cholesky_tangent, linear=(1,), singular=True, flops=_tangent_flops,
+           facts={RAISES: True})  # fmt: skip
 def cholesky_tangent(factor: TensorType, d: TensorType) -> TensorType:
     """Return the tangent of the Cholesky factor along the symmetric part of `d`.
 
@@ -186,7 +188,7 @@ def _slope_flops(factor: TensorType, ct: TensorType) -> int:
     linear=(1,),
     singular=True,
     flops=_slope_flops,
-    facts={ALWAYS: {0: Structure.SYMMETRIC}},
+    facts={ALWAYS: {0: Structure.SYMMETRIC}, RAISES: True},
 )
 def cholesky_slope(factor: TensorType, ct: TensorType) -> TensorType:
     """Return the gradient by a symmetric matrix, from the gradient `ct` by its Cholesky factor.

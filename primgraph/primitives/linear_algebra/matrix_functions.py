@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import LinAlgError, ShapeError
+from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, Primitive, lookup, primitive
 from primgraph.ir.types import INT64, TensorType, smaller
@@ -335,3 +336,5 @@ def _eig_batch(batched: tuple[bool, ...], a: Value) -> tuple[Value, ...]:
 
 
 declare_matrixwise(expm, sqrtm, logm, lu, eig, *SLOPES)
+for _op in (expm, sqrtm, logm, eig, *SLOPES):
+    _op.declare(RAISES, True)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.facts.matrices import ALWAYS, Structure
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Fact, Primitive, primitive
@@ -287,3 +288,5 @@ def _qr_batch(batched: tuple[bool, ...], a: Value, *, complete: bool) -> tuple[V
 
 
 declare_matrixwise(eigh, eigvalsh, svd, svdvals, pinv, qr)
+for _op in (eigh, eigvalsh, svd, svdvals, pinv):
+    _op.declare(RAISES, True)

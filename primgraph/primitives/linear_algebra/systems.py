@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.facts.matrices import DEFINITE, DIAGONAL, STRUCTURE, Structure
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap, tied_map
@@ -183,6 +184,8 @@ def _inv_structure(eqn: Equation, definition: Rule, a: Structure) -> Structure:
 SOLVES: Fact[bool] = Fact("solves", False)
 for _op in (solve, inv):
     _op.declare(SOLVES, True)
+for _op in (solve, triangular_solve, inv):
+    _op.declare(RAISES, True)
 
 
 @inv.jvp()

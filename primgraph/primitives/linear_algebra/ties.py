@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from primgraph.errors import DTypeError, LinAlgError, ShapeError
+from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, tied_map
 from primgraph.ir.primitive import Fact, Linear, Types, primitive
@@ -164,6 +165,7 @@ def unless_any(x: TensorType, bad: TensorType, *, message: str) -> TensorType:
 
 
 unless_any.declare(MESSAGE, "message")
+unless_any.declare(RAISES, True)
 
 
 @unless_any.transpose

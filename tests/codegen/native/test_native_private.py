@@ -401,7 +401,7 @@ def test_a_compiler_whose_path_is_not_unicode(own, tmp_path, monkeypatch):
 
 def test_a_library_without_its_functions_is_not_used(native_cache, monkeypatch):
     made = compile_c.library("int other;", runtime=False)
-    monkeypatch.setattr(native, "library", lambda text, loose: made)
+    monkeypatch.setattr(native, "library", lambda text, **options: made)
     plan, told = by_numpy(lambda x: pg.sin(x) * 2.125, np.linspace(0.0, 1.0, 50))
     assert plan == "NumPy does all: the C could not be compiled, as a warning has said"
     assert "cannot be loaded" in told

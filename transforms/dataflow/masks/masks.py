@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import final
 
+from primgraph.base.records import dataclass
 from primgraph.ir.facts.choices import CHOICE, JOINS
 from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import REGIONS, Regions
 from primgraph.primitives.logic import select
+from primgraph.transforms.dataflow.activity import dependent_values
 from primgraph.transforms.dataflow.masks.conditions import Conditions
 from primgraph.transforms.dataflow.masks.guard import Guards
 from primgraph.transforms.dataflow.masks.guards import (
@@ -25,7 +27,7 @@ from primgraph.transforms.dataflow.masks.guards import (
     guards_of_results,
     has_relevant_risk,
 )
-from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks
+from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks, is_riskless
 from primgraph.transforms.dataflow.region_interface import (
     NONE,
     BodyConditions,
@@ -52,16 +54,17 @@ class Masks:
 
 
 def masks_of(
-    graph: Graph,
-    active: AbstractSet[Value],
-    sources: Iterable[Value],
-    given: Callable[[], Mapping[Value, Range]],
+    graph: Graph, sources: Sequence[Value], given: Callable[[], Mapping[Value, Range]]
 ) -> Masks:
-    """Return the masks of `graph` differentiated by `sources`, on which the values `active` depend.
+    """Return the masks of `graph` differentiated by `sources`.
 
     There are none if all derivatives are known to be finite. `given` returns the ranges of inputs,
     and is called only if they matter.
     """
+    ops = graph.ops
+    if not any(op.fact(CHOICE) or op.fact(JOINS) for op in ops) or all(map(is_riskless, ops)):
+        return Masks()
+    active = dependent_values(graph, sources, by_tangents=True)
     at_work = [e for e in graph.body if not active.isdisjoint(e.outputs)]
     if not any(e.has_fact(CHOICE) or e.has_fact(JOINS) for e in at_work):
         return Masks()

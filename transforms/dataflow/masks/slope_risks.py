@@ -9,7 +9,7 @@ from typing import final
 
 from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Primitive
+from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives.control import REGIONS, Regions
 from primgraph.transforms.dataflow.activity import active_inputs, dependent_values
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
@@ -25,6 +25,11 @@ from primgraph.transforms.dataflow.value_bounds import (
 # Risk of a derivative: a finite constant; finite at finite inputs; maybe infinite or NaN at finite
 # inputs too.
 NEVER, AT_NAN, ALWAYS = 0, 1, 2
+
+
+def is_riskless(op: Op) -> bool:
+    """Return whether all derivatives of `op` are finite constants, whatever the operands."""
+    return isinstance(op, Primitive) and (op.constant or op.linear is True)
 
 
 @final
@@ -85,7 +90,7 @@ class Risks(Analysis[int]):
     def operand_risk(self, eqn: Equation, position: int) -> int:
         """Return the risk of the derivative of `eqn` along the operand at `position`."""
         assert isinstance(eqn.op, Primitive)
-        if eqn.op.constant or eqn.op.linear is True:
+        if is_riskless(eqn.op):
             return NEVER
         if eqn.op.fact(REGIONS) is not None:
             return self._body_risk(eqn)

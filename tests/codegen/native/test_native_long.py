@@ -1,0 +1,177 @@
+"""Long programs in C: equal nests are one function, and files are compiled in units."""
+
+import shutil
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.lower.nests.nests import nests
+from primgraph.codegen.native import library
+from primgraph.codegen.runtime.toolchain import run_compiler
+from primgraph.codegen.targets.c.lines import Function, in_units, one_unit
+from primgraph.codegen.targets.c.source import source
+from primgraph.errors import CompileError
+
+pytestmark = pytest.mark.skipif(
+    not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(native_cache):
+    return native_cache
+
+
+def burgers(u, steps=60):
+    for _ in range(steps):
+        left, right = np.roll(u, 1), np.roll(u, -1)
+        u = u + 0.1 * (left - 2 * u + right) - 0.05 * u * (right - left)
+    return np.sum(u * u)
+
+
+def cell(w, x, steps=40):
+    h = np.zeros(3)
+    for t in range(steps):
+        z = w @ h + x[t % len(x)]
+        h = np.where(z > 0, np.tanh(z), 0.1 * z) + np.max(z) * 0.01
+    return np.sum(h * h)
+
+
+def written(graph):
+    return source(nests(schedule(graph)), "kernel")
+
+
+def traced(function, *arrays):
+    return pg.compile(pg.trace(pg.grad(function), *arrays)).graph
+
+
+U = np.sin(np.linspace(0, 6, 40))
+W = np.random.default_rng(4).normal(size=(3, 3))
+X = np.random.default_rng(5).normal(size=(4, 3))
+
+
+@pytest.mark.parametrize(("function", "arrays"), [(burgers, (U,)), (cell, (W, X))])
+def test_equal_steps_of_a_loop_are_one_function_and_have_its_bits(function, arrays, monkeypatch):
+    graph = traced(function, *arrays)
+    shared = written(graph).text
+    monkeypatch.setattr("primgraph.codegen.targets.c.shared_nests._LONG", 10**9)
+    apart = written(graph).text
+    assert "_n0(" not in apart
+    assert len(shared) < len(apart) / 2
+    # Another graph, so that no kernel is taken from the cache.
+    plain = pg.compile(traced(lambda *a: function(*a) * 2.0, *arrays), target="c")(*arrays)
+    monkeypatch.undo()
+    found = pg.compile(graph, target="c")(*arrays)
+    for one, other in zip(np.atleast_1d(found), np.atleast_1d(plain), strict=True):
+        np.testing.assert_array_equal(one * 2, other)
+    np.testing.assert_allclose(found, pg.compile(graph)(*arrays), rtol=1e-12)
+
+
+def test_the_text_of_a_loop_does_not_grow_with_its_bodies():
+    lengths = [len(written(traced(lambda u: burgers(u, n), U)).text) for n in (100, 200)]  # noqa: B023
+    # Per step there are calls, and no loops.
+    assert lengths[1] - lengths[0] < 100 * 700
+
+
+def test_nests_that_differ_in_a_number_or_in_a_type_are_not_shared():
+    def f(x, y):
+        parts = []
+        for k in range(80):
+            parts += [np.cumsum(x * (k + 2.0))[-1], np.cumsum(y * (k + 2.0))[-1]]
+        return sum(parts[::2]), sum(parts[1::2])
+
+    x = np.linspace(0, 1, 7)
+    graph = pg.trace(f, x, x.astype(np.float32))
+    for one, other in zip(
+        pg.compile(graph, target="c")(x, x.astype(np.float32)),
+        pg.compile(graph)(x, x.astype(np.float32)),
+        strict=True,
+    ):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_an_error_in_a_shared_nest_is_raised():
+    def f(x, index):
+        total = 0.0
+        for k in range(70):
+            x = np.tanh(x)
+            total = total + np.sum(np.take(x, index + k - k))
+        return total
+
+    x, index = np.linspace(0, 1, 9), np.array([1, 2])
+    kernel = pg.compile(pg.trace(f, x, index), target="c")
+    assert np.isfinite(kernel(x, index))
+    with pytest.raises(pg.RunError):
+        kernel(x, np.array([1, 9]))
+
+
+def mixed(x):
+    for k in range(700):
+        x = 0.9 * x + 0.1 * np.sin(x + k) if k % 3 else np.roll(x, k) - np.cumsum(x) * 0.01
+    return x
+
+
+def test_a_long_file_is_compiled_in_units(monkeypatch):
+    x = np.linspace(0, 1, 5)
+    graph = pg.trace(mixed, x)
+    monkeypatch.setattr("primgraph.codegen.targets.c.lines._WHOLE", 800)
+    monkeypatch.setattr("primgraph.codegen.targets.c.lines._LINES", 400)
+    assert written(graph).units > 2
+    commands = []
+    run = run_compiler.run_all
+
+    def watched(each, *rest):
+        commands.extend(each)
+        return run(each, *rest)
+
+    monkeypatch.setattr(run_compiler, "run_all", watched)
+    np.testing.assert_allclose(pg.compile(graph, target="c")(x), mixed(x), rtol=1e-9)
+    assert len(commands) > 2
+    assert all("-c" in command for command in commands)
+
+
+def test_functions_of_units_are_declared_for_the_others():
+    functions = [Function(f"int f{k}(int x)", ["    return x;"] * 4000) for k in range(3)]
+    lines, count = in_units(functions)
+    assert count == 3
+    assert lines.count("LOCAL int f1(int x);") == 1
+    assert [line for line in lines if line.startswith("#if !defined UNIT")] == [
+        f"#if !defined UNIT || UNIT == {k}" for k in range(3)
+    ]
+    assert in_units(functions[:1]) == (one_unit(functions[:1]), 1)
+
+
+def test_a_fault_in_a_unit_is_told():
+    text = "#if !defined UNIT || UNIT == 1\nint f(void) { return 1 }\n#endif\n"
+    with pytest.raises(CompileError, match="expected"):
+        library(text, units=2)
+
+
+def test_commands_run_side_by_side_and_end_with_the_first_failure():
+    say = [sys.executable, "-c", "import sys; print(sys.argv[1]); sys.exit(int(sys.argv[1]) == 2)"]
+    done = run_compiler.run_all([[*say, str(k)] for k in range(5)], 60, "")
+    assert [d.stdout.strip() for d in done] == ["0", "1", "2"]
+    assert [d.returncode for d in done] == [0, 0, 1]
+
+
+def test_commands_that_take_too_long_are_ended():
+    sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+    began = time.monotonic()
+    assert run_compiler.run_all([sleep] * 3, 0.2, "") == [None]
+    assert time.monotonic() - began < 300
+
+
+def test_a_long_chain_over_a_large_array_is_lowered_without_recursion():
+    def f(x):
+        for _ in range(1500):
+            x = x * 1.0001
+        return np.sum(np.tanh(x)), x
+
+    x = np.linspace(0, 1, 1 << 15)
+    text = written(pg.compile(pg.trace(f, x)).graph).text
+    assert "pg_tanh" in text

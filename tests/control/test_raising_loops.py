@@ -1,0 +1,104 @@
+"""Loops without iterations raise no errors, although what may raise is computed before loops."""
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+from primgraph.codegen.ops.table import CARDS
+from primgraph.ir.facts.choices import RAISES
+from primgraph.ir.interpret import interpret
+
+la = pg.linalg
+GOOD = np.array([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]])
+
+
+def while_loop(step, x, n):
+    return pg.while_loop(lambda s: s[1] < n, lambda s: (step(s[0]), s[1] + 1), (x, 0))[0]
+
+
+def bounded(step, x, n):
+    return pg.fori_loop(0, n, lambda i, s: step(s), x, max_trips=9)
+
+
+def nested(step, x, n):
+    return pg.fori_loop(0, 2, lambda i, s: while_loop(step, s, n), x)
+
+
+LOOPS = {"while": while_loop, "bounded": bounded, "nested": nested}
+# Functions of a matrix and of a carry that raise for the matrix, and such a matrix.
+FUNCTIONS = {
+    "cholesky": (lambda a, x: la.cholesky(a) @ x, -GOOD),
+    "a view of it": (lambda a, x: la.cholesky(a).T @ a @ x, -GOOD),
+    "inv": (lambda a, x: la.inv(a) @ x, np.ones((3, 3))),
+    "solve": (lambda a, x: la.solve(a, a[0]) * x, np.ones((3, 3))),
+    "take": (lambda a, x: pg.tanh(a[pg.astype(a[0] / 2, "int64")]).sum() * x, GOOD * 9),
+    "eigh": (lambda a, x: la.eigvalsh(a) * x, GOOD * np.nan),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_loop_without_iterations_raises_nothing(loop, name):
+    function, bad = FUNCTIONS[name]
+    x = np.array([1.0, 2.0, 3.0])
+
+    def program(a, x, n):
+        end = LOOPS[loop](lambda v: function(a, v), x, n)
+        return end, *pg.grad(pg.sum(end), [a, x])
+
+    graph = pg.trace(program, GOOD, x, np.array(0))
+    for target in ("numpy", "c"):
+        kernel = pg.compile(graph, target=target)
+        end, slope, other = kernel(bad, x, np.array(0))
+        np.testing.assert_array_equal(end, x)
+        np.testing.assert_array_equal(slope, np.zeros((3, 3)))
+        np.testing.assert_array_equal(other, np.ones(3))
+        with pytest.raises(pg.RunError):
+            kernel(bad, x, np.array(2))
+        for n in (1, 2):
+            found = kernel(GOOD, x, np.array(n))
+            for mine, theirs in zip(found, interpret(graph, GOOD, x, np.array(n)), strict=True):
+                np.testing.assert_allclose(mine, theirs, 1e-10, 1e-12)
+
+
+@pytest.mark.parametrize("target", ["numpy", "c"])
+def test_a_scan_along_no_rows_of_a_symbolic_size_raises_nothing(target):
+    def program(a, x, rows):
+        return pg.scan(lambda c, row: (la.cholesky(a) @ c + row, None), x, rows)[0]
+
+    x = np.array([1.0, 2.0, 3.0])
+    kernel = pg.compile(pg.trace(program, GOOD, x, pg.spec(("T", 3))), target=target)
+    np.testing.assert_array_equal(kernel(-GOOD, x, np.ones((0, 3))), x)
+    with pytest.raises(pg.RunError, match="not positive definite"):
+        kernel(-GOOD, x, np.ones((1, 3)))
+    expected = np.linalg.cholesky(GOOD) @ x + 1
+    np.testing.assert_allclose(kernel(GOOD, x, np.ones((1, 3))), expected, 1e-12)
+
+
+def test_invariants_that_may_raise_are_computed_once():
+    """In a branch before a loop that may not run, and plainly before one that runs."""
+    x = np.ones(3)
+
+    def ops(graph):
+        return [e.op.name for e in graph.body]
+
+    for loop, length in ((while_loop, None), (bounded, None), (None, 4)):
+
+        def program(a, x, n, loop=loop, length=length):
+            if length is None:
+                return loop(lambda v: la.cholesky(a) @ v, x, n)
+            return pg.scan(lambda c, _: (la.cholesky(a) @ c, None), x, None, length=length)[0]
+
+        graph = pg.compile(pg.trace(program, GOOD, x, np.array(1))).graph
+        inside = [name for e in graph.body for body in e.bodies for name in ops(body)]
+        assert [*ops(graph), *inside].count("cholesky") == 1
+        assert ("cholesky" in ops(graph)) == (length is not None)
+        (loop_equation,) = [e for e in graph.body if e.op.name in ("scan", "while_loop")]
+        assert "cholesky" not in [name for body in loop_equation.bodies for name in ops(body)]
+
+
+def test_primitives_whose_code_may_raise_say_so():
+    """Else loops without iterations would fail. The exceptions call functions that never raise."""
+    silent = {"reorder", "reorder_back", "det", "slogdet", "cofactors", "lu", "qr", "by_scipy"}
+    fallible = {op.name for op, card in CARDS.items() if card.fallible}
+    assert fallible - silent == {op.name for op in CARDS if op.fact(RAISES)}
