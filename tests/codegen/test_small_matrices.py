@@ -1,9 +1,11 @@
 """Scalar mode with matrices: products, structural zeros, solutions, and what NumPy does instead."""
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
+from program_scalars import ScalarProgram, check_scalars
 from program_tolerance import same_bits
 
 import primgraph as pg
@@ -198,6 +200,30 @@ def test_a_pivot_of_a_part_that_no_result_needs_is_computed():
     assert kernel(4.0, 2.0) == 0.25
     with pytest.raises(RunError):
         kernel(4.0, 0.0)
+
+
+def test_random_programs_of_small_matrices_agree_with_the_interpreter():
+    seen = Counter()
+    for seed in range(20):
+        check_scalars(ScalarProgram(seed), seen)
+    assert seen["scalars"] == 20
+    assert seen["scalars: computed"] >= 60
+    assert seen["scalars: left to NumPy"] >= 20
+
+
+ACCURATE = [(pg.erf, 3), (pg.erfc, 3), (pg.sigmoid, 3), (pg.logaddexp, 1), (pg.arctan2, 1)]
+
+
+@pytest.mark.parametrize(("function", "units"), ACCURATE)
+def test_functions_of_several_steps_are_within_few_units_in_the_last_place(function, units):
+    count = 1 + (function in (pg.logaddexp, pg.arctan2))
+    kernel = kernel_of(function, *[pg.spec(())] * count)
+    rng = np.random.default_rng(0)
+    for x in rng.normal(size=(2000, count)) * 10.0 ** rng.uniform(-6, 1.3, (2000, 1)):
+        feeds = [*map(np.array, x)]
+        np.testing.assert_array_max_ulp(
+            by_numbers(kernel, feeds)[0], by_numpy(kernel, feeds)[0], units
+        )
 
 
 # Rules on numbers.
