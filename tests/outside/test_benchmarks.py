@@ -248,6 +248,12 @@ def test_nests_agree_with_c_by_hand():
     assert all(float(row[3]) > 0 for row in rows[1:])
 
 
+def test_programs_of_few_numbers_are_measured():
+    rows = short("scalars.py")
+    assert [row[0].split(",")[0] for row in rows[1:3]] == ["inverse dynamics", "arm Jacobian"]
+    assert len(rows) == 1 + 6
+
+
 def test_lines_of_a_kernel_are_told_with_their_shares():
     rows = short("lines.py", "W9", "--calls", "2")
     assert ["share", "time", "line"] in rows
