@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 from weakref import WeakValueDictionary
 
@@ -15,10 +15,11 @@ from primgraph.base.debug_mode import debugging
 from primgraph.base.journal import FROM_EQUAL, note_source
 from primgraph.base.locks import make_lock
 from primgraph.base.providers import provider
+from primgraph.base.records import dataclass
 from primgraph.codegen.constant_prefix import split_constant_prefix
-from primgraph.codegen.ir.limits import Limits, default_limits
+from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.program import Options, Plan
-from primgraph.codegen.ir.schedule import NONE, Schedule, schedule
+from primgraph.codegen.ir.schedule import Schedule, schedule
 from primgraph.codegen.ir.verify import verify
 from primgraph.codegen.load import Loaded
 from primgraph.codegen.loops import Code, Spare, runner_of
@@ -27,15 +28,10 @@ from primgraph.codegen.lower.arrays.planner import load_copy_elision, plan_sched
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.runtime import blas
 from primgraph.codegen.targets.inplace.function import print_plan
-from primgraph.codegen.targets.readable.containers import is_nested
-from primgraph.codegen.targets.readable.function import readable
-from primgraph.codegen.targets.readable.sizes import Sizes
 from primgraph.codegen.targets.scalar.function import scalar_function, scalar_trips
 from primgraph.codegen.targets.text.clocks import Clocks, with_clocks
 from primgraph.codegen.targets.text.module import Module
-from primgraph.codegen.targets.text.ordering import order_by_source
 from primgraph.codegen.targets.text.render import render
-from primgraph.ir.frontend.containers import Form, leaves_of, unflatten_value
 from primgraph.ir.graph import Equation, Graph
 from primgraph.primitives.control import Flow
 
@@ -129,6 +125,11 @@ class Compiled:
                     self._write = None
             return object.__getattribute__(self, name)
 
+    @property
+    def is_checked(self) -> bool:
+        """Return whether `fit` can tell that arrays need no conversion."""
+        return self.fit is not _unknown
+
     def new_workspace(self) -> tuple[Context, Any]:
         """Return an unused workspace, and the context to run in, to be added to `pool` later."""
         return _quiet_context(), self.start()
@@ -151,39 +152,7 @@ class Compiled:
         return [place[id(eqn)] for eqn in self.equations]
 
 
-def compile_readable(
-    graph: Graph,
-    options: Options,
-    clocks: list[Clocks] | None = None,
-    *,
-    native: bool = False,
-) -> Compiled:
-    """Compile readable code, which shows the user's names and source lines.
-
-    With `native` it also has C code, for a graph with symbolic sizes.
-    """
-    scalar = _Job(graph, options, default_limits()).native() if native else None
-    if scalar is not None:
-        code = Compiled(graph, lambda code: _write_readable(code, options, clocks))
-        code.scalar, code.is_native = scalar, True
-        return code
-    code = Compiled(graph)
-    _write_readable(code, options, clocks)
-    return code
-
-
-def _write_readable(code: Compiled, options: Options, clocks: list[Clocks] | None) -> None:
-    graph = code.graph
-    sizes = Sizes(graph) if graph.sizes else None
-    steps = order_by_source(schedule(graph, NONE if sizes is None else sizes.variables))
-    module = readable(steps, form=graph.form, titles=graph.titles, sizes=sizes)
-    if clocks is not None:
-        clocks.append(with_clocks(module, len(steps.steps)))
-    code.set_text(steps, module)
-    code.run = _arrays_of(code, steps, options)
-
-
-class _Job(NamedTuple):
+class Job(NamedTuple):
     """A part of a graph to compile, and where clocks are collected, if there are any."""
 
     part: Graph
@@ -220,19 +189,19 @@ def compile_planned(
     if found is not None:
         note_source(FROM_EQUAL)
         return found
-    job = _Job(graph, options, limits, clocks)
+    job = Job(graph, options, limits, clocks)
     if not once:
         made = _compiled_part(graph, job, native=native)
     else:
         first, late = split_constant_prefix(graph, once)
         options = replace(options, kept=len(first.outputs))
         made = _compiled_part(graph, job._replace(part=late, options=options), native=native)
-        made.once = _compiled_part(graph, _Job(first, Options(), limits), native=False)
+        made.once = _compiled_part(graph, Job(first, Options(), limits), native=False)
     alone = made.users or clocks is not None or (made.once is not None and made.once.users)
     return made if alone else _shared.setdefault(key, made)
 
 
-def _compiled_part(graph: Graph, job: _Job, *, native: bool) -> Compiled:
+def _compiled_part(graph: Graph, job: Job, *, native: bool) -> Compiled:
     """Compile planned code for a part of `graph`, to which its lines belong."""
     scalar = job.native() if native and job.clocks is None else None
     if scalar is not None and not debugging.get():
@@ -246,7 +215,7 @@ def _compiled_part(graph: Graph, job: _Job, *, native: bool) -> Compiled:
     return made
 
 
-def _write_planned(made: Compiled, job: _Job, *, native: bool) -> None:
+def _write_planned(made: Compiled, job: Job, *, native: bool) -> None:
     """Generate the planned code of a job, with scalar code unless there is native code."""
     part, options, limits, clocks = job
     plan = plan_for(part, options, limits)
@@ -364,39 +333,3 @@ def _quiet_context() -> Context:
     context = Context()
     context.run(np.seterr, all="ignore")
     return context
-
-
-def _call_in_form(function: Callable[..., Any], form: Form, arrays: Sequence[Array]) -> list[Any]:
-    """Call a function that takes and returns containers; return its leaves as a list."""
-    leaves = iter(arrays)
-    given = [unflatten_value(tree, leaves) for _, tree in form.arguments]
-    return leaves_of(form.results, function(*given), "result")
-
-
-def _arrays_of(code: Compiled, plan: Schedule, options: Options) -> Callable[..., Any]:
-    """Wrap a readable function: convert its results to arrays that share no memory."""
-    function, form = code.run, code.graph.form
-    nested = is_nested(form)
-    form = None if form is None else form.plain_form
-    types = [plan.types[v] for v in plan.outputs]
-    constants = {id(v) for v in code.loaded.namespace.values()}
-
-    def run(workspace: None, arrays: list[Array]) -> Any:
-        if form is not None and nested:
-            found: Any = _call_in_form(function, form, arrays)
-        else:
-            found = function(*arrays)
-            found = found if len(types) != 1 else (found,)
-        taken = constants.union(map(id, arrays))
-        made = []
-        for result, type in zip(found, types, strict=True):
-            array = np.asarray(result, type.dtype, order="C")
-            shared = id(array) in taken or array.base is not None or not array.flags.writeable
-            taken.add(id(array))
-            made.append(array.copy() if shared else array)
-        for k, j in options.donated:
-            arrays[j][...] = made[k]
-            made[k] = arrays[j]
-        return made[0] if options.alone else made
-
-    return run

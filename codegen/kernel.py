@@ -17,7 +17,6 @@ from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.recipe import Recipe, require_style
 from primgraph.codegen.runner import Runner
 from primgraph.codegen.runtime.feeds import as_feed
-from primgraph.codegen.targets.readable.standalone import save_source
 from primgraph.codegen.targets.text.clocks import Clocks
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.containers import Form, packer
@@ -69,13 +68,13 @@ def compile_graph(
 class _Call(NamedTuple):
     """Call information of a kernel: types and names of inputs, whether they are nested, and more.
 
-    `scalar` is a fast path for matching arguments, if any, and returns what the kernel does; `pack`
-    converts a list of results to the return value.
+    `direct` is a fast path for matching arguments, if any, and returns what the kernel does, or
+    None; `pack` converts a list of results to the return value.
     """
 
     inputs: tuple[tuple[TensorType, str], ...]
     nested: bool
-    scalar: Callable[..., Any] | None
+    direct: Callable[..., Any] | None
     pack: Callable[[list[Array]], Any] | None
 
 
@@ -148,10 +147,10 @@ class Kernel(Fixed, Drawn):
         Raises `FeedError` for feeds that do not fit, `ArgumentError` for an `out` that does not
         fit, and `RunError`, with the equation and the user's line, where the computation fails.
         """
-        inputs, nested, scalar, pack = self._call
+        inputs, nested, direct, pack = self._call
         plain = not named and len(feeds) == len(inputs)
         alone = plain and out is None and not borrow
-        if scalar is not None and alone and (found := scalar(*feeds)) is not None:
+        if direct is not None and alone and (found := direct(*feeds)) is not None:
             return found
         if nested or not plain:
             feeds = tuple(self.graph.in_order(feeds, named))
@@ -164,8 +163,8 @@ class Kernel(Fixed, Drawn):
             results: Any = given[0] if self._recipe.is_alone else given
         elif self.handed:
             results = runner.run_handed(arrays, runner.allocate_outputs())
-        elif alone and scalar is not None and arrays is feeds:
-            # The scalar path has been tried.
+        elif alone and direct is not None and arrays is feeds:
+            # The direct path has been tried.
             results = runner.compute(self._code, arrays)
         else:
             results = runner.run(self._code, arrays)
@@ -332,7 +331,7 @@ def direct(kernel: Kernel) -> Callable[..., Any] | None:
 
     Native code checks its arguments completely.
     """
-    return kernel._call.scalar
+    return kernel._call.direct
 
 
 def is_for_all_sizes(kernel: Kernel) -> bool:
@@ -377,7 +376,8 @@ def _save_code(
         raise ArgumentError(
             f"{told}: blas is for files of C", hint="leave it out: NumPy has a BLAS of its own"
         )
-    save_source(path, graphs, force=force, scipy=scipy)
+    home = importlib.import_module("primgraph.codegen.targets.readable.standalone")
+    home.save_source(path, graphs, force=force, scipy=scipy)
 
 
 def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:
@@ -387,9 +387,10 @@ def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:
     nested = form is not None and not form.is_plain
     # Code may return a single array itself, without a list.
     pack = None if form is None or recipe.is_alone else packer(form.results)
+    runner = Runner(recipe, code)
     # Overwritten arguments are checked in every call.
-    looked_at = nested or code.once or recipe.donated
-    scalar = None if looked_at else _packed_scalar(code, pack)
+    looked_at = nested or code.once or recipe.donated or recipe.handed
+    direct = None if looked_at else _packed(code.scalar or runner.checked(), pack)
     fields = {
         "graph": graph,
         "style": recipe.style,
@@ -397,25 +398,24 @@ def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:
         "once": recipe.once,
         "handed": recipe.handed,
         "_recipe": recipe,
-        "_runner": Runner(recipe, code),
+        "_runner": runner,
         "_code": code,
         "_flat": None,
-        "_call": _Call(tuple(zip(graph.input_types, names, strict=True)), nested, scalar, pack),
+        "_call": _Call(tuple(zip(graph.input_types, names, strict=True)), nested, direct, pack),
     }
     for name, value in fields.items():
         object.__setattr__(kernel, name, value)
 
 
-def _packed_scalar(
-    code: Compiled, pack: Callable[[list[Array]], Any] | None
+def _packed(
+    direct: Callable[..., Any] | None, pack: Callable[[list[Array]], Any] | None
 ) -> Callable[..., Any] | None:
-    """Return the scalar path of `code`, if any, with results packed as a kernel returns them."""
-    scalar = code.scalar
-    if scalar is None or pack is None:
-        return scalar
+    """Return a direct path, if any, with results packed as a kernel returns them."""
+    if direct is None or pack is None:
+        return direct
 
     def call_packed(*feeds: Any) -> Any:
-        found = scalar(*feeds)
+        found = direct(*feeds)
         return None if found is None else pack(found)
 
     return call_packed

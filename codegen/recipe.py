@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.compiled import (
     Compiled,
     compile_planned,
-    compile_readable,
     plan_for,
     plan_with_bodies,
 )
@@ -22,7 +22,8 @@ from primgraph.errors import CompileError
 from primgraph.ir.frontend.containers import LEAF, Form
 from primgraph.ir.graph import Graph
 
-# Module that is loaded when somebody asks.
+# Modules that are loaded when somebody asks.
+_READABLE = "primgraph.codegen.readable_code"
 _EXPLANATION = "primgraph.codegen.explanation"
 
 STYLES = ("planned", "readable", "native")
@@ -95,10 +96,12 @@ class Recipe:
         handed. With `clocks` there is a clock around each step.
         """
         native, options = style == "native" and clocks is None, self._options(given)
-        if style == "readable":
-            return compile_readable(self.graph, self._options(), clocks)
-        if self.is_generic:
-            return compile_readable(self.graph, options, clocks, native=native)
+        if style == "readable" or self.is_generic:
+            home = importlib.import_module(_READABLE)
+            if style == "readable":
+                options = self._options()
+            code: Compiled = home.compile_readable(self.graph, options, clocks, native=native)
+            return code
         limits = self.limits or default_limits()
         return compile_planned(self.graph, self.once, options, limits, clocks, native=native)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -68,6 +68,34 @@ class Runner:
         # A run that failed or was interrupted does not get here: its workspace is dropped.
         code.pool.append((context, workspace))
         return results
+
+    def checked(self) -> Callable[..., Any] | None:
+        """Return a function that computes arrays which fit, and returns None for others.
+
+        There is none for native code, nor for code without check.
+        """
+        code, graph = self.code, self.graph
+        if code.is_native or not code.is_checked:
+            return None
+        fit, run, pool, new_workspace = code.fit, code.run, code.pool, code.new_workspace
+
+        def call(*arrays: Array) -> Any:
+            if not fit(*arrays):
+                return None
+            try:
+                place = pool.pop()
+            except IndexError:
+                place = new_workspace()
+            try:
+                results = place[0].run(run, place[1], arrays)
+            except Exception as error:
+                if is_interruption(error):
+                    raise
+                raise _failure(code, graph, error) from error
+            pool.append(place)
+            return results
+
+        return call
 
     def scalar(self, code: Compiled, arrays: Sequence[Any], handed: Sequence[Any] = ()) -> Any:
         """Return the results of the scalar path; None if there is none, or it does not apply.

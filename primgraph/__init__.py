@@ -7,6 +7,7 @@ from primgraph.base.checkout import ROOT
 if ROOT is not None:
     __path__.append(str(ROOT))
 
+from primgraph.base.interpreter_limits import uncollected
 from primgraph.errors import near_matches, unknown_name
 from primgraph.operators.call import appliers
 from primgraph.operators.names import declare, rows
@@ -166,7 +167,9 @@ def __getattr__(name: str) -> object:
         raise unknown_name("primgraph", name, __all__, instead)
     if row.module in _BESIDE:
         import_module(_BESIDE[row.module])
-    found = row.load()
+    # A collection in between would look at all of the objects that modules are made of.
+    with uncollected:
+        found = row.load()
     return globals().setdefault(name, found)
 
 

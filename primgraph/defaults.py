@@ -7,7 +7,8 @@ from typing import Any
 from primgraph.errors import DTypeError
 from primgraph.ir.types import FLOAT64, DType, as_dtype
 
-_current: list[DType] = [FLOAT64]
+# The default dtype is the only item.
+current: list[DType] = [FLOAT64]
 
 
 def get_default_dtype() -> DType:
@@ -16,7 +17,7 @@ def get_default_dtype() -> DType:
     >>> pg.get_default_dtype()
     dtype('float64')
     """
-    return _current[0]
+    return current[0]
 
 
 def set_default_dtype(dtype: Any) -> None:
@@ -32,4 +33,4 @@ def set_default_dtype(dtype: Any) -> None:
     found = as_dtype(dtype)
     if found.kind != "f":
         raise DTypeError(f"the default dtype is a float dtype, not {found}")
-    _current[0] = found
+    current[0] = found

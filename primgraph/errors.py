@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
@@ -192,7 +192,9 @@ def near_matches(name: object, known: Iterable[str]) -> str:
 
 
 def _misspelt(wanted: str, known: Sequence[str]) -> list[str]:
-    close = difflib.get_close_matches(wanted, known, n=6, cutoff=_SIMILAR)
+    close = importlib.import_module("difflib").get_close_matches(
+        wanted, known, n=6, cutoff=_SIMILAR
+    )
     long = len(wanted) >= _PREFIX
     longer = [k for k in known if long and k.startswith(wanted)]
     longer += [k for k in known if k and wanted[:-1] == k]

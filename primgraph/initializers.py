@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError, unknown_name
 from primgraph.ir.frontend.signature import call_user_function, checked_methods
 from primgraph.ir.types import DType, Shape

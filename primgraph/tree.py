@@ -10,13 +10,13 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from types import NoneType
 from typing import Any, final
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend import containers
 from primgraph.ir.frontend.containers import Flatten, Tree, Unflatten, open_container, registered

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import final
 
+from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Graph

@@ -3,58 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
 from typing import TypeAlias, final
 
 from primgraph.codegen.ir.arena import Arena
-from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, Monomial, bounds
+from primgraph.codegen.ir.extents import ATOM, SizeWriter
+from primgraph.ir.dims import FLOOR, MAX, MIN, Dim, bounds
 
 # Prefix of size variables, so that no other variable has the same name.
 PREFIX = "n_"
 
 # Helper functions that size expressions call.
-HELPERS = (
-    "static inline long pg_floor(long x, long y) {",
-    "    const long q = y ? x / y : 0;",
-    "    return q - (y && x % y && (x < 0) != (y < 0));",
-    "}",
-    "static inline long pg_most(long x, long y) { return x > y ? x : y; }",
-    "static inline long pg_least(long x, long y) { return x < y ? x : y; }",
-    "",
-)
+HELPERS = {
+    "pg_floor": """static inline long pg_floor(long x, long y) {
+    const long q = y ? x / y : 0;
+    return q - (y && x % y && (x < 0) != (y < 0));
+}""",
+    "pg_most": "static inline long pg_most(long x, long y) { return x > y ? x : y; }",
+    "pg_least": "static inline long pg_least(long x, long y) { return x < y ? x : y; }",
+}
+
+FUNCTIONS = {FLOOR: "pg_floor({}, {})", MAX: "pg_most({}, {})", MIN: "pg_least({}, {})"}
+_WRITER = SizeWriter(FUNCTIONS, divide="/", name=f"{PREFIX}{{}}")
 
 
 def extent(n: int) -> str:
     """Return a size, stride or offset as a C operand."""
-    return _dim_text(n) if type(n) is Dim else str(n)
-
-
-@cache
-def _dim_text(dim: Dim) -> str:
-    text = ""
-    # Positive terms come first.
-    for monomial, coefficient in sorted(dim.terms, key=lambda term: term[1] < 0):
-        sign = " - " if coefficient < 0 else " + "
-        product = _product(monomial, abs(coefficient))
-        text = f"{text}{sign}{product}" if text else f"{'-' if coefficient < 0 else ''}{product}"
-    return text if text.isidentifier() else f"({text})"
-
-
-def _product(monomial: Monomial, number: int) -> str:
-    factors = [_factor(atom) for atom, power in monomial for _ in range(power)]
-    if number != 1 or not factors:
-        factors.insert(0, str(number))
-    return " * ".join(factors)
-
-
-def _factor(atom: Atom) -> str:
-    if isinstance(atom, str):
-        return f"{PREFIX}{atom}"
-    kind, x, y = atom
-    if kind == FLOOR:
-        plain = bounds(x)[0] >= 0 and bounds(y)[0] > 0
-        return f"({extent(x)} / {extent(y)})" if plain else f"pg_floor({extent(x)}, {extent(y)})"
-    return f"pg_{'most' if kind == MAX else 'least'}({extent(x)}, {extent(y)})"
+    return _WRITER.text(n).operand_code(ATOM) if type(n) is Dim else str(n)
 
 
 def divisors(extents: Iterable[int]) -> Iterator[int]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, TypeAlias, final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import Cut, How, Repeat
 from primgraph.ir.types import DType, Shape, TensorType

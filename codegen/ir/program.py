@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.card import Cards
 from primgraph.codegen.ir.places import Argument, Buffer, Fixed, Ones, Stack, View
 from primgraph.codegen.ir.schedule import Schedule

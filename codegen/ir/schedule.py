@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import Source
 from primgraph.errors import CompileError
 from primgraph.ir.graph import COUNTED, NUMBER, SIZE, Equation, Graph, Value

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeAlias, final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.access import Access
 from primgraph.codegen.ir.axis_semantics import Role
 from primgraph.codegen.ir.places import Argument, Buffer, Place, Result, View
@@ -176,13 +177,15 @@ Instruction: TypeAlias = (
 @final
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An operand of a node: a number, a value of the nest, or memory.
+    """An operand of a node: a number, an index, a value of the nest, or memory.
 
-    `text` is a number in C, or with `strides` a cast applied to the index expression. `value` is
-    computed by the nest at the same index. `strides` are along the axes of the nest.
+    `text` is a number in C. With a `cast` to a C type it is the index `offset` plus `strides` along
+    the axes of the nest, and so are the indices of elements of `root`. `value` is computed by the
+    nest at the same index.
     """
 
     text: str = ""
+    cast: str = ""
     value: int = -1
     root: int = -1
     offset: int = 0

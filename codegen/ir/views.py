@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias, final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.extents import extent_text
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import Shape

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from primgraph.codegen.ir.extents import AND, ATOM, OR, UNARY, XOR
 from primgraph.codegen.ops.card import Card, Marks
 from primgraph.codegen.ops.cost_model import MOVED
 from primgraph.codegen.ops.spelling.complex_step import (
@@ -14,7 +15,6 @@ from primgraph.codegen.ops.spelling.complex_step import (
     as_on_reals,
     smooth_everywhere,
 )
-from primgraph.codegen.ops.spelling.notation import AND, ATOM, OR, UNARY, XOR
 from primgraph.codegen.ops.spelling.ufuncs import ufunc
 from primgraph.ir.primitive import Op
 from primgraph.primitives import bits as p

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from primgraph.codegen.ir.extents import ATOM, UNARY, Text, size_text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.cost_model import MOVED
@@ -16,16 +17,7 @@ from primgraph.codegen.ops.spelling.literals import (
     is_negative,
     scalar_text,
 )
-from primgraph.codegen.ops.spelling.notation import (
-    ATOM,
-    UNARY,
-    Read,
-    Target,
-    Text,
-    extent,
-    filling,
-    reading,
-)
+from primgraph.codegen.ops.spelling.notation import Read, Target, filling, reading
 from primgraph.codegen.ops.spelling.scalar import Elements, Scalar, number_text
 from primgraph.ir.dims import Dim
 from primgraph.ir.primitive import Op
@@ -36,7 +28,7 @@ from primgraph.primitives import constants as c
 def literal(value: Any, dtype: DType) -> Text:
     """Return a Python scalar or a size, which takes the dtype of the array it is combined with."""
     if type(value) is Dim:
-        return extent(value)
+        return size_text(value)
     text = scalar_text(value, dtype).replace("e+", "e")
     return Text(text, UNARY if is_negative(text) else ATOM)
 
@@ -53,7 +45,7 @@ def _read_iota(args: Sequence[Text], step: Step) -> Text:
     """Return a range along one axis; NumPy broadcasts it along the others."""
     p = step.params
     size, axis, ndim = p["shape"][p["axis"]], p["axis"], len(p["shape"])
-    text = f"np.arange({extent(size).code})"
+    text = f"np.arange({size_text(size).code})"
     if p["dtype"] != INT64:
         text += f".astype({dtype_text(p['dtype'])})"
     behind = ", None" * (ndim - 1 - axis)

@@ -8,10 +8,11 @@ from math import log2
 from typing import Any
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role
+from primgraph.codegen.ir.extents import Text, size_text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.shapes import ALONG
-from primgraph.codegen.ops.spelling.notation import Target, Text, extent
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.ir.dims import typical
 from primgraph.ir.primitive import Op
 from primgraph.primitives import fourier as p
@@ -31,7 +32,7 @@ def _call(step: Step) -> tuple[str, Any, str, Any]:
 
 def _read(args: Sequence[Text], step: Step) -> Text:
     (name, n, word, axes), norm = _call(step), step.params["norm"]
-    length = "" if n is None else f", {extent(n).code}"
+    length = "" if n is None else f", {size_text(n).code}"
     last = "" if norm == "backward" else f', norm="{norm}"'
     return Text(f"np.{name}({args[0].code}{length}, {word}={axes}{last})")
 

@@ -9,13 +9,14 @@ from math import prod
 import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role, common
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import tuple_text
 from primgraph.codegen.ops.card import Card, Marks
 from primgraph.codegen.ops.cost_model import MOVED, per_element
 from primgraph.codegen.ops.shapes import moving_card, read_copy
 from primgraph.codegen.ops.spelling.literals import shape_text
-from primgraph.codegen.ops.spelling.notation import ATOM, Target, Text
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.codegen.ops.spelling.scalar import Elements, Scalar
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT64

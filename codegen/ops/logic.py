@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.ir.card import Site
+from primgraph.codegen.ir.extents import AND, COMPARE, OR, UNARY, XOR, Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, element_card
@@ -19,17 +20,7 @@ from primgraph.codegen.ops.spelling.complex_step import (
     as_on_reals,
     smooth_away_from,
 )
-from primgraph.codegen.ops.spelling.notation import (
-    AND,
-    COMPARE,
-    OR,
-    UNARY,
-    XOR,
-    Target,
-    Text,
-    number_of,
-    reading,
-)
+from primgraph.codegen.ops.spelling.notation import Target, number_of, reading
 from primgraph.codegen.ops.spelling.scalar import Scalar, float_rule, template
 from primgraph.codegen.ops.spelling.ufuncs import ALL, ufunc
 from primgraph.ir.primitive import Op

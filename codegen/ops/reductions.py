@@ -11,6 +11,7 @@ import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role
 from primgraph.codegen.ir.card import Site
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import view_text
@@ -27,15 +28,7 @@ from primgraph.codegen.ops.spelling.complex_step import (
     smooth_everywhere,
 )
 from primgraph.codegen.ops.spelling.literals import dtype_text, scalar_text
-from primgraph.codegen.ops.spelling.notation import (
-    ATOM,
-    Needs,
-    Read,
-    Target,
-    Text,
-    reading,
-    statements,
-)
+from primgraph.codegen.ops.spelling.notation import Needs, Read, Target, reading, statements
 from primgraph.codegen.ops.spelling.scalar import (
     Elements,
     Scalar,

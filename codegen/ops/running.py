@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.reductions import accumulation_card, close_call
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC, ComplexStep
-from primgraph.codegen.ops.spelling.notation import Text
 from primgraph.ir.primitive import Op
 from primgraph.primitives import running as p
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role, common
 from primgraph.codegen.ir.card import Site
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import view_text
@@ -19,12 +20,10 @@ from primgraph.codegen.ops.cost_model import MOVED
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC
 from primgraph.codegen.ops.spelling.literals import parameter_text
 from primgraph.codegen.ops.spelling.notation import (
-    ATOM,
     WIDEST,
     Needs,
     Read,
     Target,
-    Text,
     Write,
     reading,
     statements,

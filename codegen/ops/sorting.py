@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from primgraph.codegen.ir.extents import Text, size_text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.cost_model import per_element
@@ -13,9 +14,7 @@ from primgraph.codegen.ops.spelling.literals import array_dtype, shape_text
 from primgraph.codegen.ops.spelling.notation import (
     Read,
     Target,
-    Text,
     Write,
-    extent,
     filling,
     reading,
     statements,
@@ -35,7 +34,7 @@ def _write_argsort(to: Target) -> list[str]:
 
 def _read_empty(args: Sequence[Text], step: Step) -> Text:
     type = step.results[0]
-    shape = extent(type.shape[0]).code if type.ndim == 1 else shape_text(type.shape)
+    shape = size_text(type.shape[0]).code if type.ndim == 1 else shape_text(type.shape)
     return Text(f"np.empty({shape}{array_dtype(type.dtype)})")
 
 

@@ -12,6 +12,7 @@ from string import Formatter
 from typing import Any
 
 from primgraph.codegen.ir.axis_semantics import ALIGNED
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops import (
     bits,
@@ -39,7 +40,7 @@ from primgraph.codegen.ops.linear_algebra import (
     ties,
 )
 from primgraph.codegen.ops.special_functions import gamma, scipy_calls, special
-from primgraph.codegen.ops.spelling.notation import ATOM, Text, filling, reading
+from primgraph.codegen.ops.spelling.notation import filling, reading
 from primgraph.errors import BuildError
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.primitive import Op, Primitive

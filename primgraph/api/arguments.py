@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any, final
@@ -14,6 +13,7 @@ import numpy as np
 from primgraph import tree
 from primgraph.api.world import World, handles_in, is_array, world_of
 from primgraph.base.locks import cached_property
+from primgraph.base.records import dataclass
 from primgraph.defaults import get_default_dtype
 from primgraph.eager.tensor import tensor
 from primgraph.errors import ArgumentError, NotDifferentiable

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import itertools
 import warnings
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from operator import attrgetter
 from time import perf_counter
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, final, overload
-
-import numpy as np
 
 from primgraph import tree
 from primgraph.api.arguments import call_differentiated, positions_of
@@ -31,33 +28,28 @@ from primgraph.api.jit_call import (
     parameters_of,
     static_places,
 )
+from primgraph.api.jit_entry import Entry, EntryIndex, numbers
 from primgraph.api.jit_html import render_jit
-from primgraph.api.tracing import Traced, form_of, leaf_names, trace_function
+from primgraph.api.jit_shortcut import Shortcut, fingerprint, no_shortcut
+from primgraph.api.tracing import form_of, leaf_names, trace_function
 from primgraph.api.transformed import P, R, Transformed
 from primgraph.api.world import OnTensors, world_of_arguments
 from primgraph.base.array_functions import MEMBERS
 from primgraph.base.debug_mode import debugging
 from primgraph.base.journal import log_compilation
 from primgraph.base.locks import make_lock
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import caller
 from primgraph.codegen import Kernel
-from primgraph.defaults import get_default_dtype
-from primgraph.eager.derivatives import recording
-from primgraph.eager.derivatives.inlined import Inlined, inlined_steps, results
-from primgraph.eager.node import array_node
-from primgraph.eager.run import compute
-from primgraph.eager.tensor import Tensor, family_of
+from primgraph.eager.derivatives.inlined import inlined_steps
 from primgraph.errors import ArgumentError, unknown_attribute
-from primgraph.ir.frontend.containers import Form
 from primgraph.ir.frontend.result_names import generated_name
 from primgraph.ir.frontend.signature import call_user_function, check_arguments
-from primgraph.ir.primitive import innermost
 from primgraph.ir.types import TensorType
-from primgraph.numpy.impure import Captured
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compile, require_options
-from primgraph.program.sized import SizedKernel, in_form
+from primgraph.program.sized import SizedKernel
 from primgraph.program.trace import modules_named
 
 # Default maximum number of entries.
@@ -102,39 +94,6 @@ class Compilation:
 
     def __str__(self) -> str:
         return "; ".join(self.reasons)
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Entry:
-    """Cache entry of a compiled function: its trace, its kernel, and its steps for tensors.
-
-    `number` counts compilations. `key` and `modes` are its cache key; `quick` are the type keys by
-    which calls of arrays only find it.
-    """
-
-    number: int
-    key: Hashable
-    traced: Traced
-    kernel: Kernel | SizedKernel
-    steps: list[Inlined]
-    reasons: tuple[str, ...]
-    seconds: float = 0.0
-    captured: tuple[Captured, ...] = ()
-    form: Form | None = None
-    quick: set[Hashable] = field(default_factory=set)
-    formed: list[Kernel | SizedKernel] = field(default_factory=list)
-
-    @property
-    def for_users(self) -> Kernel | SizedKernel:
-        """The kernel that takes and returns the containers of the call, for users."""
-        if not self.formed:
-            self.formed.append(in_form(self.kernel, self.form))
-        return self.formed[0]
-
-    @property
-    def modes(self) -> Hashable:
-        return tuple([(id(layer), training) for layer, training in self.traced.modes])
 
 
 @overload
@@ -264,11 +223,12 @@ class Jit(Transformed[P, R]):
         self._math, self._target = math, target
         self._lock = make_lock()
         # By signature key, then by the training modes of layers.
-        self._entries: dict[Hashable, dict[Hashable, _Entry]] = {}
-        # By the types of the arguments if all are arrays.
-        self._quick: dict[Hashable, _Entry] = {}
+        self._entries: dict[Hashable, dict[Hashable, Entry]] = {}
+        self._index = EntryIndex()
+        # The shortcut of the latest call, if its entry is the most recently used one.
+        self._shortcut: Shortcut = no_shortcut
         # All entries by number, most recently used last.
-        self._used: OrderedDict[int, _Entry] = OrderedDict()
+        self._used: OrderedDict[int, Entry] = OrderedDict()
         self._count = 0
         self._latest: deque[Signature] = deque(maxlen=_COMPARED)
         self._causes: deque[frozenset[tuple[str, str]]] = deque(maxlen=_MANY)
@@ -294,8 +254,9 @@ class Jit(Transformed[P, R]):
     def clear_cache(self) -> None:
         """Evict all entries, and reset the number of compilations."""
         with self._lock:
-            for memory in (self._entries, self._quick, self._used, self._latest, self._causes):
+            for memory in (self._entries, self._index, self._used, self._latest, self._causes):
                 memory.clear()
+            self._shortcut = no_shortcut
             self._count = 0
 
     def root(self, place: Place) -> str:
@@ -314,13 +275,14 @@ class Jit(Transformed[P, R]):
         return self._entry(Call(self, args, kwargs, specs=True)).for_users
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        result: R
-        if not kwargs and innermost.get() is None:
-            quick = self._quick.get(_types_of(args))
-            if quick is not None and quick.traced.is_current:
-                self._touch(quick)
-                result = tree.unflatten(quick.traced.structure, quick.kernel(*args))
-                return result
+        result: R = self._shortcut(args, kwargs)
+        if result is not None:
+            return result
+        found = self._index.find(args, kwargs)
+        if found is not None:
+            entry, shortcut, result = found
+            self._touch(entry, shortcut)
+            return result
         result = self._result(args, kwargs)
         return result
 
@@ -332,25 +294,25 @@ class Jit(Transformed[P, R]):
             return called(self.function, *args, **kwargs)
         entry = self._entry(call)
         if entry.traced.tensors or not world.arrays:
-            return world.convert_results(_call_on_tensors(entry, call.leaves))
-        watched = entry.captured and debugging.get()
-        if call.is_plain and isinstance(entry.kernel, Kernel) and not watched:
+            return world.convert_results(entry.call_on_tensors(call.leaves))
+        shortcut = entry.shortcut_for(call, args, kwargs)
+        if shortcut is not None:
             with self._lock:
                 # Another thread may have evicted it.
                 if entry.number in self._used:
-                    types = _types_of(args)
-                    entry.quick.add(types)
-                    self._quick[types] = entry
+                    self._index.add(entry, fingerprint(args, kwargs))
+                    self._touch(entry, shortcut)
         return tree.unflatten(entry.traced.structure, entry.kernel(*call.leaves))
 
-    def _touch(self, entry: _Entry) -> None:
+    def _touch(self, entry: Entry, shortcut: Shortcut = no_shortcut) -> None:
         """Mark an entry as most recently used, unless another thread has evicted it."""
+        self._shortcut = shortcut
         try:
             self._used.move_to_end(entry.number)
         except KeyError:
-            return
+            self._shortcut = no_shortcut
 
-    def _entry(self, call: Call) -> _Entry:
+    def _entry(self, call: Call) -> Entry:
         """Return the entry for a call, and compile it on a cache miss."""
         key = call.signature.key
         known = [*self._entries.get(key, {}).values()]
@@ -379,7 +341,7 @@ class Jit(Transformed[P, R]):
             self._warn(reasons)
         return entry
 
-    def _compile_call(self, call: Call, key: Hashable, reasons: tuple[str, ...]) -> _Entry:
+    def _compile_call(self, call: Call, key: Hashable, reasons: tuple[str, ...]) -> Entry:
         """Compile the function for a call."""
         signature = call.signature
         parts = [(p, s) for p, s in signature.arguments if isinstance(s, tree.Structure)]
@@ -406,17 +368,18 @@ class Jit(Transformed[P, R]):
         seconds = perf_counter() - begun
         captured = rooms.Captured.from_values(mentioned())
         form = form_of([(self.root(p).replace("argument ", "x"), s) for p, s in parts], found)
-        return _Entry(next(_numbers), key, found, kernel, steps, reasons, seconds, captured, form)
+        return Entry(next(numbers), key, found, kernel, steps, reasons, seconds, captured, form)
 
-    def _look_at(self, entries: Iterable[_Entry]) -> None:
+    def _look_at(self, entries: Iterable[Entry]) -> None:
         """Warn about captured arrays that have changed since compilation."""
         for captured in {id(c.array): c for e in entries for c in e.captured}.values():
             captured.warn_of_change(generated_name(self.function))
 
-    def _keep(self, entry: _Entry, signature: Signature) -> None:
+    def _keep(self, entry: Entry, signature: Signature) -> None:
         """Add a new entry, and evict the least recently used one if there are too many."""
         self._count += 1
         self._used[entry.number] = entry
+        self._shortcut = no_shortcut
         self._latest.append(signature)
         while len(self._used) > self.max_entries:
             _, old = self._used.popitem(last=False)
@@ -424,9 +387,7 @@ class Jit(Transformed[P, R]):
             del alike[old.modes]
             if not alike:
                 del self._entries[old.key]
-            for types in old.quick:
-                if self._quick.get(types) is old:
-                    del self._quick[types]
+            self._index.remove(old)
 
     def _differences(self, signature: Signature) -> list[Difference]:
         """Return what is new in a call, compared with the most similar recent compilation."""
@@ -459,10 +420,7 @@ class Jit(Transformed[P, R]):
         )
 
 
-_numbers = itertools.count()
-
-
-def _modes(entry: _Entry) -> list[Difference]:
+def _modes(entry: Entry) -> list[Difference]:
     """Return the layers whose training mode differs from that of an entry."""
     others = [layer for layer, training in entry.traced.modes if layer.training is not training]
     words = dict.fromkeys(
@@ -473,27 +431,3 @@ def _modes(entry: _Entry) -> list[Difference]:
 
 def _weight(differences: Sequence[Difference]) -> int:
     return sum(difference.weight for difference in differences)
-
-
-def _call_on_tensors(entry: _Entry, leaves: Sequence[Any]) -> Any:
-    """Call an entry on tensors: computed at once, or recorded if they are tracked."""
-    nodes = [x.node if isinstance(x, Tensor) else array_node(np.array(x)) for x in leaves]
-    nodes += [t.node for t in entry.traced.tensors]
-    if recording.is_on.get() and any(n.tracked for n in nodes):
-        found = results(entry.steps, tuple(nodes))
-    else:
-        compute(nodes)
-        found = [array_node(array) for array in entry.kernel(*[n.array for n in nodes])]
-    found = entry.traced.store_changes(found)
-    return tree.unflatten(entry.traced.structure, map(family_of(leaves), found))
-
-
-def _types_of(arrays: Sequence[Any]) -> Hashable:
-    """Return the key of arguments that are all arrays; None otherwise."""
-    types: list[Hashable] = [get_default_dtype()]
-    for array in arrays:
-        if type(array) is not np.ndarray:
-            return None
-        types.append(array.shape)
-        types.append(array.dtype)
-    return tuple(types)

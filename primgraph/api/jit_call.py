@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, final
 
 import numpy as np
 
 from primgraph import tree
 from primgraph.api.world import is_array
+from primgraph.base.records import dataclass
 from primgraph.defaults import get_default_dtype
 from primgraph.eager.inplace.adoption import stand_in_class
 from primgraph.eager.tensor import family_of
@@ -138,16 +138,14 @@ def _type_differences(
 class Call:
     """Arguments of a call of a compiled function, and the arrays in them.
 
-    `found` are the arrays as given, `leaves` those that the kernel takes. A call is plain if all of
-    its arguments are positional NumPy arrays.
+    `found` are the arrays as given, `leaves` those that the kernel takes.
     """
 
     __slots__ = (
-        "_parameters",
         "_takes_specs",
         "found",
-        "is_plain",
         "leaves",
+        "parameters",
         "signature",
         "values",
     )
@@ -160,7 +158,7 @@ class Call:
         *,
         specs: bool = False,
     ) -> None:
-        self._parameters = parameters
+        self.parameters = parameters
         self._takes_specs = specs
         self.values = _arguments_by_place(parameters.ordered, args, kwargs)
         self.found: list[Any] = []
@@ -180,7 +178,6 @@ class Call:
         kind = stand_in_class(family_of(self.found))
         types = self._types(arguments)
         self.signature = Signature(tuple(arguments), tuple(parts), types, get_default_dtype(), kind)
-        self.is_plain = not kwargs and all(type(x) is np.ndarray for x in args)
 
     def _key(self, place: Place, value: Any) -> Hashable:
         """Return the key of a static value. Raises `ArgumentError` if it cannot be hashed."""
@@ -188,7 +185,7 @@ class Call:
             hash(value)
         except TypeError:
             raise ArgumentError(
-                f"jit: {self._parameters.root(place)} is static, and {type(value).__name__} "
+                f"jit: {self.parameters.root(place)} is static, and {type(value).__name__} "
                 f"{value!r:.60} cannot be hashed",
                 hint="give a tuple for a list, or let it be traced",
             ) from None
@@ -227,7 +224,7 @@ class Call:
     def _types(self, arguments: Sequence[tuple[Place, Part]]) -> tuple[_Type, ...]:
         """Return the types that the call is compiled for; shapes may be symbolic."""
         types = [(x.shape, x.dtype) for x in self.leaves]
-        sizes = self._parameters.sizes
+        sizes = self.parameters.sizes
         if sizes and not any(isinstance(x, Handle) for x in self.leaves):
             paths = self._paths(arguments)
             unknown = [name for name in sizes if name not in paths]
@@ -245,13 +242,13 @@ class Call:
             path
             for place, part in arguments
             if isinstance(part, tree.Structure)
-            for path in tree.paths_of(part, self._parameters.root(place))
+            for path in tree.paths_of(part, self.parameters.root(place))
         ]
 
     def statics(self) -> dict[str, Any]:
         """Return the static arguments by name."""
         pairs = self.signature.arguments
-        return {self._parameters.root(p): s.value for p, s in pairs if isinstance(s, Static)}
+        return {self.parameters.root(p): s.value for p, s in pairs if isinstance(s, Static)}
 
     def arguments(self, arrays: Iterable[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments by position and by name, with other arrays in them."""

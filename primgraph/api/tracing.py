@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 from primgraph import tree
@@ -11,6 +10,7 @@ from primgraph.api.call_in_world import in_program
 from primgraph.api.world import is_array
 from primgraph.base.frames import shorten_tracebacks
 from primgraph.base.grad_mode import enable_tracking
+from primgraph.base.records import dataclass
 from primgraph.eager.derivatives.recording import no_grad
 from primgraph.eager.inplace.adoption import Adoption, Trainable, adopting
 from primgraph.eager.inplace.in_place import change_together

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from primgraph import tree
 from primgraph.api.call_in_world import Applied, Computed, Flat, Recorded, in_program
 from primgraph.base.grad_mode import is_on
+from primgraph.base.records import dataclass
 from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor, tensor
 from primgraph.errors import ArgumentError

@@ -8,11 +8,11 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from types import FrameType, TracebackType
 from typing import Any, final
 
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import (
     PACKAGE,
     cell_of,

@@ -8,16 +8,14 @@ logging.getLogger("primgraph").setLevel(logging.INFO)
 
 from __future__ import annotations
 
-import logging
+import importlib
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import perf_counter
 
 from primgraph.base.atomic import Setting
-
-LOGGER = logging.getLogger("primgraph")
-LOGGER.addHandler(logging.NullHandler())
 
 # Origins of generated code, collected if requested; the last one counts.
 FROM_EQUAL = "code of an equal graph"
@@ -37,7 +35,10 @@ def note_source(source: str) -> None:
 @contextmanager
 def log_compilation(what: str, why: str) -> Iterator[None]:
     """Log the compilation within the context at the level INFO, unless it fails."""
-    if not LOGGER.isEnabledFor(logging.INFO):
+    # Nobody listens who has not imported `logging`.
+    logging = importlib.import_module("logging") if "logging" in sys.modules else None
+    logger = None if logging is None else logging.getLogger("primgraph")
+    if logging is None or logger is None or not logger.isEnabledFor(logging.INFO):
         yield
         return
     noted: list[str] = []
@@ -46,4 +47,4 @@ def log_compilation(what: str, why: str) -> Iterator[None]:
         yield
     took = 1000.0 * (perf_counter() - start)
     source = f"; {max(noted, key=_ORDER.index)}" if noted else ""
-    LOGGER.info("%s: compiled in %.1f ms%s; %s", what, took, source, why)
+    logger.info("%s: compiled in %.1f ms%s; %s", what, took, source, why)

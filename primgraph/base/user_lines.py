@@ -10,10 +10,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
+
+from primgraph.base.records import dataclass
 
 # IPython's file name of a cell; notebook kernels use other names.
 _NAMED = re.compile(r"<ipython-input-(\d+)-")
@@ -284,6 +286,31 @@ def user_frame() -> FrameType:
         if frame.f_back is None:
             return outside or frame
         frame = frame.f_back
+
+
+def name_of(value: object) -> str:
+    """Return the name by which the user's line being executed has a value, or an empty string.
+
+    >>> import numpy as np
+    >>> weights = np.ones(3)
+    >>> def name_it():
+    ...     return name_of(weights)
+    >>> name_it()
+    'weights'
+    """
+    frame = user_frame()
+    code, known, names = frame.f_code, frame.f_locals, frame.f_globals
+    for name in (*code.co_varnames, *code.co_freevars, *code.co_cellvars):
+        if known.get(name) is value:
+            return name
+    for name in code.co_names:
+        try:
+            # The names of a traced function may be in a dictionary that looks further.
+            if names[name] is value:
+                return name
+        except KeyError:
+            continue
+    return ""
 
 
 def definition_line(function: Callable[..., object]) -> Source | None:

@@ -16,7 +16,7 @@ from types import TracebackType
 
 import numpy as np
 
-from primgraph.base.safe_overwrite import require_own
+from primgraph.base.files import require_own
 from primgraph.base.user_lines import caller
 from primgraph.cli.targets import Target, find
 from primgraph.codegen import get_num_threads

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, final
 
 import numpy as np
 
 from primgraph.base.locks import cached_property
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import caller
 from primgraph.derivatives.subgraph import Path, reached_by
 from primgraph.derivatives.traced_call import Call

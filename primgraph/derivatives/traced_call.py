@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from primgraph.base.grad_mode import enable_tracking
+from primgraph.base.records import dataclass
 from primgraph.derivatives.subgraph import Path, is_held_constant
 from primgraph.errors import ArgumentError, BuildError
 from primgraph.ir.builder import Builder

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, final, overload
+
+from primgraph.base.records import dataclass
 
 Part: TypeAlias = tuple[int, ...]
 _KEPT = 1000

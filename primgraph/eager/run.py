@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable, Sequence
 from contextvars import ContextVar
-from hashlib import blake2b
+from importlib import import_module
 from threading import local
 from typing import Any, TypeAlias, TypeVar, final
 from weakref import ref
@@ -239,7 +239,7 @@ def _prepare_kernel(nodes: list[Node], roots: Sequence[Node]) -> Begun | None:
     structure = tuple(key)
     known = _kernels.get(structure)
     if known is None:
-        digest = blake2b(array("q", key), digest_size=16).digest()
+        digest = import_module("hashlib").blake2b(array("q", key), digest_size=16).digest()
         if digest not in _seen:
             _add(_seen, digest, None, _MOST_SEEN)
             if _are_whole(nodes):

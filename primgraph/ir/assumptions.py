@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from math import gcd
 from typing import final
 
+from primgraph.base.records import dataclass
 from primgraph.ir.dims import Dim, bounds, remainder
 
 

@@ -11,12 +11,13 @@ over a common box is the access relation of polyhedral compilers.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.types import Shape
 from primgraph.ir.views import Expand, Permute, Reshape, Slice, View

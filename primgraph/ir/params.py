@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
+import importlib
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from decimal import Decimal
 from itertools import count
 from types import NoneType
 from typing import Any, TypeAlias, final
@@ -35,12 +35,14 @@ HASHED = "sha256:"
 class Array:
     """Frozen array: a private read-only copy, compared bit by bit.
 
-    `0.0` and `-0.0` differ, a NaN equals the same NaN, and dtype and shape count.
+    `0.0` and `-0.0` differ, a NaN equals the same NaN, and dtype and shape count. `name` is the
+    user's name of it, if there is one, and does not count.
     """
 
-    __slots__ = ("_digest", "_hash", "data")
+    __slots__ = ("_digest", "_hash", "data", "name")
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, name: str = "") -> None:
+        self.name = name
         array = np.array(data, order="C", copy=True)
         array = array.astype(as_dtype(array.dtype), copy=False)
         array.setflags(write=False)
@@ -58,7 +60,7 @@ class Array:
     def digest(self) -> str:
         """SHA-256 hash of type and elements, equal on all machines."""
         if not self._digest:
-            found = hashlib.sha256(str(self.type).encode())
+            found = importlib.import_module("hashlib").sha256(str(self.type).encode())
             found.update(_bytes_of(self.little_endian()))
             self._digest = found.hexdigest()
         return self._digest
@@ -220,7 +222,7 @@ def _content(kind: type[Any], value: Any) -> Hashable:
         return frozenset(Counter(map(bits, value)).items())
     if kind is slice or kind is range:
         return bits((value.start, value.stop, value.step))
-    if kind is Decimal:
+    if kind is getattr(sys.modules.get("decimal"), "Decimal", None):
         return bits(value.as_tuple())
     if _compares_fields(kind):
         fields = tuple([getattr(value, f.name) for f in dataclasses.fields(value) if f.compare])

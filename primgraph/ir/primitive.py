@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, final, overload
 
+from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError, MissingRuleError, PrimgraphError
 from primgraph.ir.dims import Dim
 from primgraph.ir.facts.ops import (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias, final
 
+from primgraph.base.records import dataclass
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import Shape

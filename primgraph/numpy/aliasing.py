@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, final
 
 import numpy as np
 
 from primgraph.base.locks import cached_property
+from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError
 from primgraph.ir.dims import Dim
 from primgraph.operators.call import called

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import pickle
 import random
+import sys
 import time
 import warnings
 import zlib
@@ -17,7 +18,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any, final
@@ -25,6 +25,7 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.base.atomic import Setting
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import caller, definition_line, is_own_name
 from primgraph.operators.variable import Variable
 
@@ -170,7 +171,10 @@ def _checksum(array: np.ndarray[Any, Any]) -> int:
 
 def is_generator(value: Any) -> bool:
     """Whether a value is a generator of random numbers, whose state tells whether it drew."""
-    return isinstance(value, np.random.Generator | np.random.RandomState | random.Random)
+    # NumPy loads its module when somebody asks for it.
+    known = sys.modules.get("numpy.random")
+    kinds = () if known is None else (known.Generator, known.RandomState)
+    return isinstance(value, (random.Random, *kinds))
 
 
 @final

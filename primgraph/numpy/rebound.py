@@ -50,6 +50,8 @@ _SCIPYS = (
 )  # fmt: skip
 _OTHER_NUMPYS = ("array_api_compat.numpy", "scipy._external.array_api_compat.numpy",
                  "scipy._lib.array_api_compat.numpy")  # fmt: skip
+# Modules that NumPy loads when somebody asks for them.
+_LATE_NUMPYS = {"numpy.fft": fft, "numpy.random": random}
 
 # What functions and methods of NumPy's are called that change an array.
 _IN_PLACE = frozenset((
@@ -339,10 +341,8 @@ def _stands_for(value: Any) -> Any:
         return importlib.import_module("primgraph.numpy")
     if value is np.linalg:
         return linalg
-    if value is np.fft:
-        return fft
-    if value is np.random:
-        return random
+    if isinstance(value, ModuleType) and value.__name__ in _LATE_NUMPYS:
+        return _LATE_NUMPYS[value.__name__]
     if value is math:
         return mathematics
     if isinstance(value, ModuleType) and value.__name__ in _SCIPYS:

@@ -33,13 +33,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, final
 
 from primgraph.base.providers import providers
+from primgraph.base.records import dataclass
 from primgraph.errors import unknown_name
 from primgraph.ir.primitive import homes, later
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.base.user_lines import name_of
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import (
     ArgumentError,
@@ -131,7 +132,8 @@ def lift(x: ArrayLike, dtype: DType | None = None) -> Variable:
     array = array_of(x, dtype)
     if dtype is not None and isinstance(x, np.ndarray | np.generic) and x.dtype != dtype:
         _note_given(x.dtype)
-    op, params = constant_op(np.ascontiguousarray(array).reshape(array.shape))
+    name = name_of(x) if isinstance(x, np.ndarray) and x.ndim else ""
+    op, params = constant_op(np.ascontiguousarray(array).reshape(array.shape), name)
     return emit(op, **params)
 
 

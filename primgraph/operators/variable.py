@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +15,6 @@ import numpy.typing as npt
 from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, BuildError, UnknownValueError
 from primgraph.ir.builder import Builder
-from primgraph.ir.frontend.html_tables import facts
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, Recorder, active_recorder
@@ -150,7 +150,9 @@ class Variable(Handle):
         return f"<Variable{name} {self.type}>"
 
     def _repr_html_(self) -> str:
-        return facts("Variable", self.recorder.described(self.value)).html()
+        home = importlib.import_module("primgraph.ir.frontend.html_tables")
+        text: str = home.facts("Variable", self.recorder.described(self.value)).html()
+        return text
 
     def __contains__(self, item: Any) -> bool:
         raise UnknownValueError(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.containers import flatten_value
 from primgraph.ir.graph import Equation, Graph, Value

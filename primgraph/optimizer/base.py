@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from primgraph.autograd import backward
 from primgraph.base.atomic import Call, call_all
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import UPDATE, caller, mark_lines
 from primgraph.derivatives.grad import grad
 from primgraph.eager.derivatives.accumulation import clear_grad

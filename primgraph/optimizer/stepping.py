@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, final
 
 import numpy as np
 
 from primgraph.base.atomic import Call, call_all
+from primgraph.base.records import dataclass
 from primgraph.eager.derivatives.differentiable import Alias
 from primgraph.eager.inplace.shared_storage import label_of, tensor_of
 from primgraph.eager.node import Node, array_node

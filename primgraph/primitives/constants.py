@@ -192,11 +192,16 @@ def uniform_scalar(array: np.ndarray[Any, Any]) -> bool | int | float | None:
     return scalar if array.tobytes() == first.tobytes() * array.size else None
 
 
-def constant_op(array: np.ndarray[Any, Any]) -> tuple[Primitive[Value], dict[str, Any]]:
-    """Return the primitive and parameters that produce `array`: `full` for equal elements."""
+def constant_op(
+    array: np.ndarray[Any, Any], name: str = ""
+) -> tuple[Primitive[Value], dict[str, Any]]:
+    """Return the primitive and parameters that produce `array`: `full` for equal elements.
+
+    `name` is the user's name of the array.
+    """
     scalar = uniform_scalar(array)
     if scalar is None:
-        return constant, {"value": Array(array)}
+        return constant, {"value": Array(array, name)}
     return full, {"value": scalar, "shape": array.shape, "dtype": array.dtype}
 
 

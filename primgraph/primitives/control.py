@@ -8,13 +8,13 @@ bodies.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from typing import Any, final
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.assumptions import assume_at_least
 from primgraph.ir.dims import TRIPS, is_open, single_row_size

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, final
 
+from primgraph.base.records import dataclass
 from primgraph.errors import BuildError, near_matches
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.signature import checked_methods

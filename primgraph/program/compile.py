@@ -6,11 +6,11 @@ import importlib
 import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 from primgraph.base.interpreter_limits import uncollected
 from primgraph.base.locks import cached_property
+from primgraph.base.records import dataclass
 from primgraph.codegen import Kernel, compile_graph
 from primgraph.codegen.recipe import require_style
 from primgraph.errors import ArgumentError, CompileError

@@ -4,12 +4,12 @@ one."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from primgraph.base.frames import is_interruption
+from primgraph.base.records import dataclass
 from primgraph.codegen import Kernel
 from primgraph.codegen.ops.card import Marks
 from primgraph.codegen.ops.table import CARDS, marks_of

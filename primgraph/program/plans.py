@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from primgraph.base.interpreter_limits import uncollected
 from primgraph.base.journal import log_compilation
+from primgraph.base.records import dataclass
 from primgraph.codegen import Kernel
-from primgraph.codegen.kernel import is_for_all_sizes
+from primgraph.codegen.kernel import direct, is_for_all_sizes
 from primgraph.codegen.runtime.feeds import as_feed
 from primgraph.errors import ArgumentError, FeedError
 from primgraph.ir.frontend.gradient_names import titles_of
@@ -36,14 +36,16 @@ class Plan:
     The inputs of the kernel are the feeds in `names`, the constant states that `still` reads from a
     dict, and the states in `changed`, ordered by `arranged`; results of the early kernel follow.
     `written` is the user's graph, before passes. The first `fetched` outputs are the fetches; the
-    others are the new values of `changed` states. `states` are all that need a value. With symbolic
-    sizes, a plan is specialised for `sizes`; `written` stays symbolic.
+    others are the new values of `changed` states. `states` are all that need a value, and `direct`
+    is the kernel's fast path. With symbolic sizes, a plan is specialised for `sizes`; `written`
+    stays symbolic.
     """
 
     written: Graph
     sizes: Mapping[str, int]
     pipeline: Pipeline
     kernel: Kernel
+    direct: Callable[..., list[Array] | None] | None
     early: Early | None
     names: list[str]
     types: list[TensorType]
@@ -69,10 +71,23 @@ class Plan:
             raise ArgumentError(f"out has {len(out)} arrays for {self.fetched} fetches")
         return [*out, *[None] * len(self.changed)]
 
+    def plain_results(self, fed: Mapping[str, Any]) -> list[Array] | None:
+        """Return the results for feeds that need no conversion, if there are no states.
+
+        Otherwise return None; also if `fed` has other names than those in `names`.
+        """
+        if self.direct is None or self.states or len(fed) != len(self.names):
+            return None
+        try:
+            arrays = [fed[name] for name in self.names]
+        except KeyError:
+            return None
+        return self.direct(*arrays)
+
     def feed_arrays(self, given: Mapping[str, Any]) -> list[Any]:
         """Return the feeds. Before updates they are converted here, so that they are validated
         first."""
-        if not self.changed:
+        if not self.changed.names:
             return [given[name] for name in self.names]
         return [as_feed(given[n], t, n) for n, t in zip(self.names, self.types, strict=True)]
 
@@ -222,6 +237,7 @@ def _plan_of(
         sizes=sizes,
         pipeline=compiled,
         kernel=compiled.kernel,
+        direct=direct(compiled.kernel),
         early=early,
         names=[v.hint for v in fed],
         types=[known[v] for v in fed],

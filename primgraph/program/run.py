@@ -150,6 +150,11 @@ class Executor:
         if program.starts:
             program.start(self.scope)
         plan = self._plan(program, fetch_list, update)
+        is_plain = out is None and not borrow and debug is None
+        if is_plain and given.__class__ is dict and isinstance(plan, Plan):
+            found = plan.plain_results(given)
+            if found is not None:
+                return found
         if given.keys() != plan.needed:
             check_names(program, given, plan.names)
             if isinstance(plan, SizedPlan):
@@ -269,11 +274,10 @@ class Executor:
     ) -> Plan | SizedPlan:
         values = _values(program, fetch_list)
         updates = program.updates if update else _NONE
-        how = self.math, self.target
-        key = (values, update, how, self._policy)
+        key = (values, update, self.math, self.target, self._policy)
         known: tuple[dict[Value, Value], Plan | SizedPlan] | None = program.kernels.get(key)
         if known is None or known[0] != updates:
-            known = (dict(updates), build_plan(program, values, updates, how, self._policy))
+            known = (dict(updates), build_plan(program, values, updates, key[2:4], self._policy))
             program.kernels[key] = known
         return known[1]
 
@@ -313,8 +317,12 @@ def _read_only(
         arrays = plan.arguments(plan.feed_arrays(given), reading.version)
         if debug:
             check_finite(plan.graph, *arrays[: len(plan.graph.inputs)])
-        results: list[Array] = plan.kernel(*arrays, out=out, borrow=borrow)
-        return results
+        found = None
+        if out is None and not borrow and plan.direct is not None:
+            found = plan.direct(*arrays)
+        if found is None:
+            found = plan.kernel(*arrays, out=out, borrow=borrow)
+        return found
     finally:
         # An exception that the user keeps refers to this frame, and would keep the arrays
         # read-only.

@@ -14,7 +14,6 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
 from operator import itemgetter
 from types import CodeType
 from typing import Any, TypeAlias, TypeVar, final
@@ -24,6 +23,7 @@ import numpy as np
 
 from primgraph.base.atomic import Call, call_all
 from primgraph.base.locks import make_lock
+from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError, FeedError, near_matches
 from primgraph.initializers import Initializer, first_array
 from primgraph.ir.frontend.html_tables import Row, Sheet

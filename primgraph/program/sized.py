@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
 from primgraph.base.immutable import Fixed
 from primgraph.base.locks import make_lock
+from primgraph.base.records import dataclass
 from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import direct, is_for_all_sizes
 from primgraph.codegen.kernel import in_form as of_kernel
@@ -53,11 +53,12 @@ def checked_new(new_sizes: Any) -> str:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Policy:
     """Caching policy: the number of cached size sets, and the treatment of new ones.
 
-    Without `compiles`, kernels are specialised on request only.
+    Without `compiles`, kernels are specialised on request only. There is one object for equal
+    options, which is fast to look up by.
     """
 
     most: int = KEPT
@@ -67,7 +68,11 @@ class Policy:
     @classmethod
     def from_options(cls, kept_sizes: Any, new_sizes: Any, compiles: bool = True) -> Policy:
         """Return the policy of these options. Raises `ArgumentError` for invalid ones."""
-        return cls(checked_kept(kept_sizes), checked_new(new_sizes), compiles)
+        key = checked_kept(kept_sizes), checked_new(new_sizes), compiles
+        return _policies.setdefault(key, cls(*key))
+
+
+_policies: dict[tuple[int, str, bool], Policy] = {}
 
 
 class _SizeUse(NamedTuple):

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.targets.text.operand_names import OperandNames, written_expressions
 from primgraph.ir.interpret import interpret
 
 VECTOR = pg.spec((4,))
@@ -55,6 +57,49 @@ def test_results_have_the_names_that_they_are_returned_by():
         assert f"    {name}" in source
     assert source.splitlines()[-1].startswith("    return gap, delta, gamma, ")
     assert "S_bar" not in source
+
+
+def test_derivatives_have_the_names_by_which_a_line_reads_them():
+    def residual(u, x):
+        y = pg.tanh(u * x)
+        slope = pg.forward_grad(y, x)
+        loss = y * slope - 0.5 * u
+        return pg.sum(loss)
+
+    source = same(pg.trace(residual, VECTOR, VECTOR), np.full(4, 2.0), np.full(4, 3.0))
+    assert "    slope = u * (1.0 - y * y)" in source
+    assert "    loss = y * slope - 0.5 * u" in source
+
+
+def test_a_line_that_became_other_operations_names_nothing_that_it_reads():
+    graph = pg.trace(lambda x, y: pg.sin(x) * 6.0 + pg.cos(y), VECTOR, VECTOR)
+    steps = schedule(graph)
+    operands, (value,) = OperandNames(steps.steps), steps.outputs
+    cosine, sine = (
+        s.outputs[0] for name in ("cos", "sin") for s in steps.steps if s.op.name == name
+    )
+
+    def names(line):
+        (expression,) = written_expressions(line)
+        return operands.bound(expression, value)
+
+    assert names("total = six * 6.0 + other") == {"six": sine, "other": cosine}
+    assert names("total = other + 6.0 * six") == {"six": sine, "other": cosine}
+    assert names("return six * 6.0 + pg.cos(y)") == {"six": sine, "y": 1}
+    assert names("total = 2.0 * (3.0 * six) + other") is None
+    assert names("total = six * 6.0 - other") is None
+    assert names("total = six * 6.0 + six") is None
+
+
+GAINS = np.array([[1.0, 2.0], [3.0, 4.0]])
+
+
+def test_constants_have_the_names_of_the_arrays_of_the_user():
+    turn = np.array([[0.0, 2.0], [1.0, 0.0]])
+    graph = pg.trace(lambda x: pg.sin(x @ GAINS) @ turn, pg.spec((3, 2)))
+    source = same(graph, np.ones((3, 2)))
+    assert "GAINS = np.array([[1.0, 2.0], [3.0, 4.0]])" in source
+    assert "return np.sin(x @ GAINS) @ turn" in source
 
 
 def branches(x, flag=True):
@@ -206,7 +251,7 @@ def recurrent(xs, w):
 def test_carries_and_stacks_have_the_names_of_the_body():
     xs, w = np.linspace(-1, 1, 12).reshape(3, 4), np.eye(4) / 2
     source = same(pg.trace(recurrent, pg.spec((3, 4)), pg.spec((4, 4))), xs, w)
-    for line in ("h = np.zeros((4,))", "h_new = np.tanh(", "h_stack[k] = h_new", "h = h_new"):
+    for line in ("h = np.zeros((4,))", "h_new = np.tanh(", "hs[k] = h_new", "h = h_new"):
         assert line in source
     assert source.count("for k in range(") == 2
     assert "k_2" not in source

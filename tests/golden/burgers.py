@@ -57,73 +57,74 @@ def burgers(t, x, t0, x0, u0, w1, b1, w2, b2, w3, b3):
     h2 = np.tanh(h1 @ w2 + b2)
     h2_2 = np.tanh(h1_2 @ w2 + b2)
     # burgers.py:14  return h2 @ w3 + b3
-    v2 = h2 @ w3 + b3
-    v3 = h2_2 @ w3 + b3
+    u = h2 @ w3 + b3
+    v2 = h2_2 @ w3 + b3
     # burgers.py:36  misfit = network(t0, x0, *weights) - u0
-    misfit = v3 - u0
+    misfit = v2 - u0
     # in the gradient of burgers.py:12
-    v4 = k0 @ w1
-    v5 = 1.0 - h1 * h1
-    v6 = v4 * v5
+    v3 = k0 @ w1
+    v4 = 1.0 - h1 * h1
+    v5 = v3 * v4
     # in the gradient of burgers.py:13
-    v7 = v6 @ w2
-    v8 = 1.0 - h2 * h2
-    v9 = v7 * v8
-    # in the gradient of burgers.py:12
-    v10 = k3 @ w1
-    v11 = v10 * v5
-    v12 = v11 * h1 * -2.0
-    v13 = v10 * v12
+    v6 = v5 @ w2
+    v7 = 1.0 - h2 * h2
+    v8 = v6 * v7
+    # in the gradient of burgers.py:14 and burgers.py:12
+    u_t = v8 @ w3
+    v9 = k3 @ w1
+    v10 = v9 * v4
+    v11 = v10 * h1 * -2.0
+    v12 = v9 * v11
     # in the gradient of burgers.py:13
-    v14 = v11 @ w2
-    v15 = v14 * v8
-    v16 = v15 * h2 * -2.0
-    v17 = v13 @ w2
-    v18 = v17 * v8 + v14 * v16
+    v13 = v10 @ w2
+    v14 = v13 * v7
+    v15 = v14 * h2 * -2.0
+    v16 = v12 @ w2
+    v17 = v16 * v7 + v13 * v15
     # in the gradient of burgers.py:14
-    v19 = v15 @ w3
-    v20 = v9 @ w3
-    v21 = v18 @ w3
+    u_x = v14 @ w3
+    u_xx = v17 @ w3
     # burgers.py:35  residual = u_t + u * u_x - NU * u_xx
-    residual = v20 + v2 * v19 - 0.003183098861837907 * v21
+    residual = u_t + u * u_x - 0.003183098861837907 * u_xx
     # burgers.py:37  loss = pg.mean(residual**2) + pg.mean(misfit**2)
     loss = np.sum(residual * residual) * 0.015625 + np.sum(misfit * misfit) * 0.03125
     # in the gradient of burgers.py:37
-    v22 = misfit * 0.0625
+    v18 = misfit * 0.0625
     residual_bar = residual * 0.03125
     # in the gradient of burgers.py:35
-    v23 = residual * -9.94718394324346e-05
-    v24 = residual_bar * v2
-    v25 = residual_bar * v19
+    v19 = residual * -9.94718394324346e-05
+    v20 = residual_bar * u
+    u_bar = residual_bar * u_x
     # in the gradient of burgers.py:14
-    v26 = v23 @ w3.T
-    v27 = residual_bar @ w3.T
-    b3_bar = np.sum(v22, axis=0) + np.sum(v25, axis=0)
-    w3_bar = h2_2.T @ v22 + v18.T @ v23 + v15.T @ v24 + v9.T @ residual_bar + h2.T @ v25
+    v21 = v19 @ w3.T
+    v22 = residual_bar @ w3.T
+    b3_bar = np.sum(v18, axis=0) + np.sum(u_bar, axis=0)
+    v23 = h2_2.T @ v18 + v17.T @ v19 + v14.T @ v20 + v8.T @ residual_bar
+    w3_bar = v23 + h2.T @ u_bar
     # in the gradient of burgers.py:13
-    v28 = (v22 @ w3.T) * (1.0 - h2_2 * h2_2)
-    v29 = v26 * v8
-    v30 = v29 @ w2.T
-    v31 = v26 * v14 * -2.0
-    v32 = v27 * v8
-    v33 = v32 @ w2.T
+    v24 = (v18 @ w3.T) * (1.0 - h2_2 * h2_2)
+    v25 = v21 * v7
+    v26 = v25 @ w2.T
+    v27 = v21 * v13 * -2.0
+    v28 = v22 * v7
+    v29 = v28 @ w2.T
     # in the gradient of burgers.py:12
-    v34 = (v28 @ w2.T) * (1.0 - h1_2 * h1_2)
-    v35 = v30 * v10 * -2.0
+    v30 = (v24 @ w2.T) * (1.0 - h1_2 * h1_2)
+    v31 = v26 * v9 * -2.0
     # in the gradient of burgers.py:14 and burgers.py:13
-    v36 = v31 * h2 + v24 @ w3.T
-    v37 = v26 * v16 + v36 * v8
-    v38 = v35 * h1 + v37 @ w2.T
-    v39 = v31 * v15 + (v26 * v17 + v36 * v14 + v27 * v7) * -2.0 * h2
+    v32 = v27 * h2 + v20 @ w3.T
+    v33 = v21 * v15 + v32 * v7
+    v34 = v31 * h1 + v33 @ w2.T
+    v35 = v27 * v14 + (v21 * v16 + v32 * v13 + v22 * v6) * -2.0 * h2
     # in the gradient of burgers.py:12 and burgers.py:13
-    v40 = k1 @ np.sum(v30 * v12 + v38 * v5, axis=0, keepdims=True)
-    v41 = (v39 + v25 @ w3.T) * v8
-    b2_bar = np.sum(v28, axis=0) + np.sum(v41, axis=0)
-    w2_bar = h1_2.T @ v28 + v13.T @ v29 + v11.T @ v37 + v6.T @ v32 + h1.T @ v41
+    v36 = k1 @ np.sum(v26 * v11 + v34 * v4, axis=0, keepdims=True)
+    v37 = (v35 + u_bar @ w3.T) * v7
+    b2_bar = np.sum(v24, axis=0) + np.sum(v37, axis=0)
+    w2_bar = h1_2.T @ v24 + v12.T @ v25 + v10.T @ v33 + v5.T @ v28 + h1.T @ v37
     # in the gradient of burgers.py:12
-    v42 = v35 * v11 + (v38 * v10 + v33 * v4) * -2.0 * h1
-    v43 = (v42 + v41 @ w2.T) * v5
-    b1_bar = np.sum(v34, axis=0) + np.sum(v43, axis=0)
-    v44 = v1.T @ v34 + v40 + k2 @ np.sum(v33 * v5, axis=0, keepdims=True)
-    w1_bar = v44 + v0.T @ v43
+    v38 = v31 * v10 + (v34 * v9 + v29 * v3) * -2.0 * h1
+    v39 = (v38 + v37 @ w2.T) * v4
+    b1_bar = np.sum(v30, axis=0) + np.sum(v39, axis=0)
+    v40 = v1.T @ v30 + v36 + k2 @ np.sum(v29 * v4, axis=0, keepdims=True)
+    w1_bar = v40 + v0.T @ v39
     return np.asarray(loss), w1_bar, b1_bar, w2_bar, b2_bar, w3_bar, b3_bar

@@ -64,6 +64,7 @@ def greeks(S, K, T, r, sigma):
     # in the gradient of greeks.py:11
     v23 = d1 / v2 * v21
     v24 = v21 / v2
+    decay = v9 * r - v10 * (sigma * v16) - v10 * (sigma * v23) + v24 * v1
     v25 = v24 * T
     rho = T * v9 + v25
     vega = -(sqrt_T * v16) - sqrt_T * v23 + v25 * 0.5 * (sigma * 2.0)
@@ -73,7 +74,6 @@ def greeks(S, K, T, r, sigma):
     v27 = (0.5 * v13 + v17 * v20) / 1.4142135623730951 + v22
     v28 = (v27 / v2 / v0 - v11 * (v26 / v0)) / K
     gamma = 0.5 * (v18 * v13) + v28
-    v29 = v9 * r - v10 * (sigma * v16) - v10 * (sigma * v23) + v24 * v1
     # greeks.py:20  theta = -decay
-    theta = -v29
+    theta = -decay
     return call, delta, gamma, vega, theta, rho

@@ -7,24 +7,24 @@
 #include <math.h>
 #include <string.h>
 
-static const double table0[4 * 4] = {
+static const double Q[4 * 4] = {
     0.0001, 0.0, 0.0, 0.0,
     0.0, 0.0001, 0.0, 0.0,
     0.0, 0.0, 0.0001, 0.0,
     0.0, 0.0, 0.0, 0.001,
 };
 
-static const double table1[2] = {
+static const double table0[2] = {
     -0.0,
     -1.0,
 };
 
-static const double table2[2 * 2] = {
+static const double R[2 * 2] = {
     0.01, 0.0,
     0.0, 0.001,
 };
 
-static const double table3[4 * 4] = {
+static const double table1[4 * 4] = {
     1.0, 0.0, 0.0, 0.0,
     0.0, 1.0, 0.0, 0.0,
     0.0, 0.0, 1.0, 0.0,
@@ -121,170 +121,170 @@ int kalman(
     const double control[restrict 2], const double z[restrict 2], double x_new[restrict 4],
     double P_new[restrict 4 * 4], kalman_workspace *work) {
     /* kalman.py:16  rate = pg.stack([speed * pg.cos(heading), speed * pg.sin(heading), turn, ... */
-    double t0[4];
-    const double t5 = cos(state[2]);
-    const double t6 = state[3] * t5;
-    const double t7 = sin(state[2]);
-    const double t8 = state[3] * t7;
-    t0[0] = t6;
-    t0[1] = t8;
+    double rate[4];
+    const double t4 = cos(state[2]);
+    const double t5 = state[3] * t4;
+    const double t6 = sin(state[2]);
+    const double t7 = state[3] * t6;
+    rate[0] = t5;
+    rate[1] = t7;
     /* in the gradient of kalman.py:17 */
-    const double t1 = t5 * 0.1;
-    const double t2 = -t8 * 0.1;
-    const double t3 = t7 * 0.1;
-    const double t4 = t6 * 0.1;
+    const double t0 = t4 * 0.1;
+    const double t1 = -t7 * 0.1;
+    const double t2 = t6 * 0.1;
+    const double t3 = t5 * 0.1;
     for (long i = 0; i < 2; i++) {
-        t0[i + 2] = control[i];
+        rate[i + 2] = control[i];
     }
     /* kalman.py:17  return state + DT * rate */
-    double t9[4];
+    double predicted[4];
     for (long i = 0; i < 4; i++) {
-        t9[i] = state[i] + 0.1 * t0[i];
+        predicted[i] = state[i] + 0.1 * rate[i];
     }
-    double t10[4 * 4];
+    double F[4 * 4];
     for (long i = 0; i < 16; i++) {
-        t10[i] = 0.0;
+        F[i] = 0.0;
     }
     for (long i = 0; i < 4; i++) {
-        t10[i * 5] = 1.0;
+        F[i * 5] = 1.0;
     }
     /* kalman.py:22  dx, dy = BEACON[0] - x, BEACON[1] - y */
-    double t11[2];
-    double t12[2];
-    double t13[2];
-    t10[3] = t1;
-    t10[2] = t2;
-    t10[7] = t3;
-    t10[6] = t4;
-    const double dx = 4.0 - t9[0];
-    const double dy = 3.0 - t9[1];
+    double expected[2];
+    double t8[2];
+    double t9[2];
+    F[3] = t0;
+    F[2] = t1;
+    F[7] = t2;
+    F[6] = t3;
+    const double dx = 4.0 - predicted[0];
+    const double dy = 3.0 - predicted[1];
     /* kalman.py:23  return pg.stack([pg.sqrt(dx**2 + dy**2), pg.arctan2(dy, dx) - heading]) */
-    const double t14 = sqrt(dx * dx + dy * dy);
-    t11[0] = t14;
-    t11[1] = atan2(dy, dx) - t9[2];
+    const double t10 = sqrt(dx * dx + dy * dy);
+    expected[0] = t10;
+    expected[1] = atan2(dy, dx) - predicted[2];
     /* in the gradient of kalman.py:23 */
-    const double t15 = 0.5 / t14;
-    const double t16 = fabs(dy);
-    const double t17 = fabs(dx);
-    const double t18 = (t16 > t17 || t16 != t16) ? t16 : t17;
-    const double t19 =
-        (t18 < 1.7976931348623157e+308 || t18 != t18) ? t18 : 1.7976931348623157e+308;
-    const double t20 = dy / t19;
-    const double t21 = dx / t19;
-    const double t22 = t20 * t20 + t21 * t21;
-    t12[0] = t15 * (dy * 2.0);
-    t12[1] = t21 / t22 / t19;
-    t13[0] = t15 * (dx * 2.0);
-    t13[1] = -(t20 / t22 / t19);
+    const double t11 = 0.5 / t10;
+    const double t12 = fabs(dy);
+    const double t13 = fabs(dx);
+    const double t14 = (t12 > t13 || t12 != t12) ? t12 : t13;
+    const double t15 =
+        (t14 < 1.7976931348623157e+308 || t14 != t14) ? t14 : 1.7976931348623157e+308;
+    const double t16 = dy / t15;
+    const double t17 = dx / t15;
+    const double t18 = t16 * t16 + t17 * t17;
+    t8[0] = t11 * (dy * 2.0);
+    t8[1] = t17 / t18 / t15;
+    t9[0] = t11 * (dx * 2.0);
+    t9[1] = -(t16 / t18 / t15);
     /* kalman.py:29  P = F @ P @ F.T + Q */
-    double t23[4 * 4];
+    double t19[4 * 4];
     for (long i = 0; i < 4; i++) {
         for (long j = 0; j < 4; j++) {
             double sum = 0.0;
             for (long k = 0; k < 4; k++) {
-                sum += t10[i * 4 + k] * P[k * 4 + j];
+                sum += F[i * 4 + k] * P[k * 4 + j];
             }
-            t23[i * 4 + j] = sum;
+            t19[i * 4 + j] = sum;
         }
     }
-    double t24[4 * 4];
+    double t20[4 * 4];
     for (long i = 0; i < 4; i++) {
         for (long j = 0; j < 4; j++) {
             double sum = 0.0;
             for (long k = 0; k < 4; k++) {
-                sum += t23[i * 4 + k] * t10[j * 4 + k];
+                sum += t19[i * 4 + k] * F[j * 4 + k];
             }
-            t24[i * 4 + j] = sum;
+            t20[i * 4 + j] = sum;
         }
     }
     double P_2[4 * 4];
     for (long i = 0; i < 16; i++) {
-        P_2[i] = t24[i] + table0[i];
+        P_2[i] = t20[i] + Q[i];
     }
     /* in the gradient of kalman.py:22 */
-    double t25[2 * 3];
-    double t26[2];
+    double t21[2 * 3];
+    double t22[2];
     for (long i = 0; i < 2; i++) {
-        t25[i * 3] = -t13[i];
-        t25[i * 3 + 1] = -t12[i];
-        t25[i * 3 + 2] = table1[i];
+        t21[i * 3] = -t9[i];
+        t21[i * 3 + 1] = -t8[i];
+        t21[i * 3 + 2] = table0[i];
         /* kalman.py:34  x_new = predicted + K @ (z - expected) */
-        t26[i] = z[i] - t11[i];
+        t22[i] = z[i] - expected[i];
     }
-    double t27[2 * 4];
+    double H[2 * 4];
     for (long i = 0; i < 8; i++) {
-        t27[i] = 0.0;
+        H[i] = 0.0;
     }
     for (long i = 0; i < 2; i++) {
         for (long j = 0; j < 3; j++) {
-            t27[i * 4 + j] = t25[i * 3 + j];
+            H[i * 4 + j] = t21[i * 3 + j];
         }
     }
     /* kalman.py:32  S = H @ P @ H.T + R */
-    double t28[2 * 4];
+    double t23[2 * 4];
     for (long i = 0; i < 2; i++) {
         for (long j = 0; j < 4; j++) {
             double sum = 0.0;
             for (long k = 0; k < 4; k++) {
-                sum += t27[i * 4 + k] * P_2[k * 4 + j];
+                sum += H[i * 4 + k] * P_2[k * 4 + j];
             }
-            t28[i * 4 + j] = sum;
+            t23[i * 4 + j] = sum;
         }
     }
-    double t29[2 * 2];
+    double t24[2 * 2];
     for (long i = 0; i < 2; i++) {
         for (long j = 0; j < 2; j++) {
             double sum = 0.0;
             for (long k = 0; k < 4; k++) {
-                sum += t28[i * 4 + k] * t27[j * 4 + k];
+                sum += t23[i * 4 + k] * H[j * 4 + k];
             }
-            t29[i * 2 + j] = sum;
+            t24[i * 2 + j] = sum;
         }
     }
     double S[2 * 2];
     for (long i = 0; i < 4; i++) {
-        S[i] = t29[i] + table2[i];
+        S[i] = t24[i] + R[i];
     }
     /* kalman.py:33  K = pg.linalg.solve(S, H @ P).T */
-    double t30[2 * 4];
+    double t25[2 * 4];
     {
         const double *x0 = S;
-        const double *x1 = t28;
-        double *z0 = t30;
+        const double *x1 = t23;
+        double *z0 = t25;
         if (pg_solve_f64(z0, x0, x1, work->f64, work->i64, 2, 4) == 1) return 1;
     }
     /* kalman.py:34  x_new = predicted + K @ (z - expected) */
-    double t31[4];
+    double t26[4];
     for (long i = 0; i < 4; i++) {
         double sum = 0.0;
         for (long k = 0; k < 2; k++) {
-            sum += t30[k * 4 + i] * t26[k];
+            sum += t25[k * 4 + i] * t22[k];
         }
-        t31[i] = sum;
+        t26[i] = sum;
     }
     for (long i = 0; i < 4; i++) {
-        x_new[i] = t9[i] + t31[i];
+        x_new[i] = predicted[i] + t26[i];
     }
     /* kalman.py:35  P_new = (np.eye(4) - K @ H) @ P */
-    double t32[4 * 4];
+    double t27[4 * 4];
     for (long i = 0; i < 4; i++) {
         for (long j = 0; j < 4; j++) {
             double sum = 0.0;
             for (long k = 0; k < 2; k++) {
-                sum += t30[k * 4 + i] * t27[k * 4 + j];
+                sum += t25[k * 4 + i] * H[k * 4 + j];
             }
-            t32[i * 4 + j] = sum;
+            t27[i * 4 + j] = sum;
         }
     }
-    double t33[4 * 4];
+    double t28[4 * 4];
     for (long i = 0; i < 16; i++) {
-        t33[i] = table3[i] - t32[i];
+        t28[i] = table1[i] - t27[i];
     }
     for (long i = 0; i < 4; i++) {
         for (long j = 0; j < 4; j++) {
             double sum = 0.0;
             for (long k = 0; k < 4; k++) {
-                sum += t33[i * 4 + k] * P_2[k * 4 + j];
+                sum += t28[i * 4 + k] * P_2[k * 4 + j];
             }
             P_new[i * 4 + j] = sum;
         }

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-k0 = np.diag([0.0001, 0.0001, 0.0001, 0.001])
-k1 = np.array([-0.0, -1.0])
-k2 = np.diag([0.01, 0.001])
-k3 = np.eye(4)
+Q = np.diag([0.0001, 0.0001, 0.0001, 0.001])
+k0 = np.array([-0.0, -1.0])
+R = np.diag([0.01, 0.001])
+k1 = np.eye(4)
 
 
 def as_array(x, dtype, shape, name):
@@ -39,46 +39,46 @@ def kalman(state, P, control, z):
     v0 = speed * cos_heading
     sin_heading = np.sin(heading)
     v1 = speed * sin_heading
-    v2 = np.hstack([v0, v1, control])
+    rate = np.hstack([v0, v1, control])
     # kalman.py:17  return state + DT * rate
-    v3 = state + 0.1 * v2
+    predicted = state + 0.1 * rate
     # in the gradient of kalman.py:17
-    v4 = np.eye(4)
-    v4[0, 3] = cos_heading * 0.1
-    v4[0, 2] = -v1 * 0.1
-    v4[1, 3] = sin_heading * 0.1
-    v4[1, 2] = v0 * 0.1
+    F = np.eye(4)
+    F[0, 3] = cos_heading * 0.1
+    F[0, 2] = -v1 * 0.1
+    F[1, 3] = sin_heading * 0.1
+    F[1, 2] = v0 * 0.1
     # kalman.py:29  P = F @ P @ F.T + Q
-    P_2 = v4 @ P @ v4.T + k0
+    P_2 = F @ P @ F.T + Q
     # kalman.py:21  x, y, heading, speed = state
-    x = v3[0]
-    y = v3[1]
-    heading_2 = v3[2]
+    x = predicted[0]
+    y = predicted[1]
+    heading_2 = predicted[2]
     # kalman.py:22  dx, dy = BEACON[0] - x, BEACON[1] - y
     dx = 4.0 - x
     dy = 3.0 - y
     # kalman.py:23  return pg.stack([pg.sqrt(dx**2 + dy**2), pg.arctan2(dy, dx) - heading])
-    v5 = np.sqrt(dx * dx + dy * dy)
-    v6 = np.array([v5, np.arctan2(dy, dx) - heading_2])
+    v2 = np.sqrt(dx * dx + dy * dy)
+    expected = np.array([v2, np.arctan2(dy, dx) - heading_2])
     # in the gradient of kalman.py:23
-    v7 = 0.5 / v5
-    v8 = np.minimum(np.maximum(np.abs(dy), np.abs(dx)), 1.7976931348623157e308)
-    v9 = dy / v8
-    v10 = dx / v8
-    v11 = v9 * v9 + v10 * v10
-    v12 = np.array([v7 * (dy * 2.0), v10 / v11 / v8])
-    v13 = np.array([v7 * (dx * 2.0), -(v9 / v11 / v8)])
+    v3 = 0.5 / v2
+    v4 = np.minimum(np.maximum(np.abs(dy), np.abs(dx)), 1.7976931348623157e308)
+    v5 = dy / v4
+    v6 = dx / v4
+    v7 = v5 * v5 + v6 * v6
+    v8 = np.array([v3 * (dy * 2.0), v6 / v7 / v4])
+    v9 = np.array([v3 * (dx * 2.0), -(v5 / v7 / v4)])
     # in the gradient of kalman.py:21
-    v14 = np.stack([-v13, -v12, k1], axis=1)
-    v15 = np.pad(v14, ((0, 0), (0, 1)))
+    v10 = np.stack([-v9, -v8, k0], axis=1)
+    H = np.pad(v10, ((0, 0), (0, 1)))
     # kalman.py:32  S = H @ P @ H.T + R
-    v16 = v15 @ P_2
-    S = v16 @ v15.T + k2
+    v11 = H @ P_2
+    S = v11 @ H.T + R
     # kalman.py:33  K = pg.linalg.solve(S, H @ P).T
-    v17 = np.linalg.solve(S, v16)
-    K = v17.T
+    v12 = np.linalg.solve(S, v11)
+    K = v12.T
     # kalman.py:34  x_new = predicted + K @ (z - expected)
-    x_new = v3 + K @ (z - v6)
+    x_new = predicted + K @ (z - expected)
     # kalman.py:35  P_new = (np.eye(4) - K @ H) @ P
-    P_new = (k3 - K @ v15) @ P_2
+    P_new = (k1 - K @ H) @ P_2
     return x_new, P_new

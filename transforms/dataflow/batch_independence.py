@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, TypeVar, final
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.ir.facts.ranges import SAME
 from primgraph.ir.graph import COUNTED, Equation, Graph, Value
 from primgraph.ir.index_maps import (

@@ -8,11 +8,12 @@ Masking within a body then works as in any graph.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from itertools import chain
 from typing import Any, final
 
+from primgraph.base.records import dataclass
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import freeze_all

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from primgraph.base.records import dataclass
 from primgraph.ir.dims import typical
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive

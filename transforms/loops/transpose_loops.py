@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
+from primgraph.base.records import dataclass
 from primgraph.errors import MissingRuleError
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.builder import Builder

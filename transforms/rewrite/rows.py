@@ -69,17 +69,21 @@ def rows(family: Family, level: str, *, any_dtype: bool = False) -> Declare:
 
 def _rules(row: Row) -> Iterator[Rule]:
     """Yield the rules of a row, one for each distinct order of commutative operands."""
-    name, known = str(row), set()
-    for reading in _readings(row.left):
-        names: dict[Term, int] = {}
-        found = _shape(reading, names)
-        asked = [(c.name, *(_shape(_as_written(t), names) for t in c.terms))
-                 for c in row.conditions]  # fmt: skip
-        key = found, frozenset(asked)
-        if key not in known:
+    name, known, readings = str(row), set(), [*_readings(row.left)]
+    for reading in readings:
+        # Conditions tell readings apart that differ in the names of unknowns only.
+        if len(readings) > 1:
+            names: dict[Term, int] = {}
+            found = _shape(reading, names)
+            asked = [
+                (c.name, *(_shape(_as_written(t), names) for t in c.terms)) for c in row.conditions
+            ]
+            key = found, frozenset(asked)
+            if key in known:
+                continue
             known.add(key)
-            wanted = tuple([_made_by(part.term) for part in reading.parts])
-            yield Rule(row.level, _Matching(row, reading).function(name), at=wanted, row=row)
+        wanted = tuple([_made_by(part.term) for part in reading.parts])
+        yield Rule(row.level, _Matching(row, reading).function(name), at=wanted, row=row)
 
 
 class _Reading(NamedTuple):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError, InternalError, UnknownSizeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value

@@ -13,11 +13,11 @@ name. It is kept: factors are only moved within one line.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import DType

@@ -8,10 +8,11 @@ only, True and False for booleans only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, TypeAlias, final
 
+from primgraph.base.records import dataclass
 from primgraph.ir.params import Params, freeze_all
 from primgraph.ir.primitive import Primitive
 from primgraph.primitives.elementwise import add, div, integer_pow, mul, neg, sub

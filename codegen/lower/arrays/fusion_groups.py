@@ -7,9 +7,10 @@ an axis is then the sum, from the first block to the last, of NumPy's sums withi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.axis_semantics import Blocking, Role
 from primgraph.codegen.ir.card import Cards
 from primgraph.codegen.ir.limits import Limits

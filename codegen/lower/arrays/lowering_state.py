@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import zip_longest
 from typing import Any, NamedTuple, final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.arena import AnyArena
 from primgraph.codegen.ir.card import Cards, Facts
 from primgraph.codegen.ir.places import (

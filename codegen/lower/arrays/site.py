@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.places import Buffer, Life, Place, Result, View, is_repeated
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import Compute

@@ -122,7 +122,7 @@ def _is_read_by_element(
     This requires that the whole is read over the same indices, and that C has its dtype.
     """
     part = parts[-1]
-    alone = not is_whole if below is None else below in draft.numbers
+    alone = not is_whole if below is None else below in draft.numbers and draft.numbers[below].text
     # An empty part has no position, also along an axis of size 1, which has no loop.
     if not alone or 0 in part.shape or any(n != 1 for n in part.steps):
         return False
@@ -143,11 +143,11 @@ def _select(draft: LoweringState, step: Step, below: int, part: _Operand) -> Non
     for i in axes:
         offset -= low[i] * access.strides[i]
         if low[i] != 0 or part.shape[i] != shape[i]:
-            indices.append(Operand(text="(long)", strides=tuple([int(i == k) for k in axes])))
+            indices.append(Operand(cast="long", strides=tuple([int(i == k) for k in axes])))
             within.append((low[i], part.shape[i]))
     strides = tuple([access.strides[i] for i in axes])
     read = Operand(root=access.root, offset=offset, strides=strides)
-    number = draft.numbers[below]
+    number = draft.numbers[below].text
     draft.compute(at, Node(step, value, "inner", number, (read, *indices), within=tuple(within)))
 
 

@@ -59,8 +59,9 @@ def collapse_nest(nest: Nest) -> Flat | None:
 
 
 def _is_known(node: Node) -> bool:
-    texts = [o for o in node.operands if o.text]
-    plain = not (texts and node.kind in _REDUCED) and not any(o.strides for o in texts)
+    fixed = any(o.text or o.cast for o in node.operands)
+    indices = any(o.cast and o.strides for o in node.operands)
+    plain = not (fixed and node.kind in _REDUCED) and not indices
     return node.kind in _KINDS and plain
 
 

@@ -8,9 +8,10 @@ overlap, do not vectorise, and processors prefetch few streams.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias, final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.statements import PLAIN, Nest, Node
 
 # Maximum number of memory streams of a loop, unless its steps depend on each other.

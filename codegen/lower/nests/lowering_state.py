@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, final
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.access import Access, loop_strides, whole
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.schedule import Schedule, Step
@@ -59,8 +60,8 @@ class LoweringState:
         self.items: list[Item] = []
         self.types = dict(enumerate(schedule.types))
         self.constants: dict[int, Any] = {}
-        # Values that are uniform: their number in C, and in Python.
-        self.numbers: dict[int, str] = {}
+        # Values that are uniform: as operands, and their number in Python if it is known.
+        self.numbers: dict[int, Operand] = {}
         self.exact: dict[int, Any] = {}
         self.access: dict[int, Access] = {}
         # The item that computes a value with an access.
@@ -127,7 +128,7 @@ class LoweringState:
     def operand(self, value: int, shape: Shape, at: int) -> Operand:
         """Return the operand by which the nest at `at` reads `value`, of `shape`."""
         if value in self.numbers:
-            return Operand(text=self.numbers[value])
+            return self.numbers[value]
         access = self.access[value]
         if self.made_by.get(access.root, -1) == at and self.is_within(access, shape):
             return Operand(value=access.root)
@@ -210,7 +211,7 @@ class LoweringState:
     def zero(self, value: int) -> int:
         """Return a value that is zero, with the dtype of `value`."""
         zero = -1 - value
-        self.numbers[zero] = zero_text(self.types[value].dtype)
+        self.numbers[zero] = Operand(zero_text(self.types[value].dtype))
         return zero
 
     def last_item(self, value: int, at: int) -> None:

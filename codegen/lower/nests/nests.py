@@ -14,7 +14,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from primgraph.codegen.ir.access import loop_strides, row_major, view_access, whole
-from primgraph.codegen.ir.c_extents import extent
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.schedule import Schedule, Step, schedule
 from primgraph.codegen.ir.statements import (
@@ -125,7 +124,7 @@ def _add(draft: LoweringState, step: Step) -> None:
     op, form = step.op, step.form
     if op is full and c_type(form.results[0].dtype):
         type = form.results[0]
-        draft.numbers[step.outputs[0]] = literal(step.params["value"], type.dtype)
+        draft.numbers[step.outputs[0]] = Operand(literal(step.params["value"], type.dtype))
         draft.exact[step.outputs[0]] = step.params["value"]
     elif op.literal and names_in_params(step.eqn.params):
         _count(draft, step)
@@ -190,15 +189,15 @@ def _count(draft: LoweringState, step: Step) -> None:
     kind = c_type(type.dtype)
     size, axis = step.held(SIZE), step.held(COUNTED)
     if size is not None and kind and (type.is_float or type.dtype.itemsize == 8):
-        draft.numbers[value] = f"(({kind}){extent(size)})"
+        draft.numbers[value] = Operand(cast=kind, offset=size)
     elif axis is not None and type.shape[axis] == 1 and kind:
-        draft.numbers[value] = literal(0, type.dtype)
+        draft.numbers[value] = Operand(literal(0, type.dtype))
         draft.exact[value] = 0
     elif axis is not None and kind:
         at = draft.nest_for(type.shape, ())
         strides = [int(i == axis) for i in range(type.ndim)]
         along = loop_strides(strides, type.shape)
-        counted = Operand(text=f"({kind})", strides=along)
+        counted = Operand(cast=kind, strides=along)
         draft.compute(at, Node(None, value, "copy", "", (counted,)))
     else:
         _outside(draft, step)

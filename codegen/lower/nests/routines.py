@@ -8,7 +8,6 @@ from math import prod
 import numpy as np
 
 from primgraph.codegen.ir.access import row_major
-from primgraph.codegen.ir.c_extents import extent
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.lower.nests import systems
 from primgraph.codegen.ops.c.call_lines import Call, Lines
@@ -16,7 +15,7 @@ from primgraph.codegen.ops.c.spellings import c_type, literal, type_name
 from primgraph.codegen.runtime.lapack import lapack
 from primgraph.ir.dims import names_in, typical
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import FLOAT64, Shape
+from primgraph.ir.types import FLOAT64
 from primgraph.primitives import constants, reductions, running, sorting
 from primgraph.primitives.linear_algebra.products import matmul
 
@@ -56,18 +55,15 @@ def _few_sorted(step: Step) -> bool:
     return typical(step.operands[0].shape[step.params["axis"]]) <= _MOST_SORTED
 
 
-def axis_sizes(shape: Shape, axis: int) -> str:
-    """Return the sizes before, at and behind `axis` as arguments."""
-    parts = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
-    return ", ".join(map(extent, parts))
-
-
 def _axis(call: Call) -> str:
-    return axis_sizes(call.step.operands[0].shape, call.step.params["axis"])
+    """Return the sizes before, at and behind the axis of a step as arguments."""
+    shape, axis = call.step.operands[0].shape, call.step.params["axis"]
+    parts = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+    return ", ".join(map(call.size, parts))
 
 
 def _name(call: Call, name: str) -> str:
-    return f"pg_{name}_{type_name(call.step.operands[0].dtype)}"
+    return call.use(f"pg_{name}_{type_name(call.step.operands[0].dtype)}")
 
 
 def _axis_function(name: str) -> Lines:
@@ -83,21 +79,16 @@ def _axis_function(name: str) -> Lines:
 
 def _sort(call: Call) -> Iterator[str]:
     type, axis = call.step.operands[0], call.step.params["axis"]
-    room = call.room(2 * type.shape[axis] * type.dtype.itemsize)
-    yield (
-        f"{_name(call, 'sort')}({call.result()}, {call.operand(0)}, "
-        f"({c_type(type.dtype)} *){room}, {_axis(call)});"
-    )
+    room = call.room(c_type(type.dtype) or "", 2 * type.shape[axis])
+    yield f"{_name(call, 'sort')}({call.result()}, {call.operand(0)}, {room}, {_axis(call)});"
 
 
 def _argsort(call: Call) -> Iterator[str]:
     type, axis = call.step.operands[0], call.step.params["axis"]
-    room = call.room(type.shape[axis] * type.dtype.itemsize)
-    places = call.room(2 * type.shape[axis] * 8)
-    yield (
-        f"{_name(call, 'argsort')}({call.result()}, {call.operand(0)}, "
-        f"({c_type(type.dtype)} *){room}, (int64_t *){places}, {_axis(call)});"
-    )
+    room = call.room(c_type(type.dtype) or "", type.shape[axis])
+    places = call.room("int64_t", 2 * type.shape[axis])
+    args = f"{call.result()}, {call.operand(0)}, {room}, {places}, {_axis(call)}"
+    yield f"{_name(call, 'argsort')}({args});"
 
 
 def _reorder_back(call: Call) -> Iterator[str]:
@@ -107,7 +98,7 @@ def _reorder_back(call: Call) -> Iterator[str]:
 
 def _searchsorted(call: Call) -> Iterator[str]:
     a, v = call.step.operands
-    sizes = f"{extent(a.size)}, {extent(v.size)}, {int(call.step.params['right'])}"
+    sizes = f"{call.size(a.size)}, {call.size(v.size)}, {int(call.step.params['right'])}"
     yield (
         f"{_name(call, 'searchsorted')}({call.result()}, {call.operand(0)}, {call.operand(1)}, "
         f"{sizes});"
@@ -118,7 +109,7 @@ def _product(call: Call) -> Iterator[str]:
     """Yield matrix products of integers."""
     x, y = call.step.operands
     (m, k), n = x.shape[-2:], y.shape[-1]
-    args = ", ".join(["z0", "x0", "x1", *map(extent, (m, n, k))])
+    args = systems.arguments(call, ["z0", "x0", "x1", *map(call.size, (m, n, k))])
     yield from systems.each_matrix(call, f"{_name(call, 'product')}({args});")
 
 
@@ -129,46 +120,53 @@ def _root_of_squares(call: Call) -> Iterator[str]:
     type, f = c_type(x.dtype), "f" if x.dtype.itemsize == 4 else ""
     strides = row_major(x.shape)
     kept = [i for i in range(x.ndim) if i not in axes]
-    number = f"({type}){extent(divisor)}"
+    number = f"({type}){call.size(divisor)}"
     if not names_in(divisor):
         number = literal(float(divisor), x.dtype)
     low, high = (literal(v, x.dtype) for v in reductions.safe_squares(x.dtype))
-    yield f"{type} *z = {call.result()};"
-    yield f"const {type} *x = {call.operand(0)}, *squares = {call.operand(1)};"
-    for i in kept:
-        yield f"for (long i{i} = 0; i{i} < {extent(x.shape[i])}; i{i}++)"
-    place = " + ".join([f"i{i} * {extent(strides[i])}" for i in range(x.ndim)] or ["0"])
-    within = [f"for (long i{i} = 0; i{i} < {extent(x.shape[i])}; i{i}++)" for i in axes]
+    z, array, squares = map(call.name, ("z", "x", "squares"))
+    root, most, total = map(call.name, ("root", "most", "total"))
+    s, e, part = map(call.name, "sey")
+    index = [call.name(f"i{i}") for i in range(x.ndim)]
+    yield f"{type} *{z} = {call.result()};"
+    yield f"const {type} *{array} = {call.operand(0)}, *{squares} = {call.operand(1)};"
+    loops = [
+        f"for (long {i} = 0; {i} < {call.size(n)}; {i}++)"
+        for i, n in zip(index, x.shape, strict=True)
+    ]
+    terms = [f"{i} * {call.size(stride)}" for i, stride in zip(index, strides, strict=True)]
+    element = f"{array}[{' + '.join(terms) or '0'}]"
+    yield from (loops[i] for i in kept)
     yield "{"
-    yield f"    const {type} s = *squares++, root = sqrt{f}(s / {number});"
-    yield f"    if (s >= {low} && s <= {high}) *z = root;"
+    yield f"    const {type} {s} = *{squares}++, {root} = sqrt{f}({s} / {number});"
+    yield f"    if ({s} >= {low} && {s} <= {high}) *{z} = {root};"
     yield "    else {"
-    yield f"    {type} most = 0, total = 0;"
-    yield from (f"    {line}" for line in within)
-    yield f"        most = pg_greater_{type_name(x.dtype)}(most, fabs{f}(x[{place}]));"
-    yield "    int e = 0;"
-    yield f"    if (isfinite(most)) (void)frexp{f}(most, &e);"
-    yield from (f"    {line}" for line in within)
-    yield f"    {{ const {type} y = ldexp{f}(x[{place}], -e); total += y * y; }}"
-    yield f"    *z = ldexp{f}(sqrt{f}(total / {number}), e);"
+    yield f"    {type} {most} = 0, {total} = 0;"
+    yield from (f"    {loops[i]}" for i in axes)
+    yield f"        {most} = {_name(call, 'greater')}({most}, fabs{f}({element}));"
+    yield f"    int {e} = 0;"
+    yield f"    if (isfinite({most})) (void)frexp{f}({most}, &{e});"
+    yield from (f"    {loops[i]}" for i in axes)
+    yield f"    {{ const {type} {part} = ldexp{f}({element}, -{e}); {total} += {part} * {part}; }}"
+    yield f"    *{z} = ldexp{f}(sqrt{f}({total} / {number}), {e});"
     yield "    }"
-    yield "    z++;"
+    yield f"    {z}++;"
     yield "}"
 
 
 def _random(call: Call) -> Iterator[str]:
     """Yield random numbers for each key, in the order of Philox's counter."""
     keys, result, p = call.step.operands[0], call.step.results[0], call.step.params
-    n = extent(prod(result.shape[keys.ndim :]))
+    n, k = call.size(prod(result.shape[keys.ndim :])), call.name("k")
     name, more = "bernoulli", [literal(float(p["p"]), FLOAT64)] if "p" in p else []
     if "p" not in p:
         name, dtype = f"uniform_{type_name(result.dtype)}", result.dtype
         low, high = float(p["low"]), float(p["high"])
         top = np.nextafter(dtype.type(high), dtype.type(low))
         more = [literal(v, FLOAT64) for v in (low, high - low)] + [literal(top, dtype)]
-    yield f"for (long k = 0; k < {extent(keys.size)}; k++)"
-    args = f"({call.result()}) + k * {n}, (uint64_t)({call.operand(0)})[k], {n}"
-    yield f"    pg_{name}({args}, {', '.join(more)});"
+    yield f"for (long {k} = 0; {k} < {call.size(keys.size)}; {k}++)"
+    args = f"({call.result()}) + {k} * {n}, (uint64_t)({call.operand(0)})[{k}], {n}"
+    yield f"    {call.use(f'pg_{name}')}({args}, {', '.join(more)});"
 
 
 # Predicates for steps that a function supports, beyond the kind of its operand.

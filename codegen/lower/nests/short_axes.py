@@ -9,9 +9,10 @@ are read and written along the axis.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, final
 
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ops.c.split_axes import axes_of_operand, combination, params_without_axis
 from primgraph.ir.dims import typical

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from primgraph.codegen.ir.c_extents import extent, is_zero
+from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.c.blas_dispatch import choose_function, is_far
 from primgraph.codegen.ops.c.call_lines import Call, Lines
@@ -24,38 +24,39 @@ def each_matrix(call: Call, *inside: str) -> Iterator[str]:
 
     The former are the operands, the latter the results. A single matrix needs no loop.
     """
-    lead = call.step.operands[0].ndim - 2
-    arrays = [(f"x{k}", call.operand(k), t) for k, t in enumerate(call.step.operands)]
-    arrays += [(f"z{k}", call.result(k), t) for k, t in enumerate(call.step.results)]
-    turn = ["q++"]
-    for name, place, type in arrays:
-        const = "const " if name[0] == "x" else ""
+    lead, q = call.step.operands[0].ndim - 2, call.name("q")
+    arrays = [("const ", f"x{k}", call.operand(k), t) for k, t in enumerate(call.step.operands)]
+    arrays += [("", f"z{k}", call.result(k), t) for k, t in enumerate(call.step.results)]
+    turn = [f"{q}++"]
+    for const, word, place, type in arrays:
+        name = call.name(word)
         yield f"{const}{c_type(type.dtype)} *{name} = {place};"
-        turn.append(f"{name} += {extent(prod(type.shape[lead:]))}")
+        turn.append(f"{name} += {call.size(prod(type.shape[lead:]))}")
     if not lead:
         yield from inside
         return
-    count = extent(prod(call.step.operands[0].shape[:lead]))
-    yield f"for (long q = 0; q < {count}; {', '.join(turn)}) {{"
+    count = call.size(prod(call.step.operands[0].shape[:lead]))
+    yield f"for (long {q} = 0; {q} < {count}; {', '.join(turn)}) {{"
     yield from (f"    {line}" for line in inside)
     yield "}"
+
+
+def arguments(call: Call, args: Sequence[str]) -> str:
+    """Return arguments of a function, in which `x0`, `z0` and others stand for these pointers."""
+    arrays = {f"x{k}" for k in range(len(call.step.operands))}
+    arrays.update(f"z{k}" for k in range(len(call.step.results)))
+    return ", ".join([call.name(arg) if arg in arrays else arg for arg in args])
 
 
 def _matrix(call: Call, name: str, args: Sequence[str]) -> Iterator[str]:
     """Yield calls of a function for each matrix, which may fail."""
     function = choose_function(call, name, _size(call))
-    yield from each_matrix(call, call.checked_call(f"{function}({', '.join(args)})"))
+    yield from each_matrix(call, call.checked_call(f"{function}({arguments(call, args)})"))
 
 
 def _room(call: Call, count: int) -> str:
     """Allocate workspace for `count` elements of the operand's dtype."""
-    dtype = call.step.operands[0].dtype
-    return f"({c_type(dtype)} *){call.room(count * dtype.itemsize)}"
-
-
-def _doubles(call: Call, count: int) -> str:
-    """Allocate workspace for `count` numbers of float64."""
-    return f"(double *){call.room(8 * count)}"
+    return call.room(c_type(call.step.operands[0].dtype) or "", count)
 
 
 def _size(call: Call) -> int:
@@ -67,10 +68,10 @@ def _elimination(name: str, results: Sequence[str], more: Sequence[str] = ()) ->
 
     def lines(call: Call) -> Iterator[str]:
         n = _size(call)
-        order = f"(int64_t *){call.room(8 * n)}"
-        rest = [extent(n)]
+        order = call.room("int64_t", n)
+        rest = [call.size(n)]
         if name == "solve":
-            rest.append(extent(call.step.results[0].shape[-1]))
+            rest.append(call.size(call.step.results[0].shape[-1]))
         yield from _matrix(call, name, [*results, *more, _room(call, n * n), order, *rest])
 
     return lines
@@ -79,50 +80,53 @@ def _elimination(name: str, results: Sequence[str], more: Sequence[str] = ()) ->
 def _triangular(call: Call) -> Iterator[str]:
     n, m = call.step.operands[1].shape[-2:]
     flags = [str(int(call.step.params[k])) for k in ("lower", "transposed", "unit")]
-    args = ", ".join(["z0", "x0", extent(n), extent(m), *flags])
+    args = arguments(call, ["z0", "x0", call.size(n), call.size(m), *flags])
+    z, b = call.name("z0"), call.name("x1")
     yield from each_matrix(
         call,
-        f"memcpy(z0, x1, {extent(n * m)} * sizeof *z0);",
+        f"{call.use('memcpy')}({z}, {b}, {call.size(n * m)} * sizeof *{z});",
         call.checked_call(f"{choose_function(call, 'triangular', n)}({args})"),
     )
 
 
 def _cholesky(call: Call) -> Iterator[str]:
     n = _size(call)
-    yield from _matrix(call, "cholesky", ["z0", "x0", _room(call, n), extent(n)])
+    yield from _matrix(call, "cholesky", ["z0", "x0", _room(call, n), call.size(n)])
 
 
 def _tangent(call: Call) -> Iterator[str]:
     n = _size(call)
-    args = ["z0", "x0", "x1", _room(call, n * n), extent(n)]
+    args = ["z0", "x0", "x1", _room(call, n * n), call.size(n)]
     yield from _matrix(call, "cholesky_tangent", args)
 
 
 def _slope(call: Call) -> Iterator[str]:
-    yield from _matrix(call, "cholesky_slope", ["z0", "x0", "x1", extent(_size(call))])
+    yield from _matrix(call, "cholesky_slope", ["z0", "x0", "x1", call.size(_size(call))])
 
 
 def _lu(call: Call) -> Iterator[str]:
     m, n = call.step.operands[0].shape[-2:]
     k = call.step.results[1].shape[-1]
     kind = type_name(call.step.operands[0].dtype)
-    rows, columns, rank = extent(m), extent(n), extent(k)
+    rows, columns, rank = call.size(m), call.size(n), call.size(k)
     if is_far(call, k):
-        order = f"(int64_t *){call.room(8 * m)}"
+        order = call.room("int64_t", m)
         args = ["z0", "z1", "z2", "x0", _room(call, m * n), order, rows, columns, rank]
-        yield from each_matrix(call, call.checked_call(f"pg_lapack_lu_{kind}({', '.join(args)})"))
+        yield from _far(call, "lu", args)
         return
-    yield f"{c_type(call.step.operands[0].dtype)} *both = {_room(call, m * n)};"
+    both, i, j, x, p, low, up = map(call.name, ("both", "i", "j", "x0", "z0", "z1", "z2"))
+    yield f"{c_type(call.step.operands[0].dtype)} *{both} = {_room(call, m * n)};"
     yield from each_matrix(
         call,
-        f"memcpy(both, x0, {extent(m * n)} * sizeof *both);",
-        f"pg_lu_{kind}(both, z0, {rows}, {columns});",
-        f"for (long i = 0; i < {rows}; i++)",
-        f"    for (long j = 0; j < {rank}; j++)",
-        f"        z1[i * {rank} + j] = j < i ? both[i * {columns} + j] : i == j;",
-        f"for (long i = 0; i < {rank}; i++)",
-        f"    for (long j = 0; j < {columns}; j++)",
-        f"        z2[i * {columns} + j] = j < i ? 0 : both[i * {columns} + j];",
+        f"{call.use('memcpy')}({both}, {x}, {call.size(m * n)} * sizeof *{both});",
+        f"{call.use(f'pg_lu_{kind}')}({both}, {p}, {rows}, {columns});",
+        f"for (long {i} = 0; {i} < {rows}; {i}++)",
+        f"    for (long {j} = 0; {j} < {rank}; {j}++)",
+        f"        {low}[{i} * {rank} + {j}] = "
+        f"{j} < {i} ? {both}[{i} * {columns} + {j}] : {i} == {j};",
+        f"for (long {i} = 0; {i} < {rank}; {i}++)",
+        f"    for (long {j} = 0; {j} < {columns}; {j}++)",
+        f"        {up}[{i} * {columns} + {j}] = {j} < {i} ? 0 : {both}[{i} * {columns} + {j}];",
     )
 
 
@@ -135,8 +139,9 @@ def _eigh(call: Call) -> Iterator[str]:
     vectors = call.step.op.multiple
     more = 1 + 70 * n + (2 * n * n if vectors else 0)
     whole = 5 * n + 3
-    args = ["z0", "z1" if vectors else "0", "x0", _doubles(call, n * n + n + more), extent(more)]
-    args += [f"(int64_t *){call.room(8 * whole)}", extent(whole), extent(n)]
+    room = call.room("double", n * n + n + more)
+    args = ["z0", "z1" if vectors else "0", "x0", room, call.size(more)]
+    args += [call.room("int64_t", whole), call.size(whole), call.size(n)]
     yield from _far(call, "eigh", args)
 
 
@@ -149,9 +154,9 @@ def _svd(call: Call) -> Iterator[str]:
     if call.step.op.multiple:
         u, s, v, job = "z0", "z1", "z2", "A" if call.step.params["full"] else "S"
         p, q = call.step.results[0].shape[-1], call.step.results[2].shape[-2]
-    room = _doubles(call, m * n + m * p + q * n + k + more)
-    args = [u, s, v, "x0", room, extent(more), f"(int64_t *){call.room(64 * k)}"]
-    yield from _far(call, "svd", [*args, *map(extent, (m, n, p, q)), f'"{job}"'])
+    room = call.room("double", m * n + m * p + q * n + k + more)
+    args = [u, s, v, "x0", room, call.size(more), call.room("int64_t", 8 * k)]
+    yield from _far(call, "svd", [*args, *map(call.size, (m, n, p, q)), f'"{job}"'])
 
 
 def _qr(call: Call) -> Iterator[str]:
@@ -159,15 +164,15 @@ def _qr(call: Call) -> Iterator[str]:
     p = call.step.results[0].shape[-1]
     more = 64 * (m + n) + 4160
     # Workspace for the matrix and all columns, their scales, and what LAPACK requires.
-    room = _doubles(call, m * (n + p) + smaller(m, n) + more)
-    args = ["z0", "z1", "x0", room, extent(more), *map(extent, (m, n, p))]
+    room = call.room("double", m * (n + p) + smaller(m, n) + more)
+    args = ["z0", "z1", "x0", room, call.size(more), *map(call.size, (m, n, p))]
     yield from _far(call, "qr", args)
 
 
 def _far(call: Call, name: str, args: Sequence[str]) -> Iterator[str]:
     """Yield calls of a LAPACK function for each matrix."""
-    kind = type_name(call.step.operands[0].dtype)
-    yield from each_matrix(call, call.checked_call(f"pg_lapack_{name}_{kind}({', '.join(args)})"))
+    function = call.use(f"pg_lapack_{name}_{type_name(call.step.operands[0].dtype)}")
+    yield from each_matrix(call, call.checked_call(f"{function}({arguments(call, args)})"))
 
 
 def has_lapack(step: Step) -> bool:

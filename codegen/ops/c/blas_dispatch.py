@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from primgraph.codegen.ir.c_extents import extent, is_few
+from primgraph.codegen.ir.c_extents import is_few
 from primgraph.codegen.ops.c.call_lines import Call
 from primgraph.codegen.ops.c.spellings import type_name
 from primgraph.codegen.runtime.lapack import lapack
@@ -28,15 +28,18 @@ FROM: dict[Op, int] = {
 def choose_function(call: Call, name: str, n: int) -> str:
     """Return the function expression of that name for matrices of n rows."""
     kind = type_name(call.step.operands[0].dtype)
-    own, other = f"pg_{name}_{kind}", f"pg_lapack_{name}_{kind}"
     if not is_far(call, n):
-        return own
-    return other if type(n) is int else f"({extent(n)} < {FROM[call.step.op]} ? {own} : {other})"
+        return call.use(f"pg_{name}_{kind}")
+    other = call.use(f"pg_lapack_{name}_{kind}")
+    if type(n) is int:
+        return other
+    own = call.use(f"pg_{name}_{kind}")
+    return f"({call.size(n)} < {FROM[call.step.op]} ? {own} : {other})"
 
 
 def is_far(call: Call, n: int) -> bool:
     """Return whether LAPACK may be used, for some sizes at least."""
-    return call.numpy and not is_few(n, FROM[call.step.op] - 1) and lapack() is not None
+    return call.is_checked and not is_few(n, FROM[call.step.op] - 1) and lapack() is not None
 
 
 def tell_of_lapack(library: ctypes.CDLL, text: str) -> None:

@@ -24,6 +24,9 @@ C_TYPES = {
     "f8": "double",
 }
 
+# Sizes of elements in bytes, by their C type.
+ITEM_SIZES = {kind: int(name[1:]) for name, kind in C_TYPES.items()}
+
 Spelling: TypeAlias = Callable[[Sequence[str], Step], str | None]
 
 
@@ -279,16 +282,16 @@ def _cast_pair(args: Sequence[str], step: Step) -> str | None:
 _COMPLEX: dict[Op, Spelling] = {
     e.add: _pair("{0}.first + {1}.first", "{0}.second + {1}.second"),
     e.sub: _pair("{0}.first - {1}.first", "{0}.second - {1}.second"),
-    e.neg: _pair("-{0}.first", "-{0}.second"),
+    e.neg: _pair_template("pg_neg_{t}({0})"),
     e.mul: _pair_template("pg_mul_{t}({0}, {1})"),
     e.div: _pair_template("pg_div_{t}({0}, {1})"),
     e.cast: _cast_pair,
     logic.equal: _pair_template("{0}.first == {1}.first && {0}.second == {1}.second"),
     logic.not_equal: _pair_template("{0}.first != {1}.first || {0}.second != {1}.second"),
     logic.select: _pair_template("{0} ? {1} : {2}"),
-    parts.real: _pair_template("{0}.first"),
-    parts.imag: _pair_template("{0}.second"),
-    parts.conj: _pair("{0}.first", "-{0}.second"),
+    parts.real: _pair_template("pg_real_{t}({0})"),
+    parts.imag: _pair_template("pg_imag_{t}({0})"),
+    parts.conj: _pair_template("pg_conj_{t}({0})"),
     parts.complex_: _pair("{0}", "{1}"),
 }
 
@@ -298,6 +301,12 @@ def expression_writer(step: Step) -> Spelling | None:
     types = (*step.operands, *step.results)
     table = _COMPLEX if any(t.is_complex for t in types) else SPELLINGS
     return table.get(step.op)
+
+
+def template(step: Step) -> str | None:
+    """Return the C expression of a step, with `@0@`, `@1@` and so on for operands, or None."""
+    spelled = expression_writer(step)
+    return None if spelled is None else spelled([f"@{k}@" for k in range(len(step.inputs))], step)
 
 
 # Additional C code of user primitives.

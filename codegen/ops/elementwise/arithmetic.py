@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import ALIGNED
+from primgraph.codegen.ir.extents import ADD, ATOM, MUL, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, element_card
 from primgraph.codegen.ops.cost_model import MOVED, Time, per_element
@@ -26,7 +27,7 @@ from primgraph.codegen.ops.spelling.complex_step import (
     smooth_everywhere,
 )
 from primgraph.codegen.ops.spelling.literals import dtype_text
-from primgraph.codegen.ops.spelling.notation import ADD, ATOM, MUL, UNARY, Text, reading, statements
+from primgraph.codegen.ops.spelling.notation import reading, statements
 from primgraph.codegen.ops.spelling.scalar import Scalar, element_rule, float_rule
 from primgraph.codegen.ops.spelling.ufuncs import ufunc
 from primgraph.ir.primitive import Op

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.ir.card import Site
+from primgraph.codegen.ir.extents import ATOM, MUL, POWER, Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card
@@ -24,7 +25,7 @@ from primgraph.codegen.ops.spelling.complex_step import (
     ComplexStep,
     Function,
 )
-from primgraph.codegen.ops.spelling.notation import ATOM, MUL, POWER, Target, Text, number_of
+from primgraph.codegen.ops.spelling.notation import Target, number_of
 from primgraph.codegen.ops.spelling.scalar import CALL, Scalar, element_rule, function, template
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT64, scalar_of

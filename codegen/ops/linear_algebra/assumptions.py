@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.cost_model import MOVED
 from primgraph.codegen.ops.linear_algebra.systems import function_card
-from primgraph.codegen.ops.spelling.notation import Text
 from primgraph.ir.primitive import Op
 from primgraph.primitives.linear_algebra.assumptions import assumed
 

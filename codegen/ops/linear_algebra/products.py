@@ -7,10 +7,11 @@ from dataclasses import replace
 from math import prod
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role, aligned_role
+from primgraph.codegen.ir.extents import ATOM, MATMUL, MUL, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC
-from primgraph.codegen.ops.spelling.notation import ATOM, MATMUL, MUL, Target, Text
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.codegen.ops.spelling.scalar import Elements, Scalar
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, FLOAT64

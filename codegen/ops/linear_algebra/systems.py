@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC, ComplexStep
-from primgraph.codegen.ops.spelling.notation import Read, Target, Text, filling, reading
+from primgraph.codegen.ops.spelling.notation import Read, Target, filling, reading
 from primgraph.ir.primitive import Op
 from primgraph.primitives.linear_algebra import systems as p
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.linear_algebra.systems import function_card
-from primgraph.codegen.ops.spelling.notation import Text
 from primgraph.ir.primitive import Op
 from primgraph.primitives.linear_algebra import ties as p
 

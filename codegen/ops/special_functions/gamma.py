@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, element_card
 from primgraph.codegen.ops.cost_model import per_element
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep
-from primgraph.codegen.ops.spelling.notation import Target, Text
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.codegen.ops.spelling.ufuncs import ALL
 from primgraph.ir.builder import Builder
 from primgraph.ir.interpret import interpret

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.constants import random_card
 from primgraph.codegen.ops.special_functions.gamma import support_function_card
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep, as_on_reals
-from primgraph.codegen.ops.spelling.notation import Text
 from primgraph.ir.primitive import Op
 from primgraph.primitives.special_functions import special as s
 

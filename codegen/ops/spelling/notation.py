@@ -4,41 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from string import Formatter
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from primgraph.codegen.ir.card import Site
-from primgraph.codegen.ir.extents import size_text
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.places import Number, Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.spelling.literals import parameter_text
 
-# Precedence of the outermost operator of an expression, as in Python's grammar. `@` binds like `*`,
-# but parentheses keep them apart.
-COMPARE, OR, XOR, AND, ADD, MATMUL, MUL, UNARY, POWER, ATOM = range(10)
-
 # Maximum number of operands in one display; statements with very many variables compile slowly.
 WIDEST = 100
-
-
-class Text(NamedTuple):
-    """An expression, and the precedence of its outermost operator."""
-
-    code: str
-    rank: int = ATOM
-
-    def operand_code(self, rank: int) -> str:
-        """Return the expression, in parentheses if its precedence is below `rank`."""
-        return self.code if self.rank >= rank else f"({self.code})"
-
-
-# The precedence of expressions of sizes.
-_RANKS = (ADD, MUL, POWER, ATOM)
-
-
-def extent(n: int) -> Text:
-    """Return a size, which may be a symbolic expression."""
-    code, rank = size_text(n)
-    return Text(code, UNARY if code.isdigit() is False and type(n) is int else _RANKS[rank])
 
 
 class Target(Protocol):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from primgraph.codegen.ir.extents import ATOM, COMPARE, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, element_card
 from primgraph.codegen.ops.cost_model import Time
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep
-from primgraph.codegen.ops.spelling.notation import ATOM, COMPARE, Target, Text, reading
+from primgraph.codegen.ops.spelling.notation import Target, reading
 from primgraph.codegen.ops.spelling.scalar import Scalar
 
 # All operands of an elementwise function.

@@ -27,6 +27,7 @@ from primgraph.codegen.ir.limits import Limits, default_limits
 from primgraph.codegen.ir.program import Options
 from primgraph.codegen.ops.linear_algebra import cholesky, matrix_functions, spectra, systems
 from primgraph.codegen.ops.table import OWN
+from primgraph.codegen.runtime.lapack import lapack
 from primgraph.codegen.runtime.toolchain import cache
 from primgraph.codegen.runtime.toolchain.compile_c import Compiler, machine
 from primgraph.ir import LOADED
@@ -51,9 +52,9 @@ FIRST = 2
 # overwrites.
 MADE, HANDED = -1, -2
 
-# Primitives whose C depends on libraries that this process finds.
-_APART = frozenset({*systems.CARDS, *cholesky.CARDS, *spectra.CARDS, *matrix_functions.CARDS})
-_OWN = (OWN | CONTROL) - _APART
+# Primitives whose C depends on whether this process finds LAPACK.
+_FAR = frozenset({*systems.CARDS, *cholesky.CARDS, *spectra.CARDS, *matrix_functions.CARDS})
+_OWN = OWN | CONTROL
 # Size limit in bytes of constants that are stored because no equation defines them.
 _MOST = 1 << 16
 
@@ -182,7 +183,8 @@ def _equation_key(eqn: Equation) -> str:
         raise _UnknownError
     params = ",".join([f"{name}={_text(value)}" for name, value in eqn.params])
     types = ",".join([str(v.type) for v in eqn.outputs])
-    return f"{op.name}({params}){len(eqn.inputs)}:{types}"
+    library = " with LAPACK" if op in _FAR and lapack() is not None else ""
+    return f"{op.name}({params}){len(eqn.inputs)}:{types}{library}"
 
 
 # Types of parameters whose text distinguishes values bit by bit.

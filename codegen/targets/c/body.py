@@ -8,7 +8,7 @@ which compilers vectorise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from math import prod
 from typing import final
 
@@ -17,13 +17,14 @@ from primgraph.codegen.ir.statements import PLAIN, Nest, Node, Operand
 from primgraph.codegen.lower.nests.loop_fission import split_nest
 from primgraph.codegen.ops.c.spellings import (
     PRODUCTS,
-    expression_writer,
     may_fail,
     moved_type,
+    template,
     type_name,
 )
 from primgraph.codegen.targets.c.control import Places
 from primgraph.codegen.targets.c.lines import indented, lines_of
+from primgraph.codegen.targets.c.parts import functions_in
 from primgraph.codegen.targets.c.reductions import (
     are_joint_sums,
     initial_statement,
@@ -46,8 +47,8 @@ class Elements:
     `low` is the first index of the piece of the innermost loop that is being written.
     """
 
-    def __init__(self, walk: Walk, strips: Strips) -> None:
-        self.walk, self.strips = walk, strips
+    def __init__(self, walk: Walk, strips: Strips, use: Callable[[str], str]) -> None:
+        self.walk, self.strips, self.use = walk, strips, use
         self.low = 0
 
     def statements(self, node: Node, here: Set[int]) -> Iterator[str]:
@@ -82,7 +83,7 @@ class Elements:
             text = self._part(node)
         else:
             args = [strips.argument(o, here) for o in node.operands]
-            text = args[0] if node.kind == "copy" else _step_expression(node, args)
+            text = args[0] if node.kind == "copy" else self._step_expression(node, args)
         yield f"const {moved_type(self.strips.types(value).dtype)} v{value} = {text};"
         if value in self.walk.crossing:
             yield f"{strips.buffer[value]}[j] = v{value};"
@@ -134,10 +135,27 @@ class Elements:
         """Return the index expression of an access by index arrays, plus `strides`."""
         terms = []
         for o, (n, stride) in zip(indices, node.reach, strict=True):
-            place = f"pg_place((int64_t){self.strips.argument(o, here)}, {extent(n)}, &bad)"
+            index = f"(int64_t){self.strips.argument(o, here)}"
+            place = f"{self.use('pg_place')}({index}, {extent(n)}, &bad)"
             terms.append(place if stride == 1 else f"{place} * {extent(stride)}")
         base = self.walk.index(offset, strides)
         return " + ".join([*terms, *([] if base == "0" else [base])])
+
+    def _step_expression(self, node: Node, args: Sequence[str]) -> str:
+        """Return the C expression of a step."""
+        assert node.step is not None
+        if node.name:
+            return f"{self.use(node.name)}({args[0]})"
+        text = template(node.step)
+        assert text is not None
+        dtype = node.step.results[0].dtype
+        if dtype.kind == "f" and node.step.op in PRODUCTS and "*" in text:
+            text = f"pg_rounded_{type_name(dtype)}({text})"
+        for function in functions_in(text):
+            self.use(function)
+        for k, arg in enumerate(args):
+            text = text.replace(f"@{k}@", arg)
+        return text
 
 
 @final
@@ -151,7 +169,8 @@ class Body:
         self.is_traced = writer.is_traced
         self.extents = self.walk.extents
         self.strips = Strips(self.walk, self.types)
-        self.elements = Elements(self.walk, self.strips)
+        self.use = writer.use
+        self.elements = Elements(self.walk, self.strips, self.use)
         self.lines: list[str] = []
 
     def text(self) -> list[str]:
@@ -270,7 +289,7 @@ class Body:
             self._loop(pad, nodes, count)
             runs = [node for node in nodes if node.kind in IDENTITY and self.walk.is_run(node)]
             if count != "1" and are_joint_sums(self.strips, runs):
-                self._say(pad, write_joint_sums(self.strips, runs, count))
+                self._say(pad, write_joint_sums(self.strips, runs, count, self.use))
                 runs = []
             for node in runs:
                 self._say(pad, write_reduction(self.strips, node, count))
@@ -300,21 +319,6 @@ class Body:
 def _names_of_bounds(node: Node) -> list[tuple[str, str]]:
     """Return the variable names of the first index and the count along each axis."""
     return [(f"l{node.value}_{k}", f"c{node.value}_{k}") for k in range(len(node.within))]
-
-
-def _step_expression(node: Node, args: Sequence[str]) -> str:
-    """Return the C expression of a step."""
-    assert node.step is not None
-    if node.name:
-        return f"{node.name}({args[0]})"
-    spelled = expression_writer(node.step)
-    assert spelled is not None
-    text = spelled(args, node.step)
-    assert text is not None
-    dtype = node.step.results[0].dtype
-    if dtype.kind == "f" and node.step.op in PRODUCTS and "*" in text:
-        return f"pg_rounded_{type_name(dtype)}({text})"
-    return text
 
 
 def statements(nest: Nest, writer: Places, added: Set[int]) -> Iterator[str]:

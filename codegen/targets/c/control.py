@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from math import prod
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, final
 
 from primgraph.codegen.ir.c_extents import extent
 from primgraph.codegen.ir.statements import Control, Nests
 from primgraph.codegen.ops.c.spellings import moved_type
 from primgraph.codegen.targets.c.dynamic_stack import one_more, reallocation
 from primgraph.codegen.targets.c.size_arguments import SIZES
+from primgraph.codegen.targets.text.flow import Loop, write_flow
 from primgraph.ir.dims import TRIPS, is_open, single_row_size, typical
-from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType, larger
-from primgraph.primitives.control import Flow, flops_of, split_operands
+from primgraph.primitives.control import flops_of
 
 
 class Body(NamedTuple):
@@ -39,6 +39,9 @@ class Places(Protocol):
     def place(self, value: int) -> str:
         """Return the memory of a value."""
 
+    def use(self, function: str) -> str:
+        """Return the name of a C library function, which the file then includes."""
+
     def room(self, size: int) -> str:
         """Allocate workspace for the current item only."""
 
@@ -61,58 +64,134 @@ class Writer(Places, Protocol):
 
 def control(writer: Writer, item: Control) -> Iterator[str]:
     """Yield the lines of a branch or a loop, and add functions for its bodies."""
-    pairs = zip(item.bodies, item.constants, strict=True)
-    bodies = [writer.body(plan, constants) for plan, constants in pairs]
-    match item.step.flow:
-        case Flow.CHOICE:
-            yield from _branches(writer, item, bodies)
-        case Flow.ROWS:
-            yield from _scan(writer, item, bodies[0])
-        case Flow.TEST:
-            yield from _while(writer, item, *bodies)
-        case _:
-            places = [writer.place(v) for v in (*item.operands, *item.values)]
-            yield from _call(writer, bodies[0], places, writer.room(bodies[0].arena))
+    words = _Words(writer, item)
+    places = ([writer.place(v) for v in vs] for vs in (item.operands, item.values))
+    write_flow(words, item.step, *places)
+    yield from words.lines
 
 
-def _call(writer: Writer, body: Body, places: Sequence[str], room: str) -> Iterator[str]:
-    """Yield a call of a body with its inputs and outputs, in order, at `places`."""
-    if not body.name:
-        return
-    inputs = range(body.plan.schedule.inputs)
-    where = dict(zip([*inputs, *body.plan.outputs], places, strict=True))
-    where.update({v: writer.place(own) for v, own in body.constants.items()})
-    where[SIZES] = writer.place(SIZES) if SIZES in body.arrays else ""
-    given = ", ".join([f"(void *){where[v]}" for v in body.arrays]) or "0"
-    yield f"{{ void *const b[] = {{{given}}};"
-    yield f"  const int failed = {body.name}(b, {room}); if (failed) return failed; }}"
+# Approximate number of operations between two checks for interrupts, and minimum of an iteration.
+_UNWATCHED, _LEAST = 2**15, 20
 
 
-def _branches(writer: Writer, item: Control, bodies: Sequence[Body]) -> Iterator[str]:
-    index, *operands = item.operands
-    kind = moved_type(item.step.operands[0].dtype)
-    room = writer.room(reduce(larger, [body.arena for body in bodies]))
-    places = [writer.place(v) for v in (*operands, *item.values)]
-    yield f"const {kind} index = *(const {kind} *){writer.place(index)};"
-    for k, body in enumerate(bodies):
-        last = k + 1 == len(bodies)
-        test = "else" if last and k else f"{'else ' if k else ''}if (index <= {k})"
-        yield "{" if last and not k else f"{test} {{"
-        yield from (f"    {line}" for line in _call(writer, body, places, room))
-        yield "}"
+@final
+class _Words:
+    """C for one branch or loop, which calls functions of the bodies; values are pointers.
+
+    Carries are in double buffers: `now` is the current one, `next` the one that is written.
+    """
+
+    def __init__(self, writer: Writer, item: Control) -> None:
+        self.writer, self.item, self.pad = writer, item, ""
+        pairs = zip(item.bodies, item.constants, strict=True)
+        self.bodies = [writer.body(plan, constants) for plan, constants in pairs]
+        self.room = ""
+        self.lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"{self.pad}{text}")
+
+    def open(self, head: str) -> None:
+        self.line(f"{head} {{" if head else "{")
+        self.pad += "    "
+
+    def close(self) -> None:
+        self.pad = self.pad[4:]
+        self.line("}")
+
+    def choose(self, index: str) -> Sequence[int]:
+        kind = moved_type(self.item.step.operands[0].dtype)
+        self.line(f"const {kind} index = *(const {kind} *){index};")
+        return range(len(self.bodies))
+
+    def case(self, at: int) -> None:
+        if at:
+            self.close()
+        last = at + 1 == len(self.bodies)
+        self.open(
+            "" if last and not at else "else" if last else f"{'else ' * (at > 0)}if (index <= {at})"
+        )
+
+    def body(self, k: int, given: Sequence[str], made: Sequence[str]) -> None:
+        """Write a call of a body; those of one statement share their workspace."""
+        body, place = self.bodies[k], self.writer.place
+        self.room = self.room or self.writer.room(reduce(larger, [b.arena for b in self.bodies]))
+        if not body.name:
+            return
+        inputs = range(body.plan.schedule.inputs)
+        where = dict(zip([*inputs, *body.plan.outputs], [*given, *made], strict=True))
+        where.update({v: place(own) for v, own in body.constants.items()})
+        where[SIZES] = place(SIZES) if SIZES in body.arrays else ""
+        arrays = ", ".join([f"(void *){where[v]}" for v in body.arrays]) or "0"
+        self.line(f"{{ void *const b[] = {{{arrays}}};")
+        self.line(
+            f"  const int failed = {body.name}(b, {self.room}); if (failed) return failed; }}"
+        )
+
+    def begin(self, loop: Loop[str]) -> Sequence[str]:
+        grown = _growing(loop)
+        if loop.number is None:
+            most = loop.step.most_trips
+            self.line(f"long trips = {'INT64_MAX' if most is TRIPS else extent(most)};")
+        if loop.count is not None:
+            self.line(f"{{ const int64_t n = *(const int64_t *){loop.count};")
+            self.line("  trips = n < 0 ? 0 : n < trips ? n : trips; }")
+            for place, row in grown.items():
+                self.line(reallocation(place, "trips", row))
+        if loop.count is not None or loop.number is not None:
+            for place, t in zip(loop.stacks, loop.stacked_kinds, strict=True):
+                if not is_open(t.shape):
+                    self.line(f"memset({place}, 0, {extent(t.nbytes)});")
+        for i, (type, place) in enumerate(zip(loop.kinds, loop.state, strict=True)):
+            first, second = self.writer.room(type.nbytes), self.writer.room(type.nbytes)
+            self.line(f"const char *now{i} = (const char *){place};")
+            self.line(f"char *next{i} = {first}, *other{i} = {second};")
+        if loop.number is not None:
+            self.line("int64_t t = 0;")
+            if grown:
+                self.line("int64_t room = 0;")
+        return [f"now{i}" for i, _ in enumerate(loop.ends)]
+
+    def repeat(self, loop: Loop[str]) -> Sequence[str]:
+        most = loop.step.most_trips
+        if loop.number is not None:
+            self.open("for (;;)" if most is None else f"while (t < {extent(most)})")
+            return []
+        self.open("for (long t = 0; t < trips;)")
+        self.line(f"const long k = {'trips - 1 - t' if loop.params['reverse'] else 't'}; (void)k;")
+        return [_row_at(*pair, "k") for pair in zip(loop.scanned, loop.scanned_kinds, strict=True)]
+
+    def test(self, loop: Loop[str], given: Sequence[str]) -> None:
+        self.line("uint8_t again;")
+        self.body(0, given, ["&again"])
+        self.line("if (!again) break;")
+        for line in one_more(_growing(loop)):
+            self.line(line)
+
+    def trip(self, loop: Loop[str], given: Sequence[str]) -> None:
+        index = "k" if loop.number is None else "t"
+        pairs = zip(loop.stacks, loop.stacked_kinds, strict=True)
+        rows = [_row_at(place, t, index) for place, t in pairs]
+        following = [f"next{i}" for i, _ in enumerate(loop.ends)]
+        self.body(-1, given, [*following, *rows])
+        for i, _ in enumerate(loop.ends):
+            self.line(f"now{i} = next{i}; next{i} = other{i}; other{i} = (char *)now{i};")
+        cost = sum(map(flops_of, self.item.step.eqn.bodies))
+        cost = max(_LEAST, typical(single_row_size(cost)))
+        trips = 1 << (max(_UNWATCHED // cost, 1).bit_length() - 1)
+        self.line(f"if (!(++t & {trips - 1}) && pg_stop && pg_stop()) return -1;")
+
+    def end(self, loop: Loop[str]) -> None:
+        for i, (type, place) in enumerate(zip(loop.kinds, loop.ends, strict=True)):
+            self.line(f"memcpy({place}, now{i}, {extent(type.nbytes)});")
+        if loop.number is not None:
+            self.line(f"*(int64_t *){loop.number} = t;")
 
 
-def _init_state(writer: Writer, types: Sequence[TensorType], begin: Sequence[int]) -> Iterator[str]:
-    """Declare double buffers for the carries: pointers to the current and the next state."""
-    for i, (type, v) in enumerate(zip(types, begin, strict=True)):
-        first, second = writer.room(type.nbytes), writer.room(type.nbytes)
-        yield f"const char *now{i} = (const char *){writer.place(v)};"
-        yield f"char *next{i} = {first}, *other{i} = {second};"
-
-
-def _turn(writer: Writer, count: int) -> Iterator[str]:
-    for i in range(count):
-        yield f"now{i} = next{i}; next{i} = other{i}; other{i} = (char *)now{i};"
+def _growing(loop: Loop[str]) -> dict[str, str]:
+    """Return the stacks that grow, with the sizes of their rows in bytes."""
+    pairs = zip(loop.stacks, loop.stacked_kinds, strict=True)
+    return {place: _row(t) for place, t in pairs if is_open(t.shape)}
 
 
 def _row(stack: TensorType) -> str:
@@ -120,87 +199,6 @@ def _row(stack: TensorType) -> str:
     return extent(prod(stack.shape[1:]) * stack.dtype.itemsize)
 
 
-def _copy_state(writer: Writer, types: Sequence[TensorType], outs: Sequence[int]) -> Iterator[str]:
-    """Yield copies of the final carries to their own memory."""
-    for i, (type, v) in enumerate(zip(types, outs, strict=True)):
-        yield f"memcpy({writer.place(v)}, now{i}, {extent(type.nbytes)});"
-
-
-# Approximate number of operations between two checks for interrupts.
-_UNWATCHED = 2**15
-
-
-def _check_interrupts(bodies: Sequence[Graph]) -> str:
-    """Return the end of an iteration `t`: periodically check for interrupts."""
-    cost = max(_LEAST, typical(single_row_size(sum(map(flops_of, bodies)))))
-    trips = 1 << (max(_UNWATCHED // cost, 1).bit_length() - 1)
-    return f"if (!(++t & {trips - 1}) && pg_stop && pg_stop()) return -1;"
-
-
-# Minimum cost of an iteration.
-_LEAST = 20
-
-
-def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
-    p = item.step.params
-    given, types = item.operands[p["counted"] :], item.step.operands[p["counted"] :]
-    fixed, state, xs = split_operands(given, p["consts"], p["carries"])
-    _, kinds, stacks = split_operands(types, p["consts"], p["carries"])
-    count, length = len(state), p["length"]
-    rows = [_row(t) for t in stacks]
-    ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
-    steps = [_row(t) for _, t in ys]
-    yield f"long trips = {'INT64_MAX' if length is TRIPS else extent(length)};"
-    if p["counted"]:
-        yield f"{{ const int64_t n = *(const int64_t *){writer.place(item.operands[0])};"
-        yield "  trips = n < 0 ? 0 : n < trips ? n : trips; }"
-        for (v, t), row in zip(ys, steps, strict=True):
-            if is_open(t.shape):
-                yield reallocation(writer.place(v), "trips", row)
-            else:
-                yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
-    yield from _init_state(writer, kinds, state)
-    yield "for (long t = 0; t < trips;) {"
-    yield f"    const long k = {'trips - 1 - t' if p['reverse'] else 't'}; (void)k;"
-    places = [writer.place(v) for v in fixed]
-    places += [f"now{i}" for i in range(count)]
-    places += [f"((char *){writer.place(v)} + k * {n})" for v, n in zip(xs, rows, strict=True)]
-    places += [f"next{i}" for i in range(count)]
-    places += [
-        f"((char *){writer.place(v)} + k * {n})" for (v, _), n in zip(ys, steps, strict=True)
-    ]
-    inside = [*_call(writer, body, places, writer.room(body.arena)), *_turn(writer, count)]
-    inside.append(_check_interrupts(item.step.eqn.bodies))
-    yield from (f"    {line}" for line in inside)
-    yield "}"
-    yield from _copy_state(writer, kinds, item.values[:count])
-
-
-def _while(writer: Writer, item: Control, test: Body, body: Body) -> Iterator[str]:
-    p = item.step.params
-    consts = p["consts"]
-    fixed, state = item.operands[:consts], item.operands[consts:]
-    kinds, count = item.step.operands[consts:], len(item.operands) - consts
-    ys = list(zip(item.values[count + 1 :], item.step.results[count + 1 :], strict=True))
-    limit = p["limit"]
-    grown = [(writer.place(v), _row(t)) for v, t in ys if is_open(t.shape)]
-    for v, t in ys if not grown else ():
-        yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
-    yield from _init_state(writer, kinds, state)
-    yield "int64_t t = 0;"
-    if grown:
-        yield "int64_t room = 0;"
-    yield "for (;;) {" if limit is None else f"while (t < {extent(limit)}) {{"
-    yield "    uint8_t again;"
-    known = [writer.place(v) for v in fixed] + [f"now{i}" for i in range(count)]
-    room = writer.room(larger(test.arena, body.arena))
-    inside = [*_call(writer, test, [*known, "&again"], room), "if (!again) break;"]
-    inside += one_more([place for place, _ in grown], [row for _, row in grown])
-    places = [*known, *(f"next{i}" for i in range(count))]
-    places += [f"((char *){writer.place(v)} + t * {_row(t)})" for v, t in ys]
-    inside += [*_call(writer, body, places, room), *_turn(writer, count)]
-    inside.append(_check_interrupts((p["test"], p["body"])))
-    yield from (f"    {line}" for line in inside)
-    yield "}"
-    yield from _copy_state(writer, kinds, item.values[:count])
-    yield f"*(int64_t *){writer.place(item.values[count])} = t;"
+def _row_at(place: str, stack: TensorType, index: str) -> str:
+    """Return a pointer to a row of a stack."""
+    return f"((char *){place} + {index} * {_row(stack)})"

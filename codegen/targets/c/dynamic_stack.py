@@ -7,9 +7,9 @@ call. If allocation fails, NumPy runs instead, and raises the error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from primgraph.codegen.targets.c.units import Function
+from primgraph.codegen.targets.c.lines import Function
 
 # Padding in bytes behind the last row.
 _BEHIND = 64
@@ -32,11 +32,14 @@ def wrapper_function(name: str, within: str, arguments: str, places: Sequence[st
     return Function(f"int {name}({arguments})", lines, is_public=True)
 
 
-def one_more(places: Sequence[str], rows: Sequence[str]) -> Iterator[str]:
-    """Yield statements that ensure space for row `t` of stacks; `room` is the capacity."""
-    if places:
+def one_more(stacks: Mapping[str, str]) -> Iterator[str]:
+    """Yield statements that ensure space for row `t` of stacks of rows of these sizes.
+
+    `room` is their capacity.
+    """
+    if stacks:
         yield f"if (t == room) {{ room = room ? 2 * room : {_FIRST};"
-        for place, row in zip(places, rows, strict=True):
+        for place, row in stacks.items():
             yield f"    {reallocation(place, 'room', row)}"
         yield "}"
 

@@ -334,8 +334,32 @@ static inline T pg_mul_T(T x, T y) {
     return z;
 }
 
+/* = f */
+/* A part of what may be a product, for something that may negate it. GCC replaces -(x y + z) by
+ * (-x) y - z where x y + z is one instruction and nothing else uses it: zeros then have the other
+ * sign. The comparison uses it, also in vectors. */
+static inline T pg_part_T(T x) { return x == x ? x : (T)NAN; }
+
 /* = c */
-/* R. L. Smith's way, which divides by the larger part first: Comm. ACM 5 (1962), 435. */
+static inline R pg_real_T(T x) { return pg_part_R(x.first); }
+
+/* = c */
+static inline R pg_imag_T(T x) { return pg_part_R(x.second); }
+
+/* = c */
+static inline T pg_neg_T(T x) {
+    const T z = {-pg_part_R(x.first), -pg_part_R(x.second)};
+    return z;
+}
+
+/* = c */
+static inline T pg_conj_T(T x) {
+    const T z = {x.first, -pg_part_R(x.second)};
+    return z;
+}
+
+/* = c */
+/* Smith's way, which divides by the larger part first: Comm. ACM 5 (1962), 435. */
 static inline T pg_div_T(T x, T y) {
     const R a = fabs_F(y.first), b = fabs_F(y.second);
     if (a == 0 && b == 0) {

@@ -1,4 +1,4 @@
-"""C library functions that a text calls, instantiated for the types it uses.
+"""C library functions that a file calls, instantiated for the types it uses.
 
 A file of parts is C with two placeholders: `T` for an element type, and `_T` at the end of a name
 for the name of that type. A part begins with a line `/* = kinds */`, the NumPy kind letters of its
@@ -11,7 +11,8 @@ from their graphs instead.
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,15 +80,21 @@ def _instantiate_part(part: _Part, name: str) -> str:
     return re.sub(r"\bBITS\b", str(bits), text) if kind in "iu" else text
 
 
-def required_parts(text: str) -> str:
-    """Return the parts that `text` calls, transitively, in an order valid in C."""
+@lru_cache(maxsize=1024)
+def functions_in(template: str) -> tuple[str, ...]:
+    """Return the functions `pg_...` that a template of C calls."""
+    return tuple(_NAME.findall(template))
+
+
+def required_parts(functions: Iterable[str]) -> str:
+    """Return the parts that define these functions, transitively, in an order valid in C."""
     known = _parts()
     found: dict[tuple[int, str], str] = {}
     emitted: dict[str, str] = {}
     looked: set[str] = set()
-    texts = [text]
-    while texts:
-        for name in sorted(set(_NAME.findall(texts.pop())) - looked):
+    waiting = [set(functions)]
+    while waiting:
+        for name in sorted(waiting.pop() - looked):
             looked.add(name)
             emitted.update(functions_of(name))
             typed = _TYPED.search(name)
@@ -99,5 +106,5 @@ def required_parts(text: str) -> str:
                 key = (part.place, typed[1] if typed and part.kinds else "")
                 if (kind in part.kinds or not part.kinds) and key not in found:
                     found[key] = _instantiate_part(part, key[1])
-                    texts.append(found[key])
+                    waiting.append(set(_NAME.findall(found[key])))
     return "\n\n".join([*(found[key] for key in sorted(found)), *emitted.values()])

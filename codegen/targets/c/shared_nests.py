@@ -8,7 +8,7 @@ are the places of the values, so that a compiler sees the body once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from math import prod
 from typing import NamedTuple, TypeAlias, final
@@ -18,8 +18,7 @@ from primgraph.codegen.ir.statements import Item, Nest, Node, Operand
 from primgraph.codegen.lower.nests.loop_fission import split_nest
 from primgraph.codegen.targets.c.body import Body, statements
 from primgraph.codegen.targets.c.control import Writer
-from primgraph.codegen.targets.c.lines import indented
-from primgraph.codegen.targets.c.units import Function
+from primgraph.codegen.targets.c.lines import Function, indented
 from primgraph.ir.types import TensorType
 
 # Minimum number of items of a program whose equal nests are shared, and of equal nests.
@@ -55,8 +54,8 @@ class _Parameters:
 
     is_traced = False
 
-    def __init__(self, types: Sequence[TensorType]) -> None:
-        self.types = types
+    def __init__(self, types: Sequence[TensorType], use: Callable[[str], str]) -> None:
+        self.types, self.use = types, use
         self.places: dict[int, None] = {}
         self.rooms: list[int] = []
 
@@ -117,7 +116,7 @@ class SharedNests:
         """Return the call of the function of a part."""
         function = self.known.get(renamed.key)
         if function is None:
-            function = self.known[renamed.key] = self._define(renamed)
+            function = self.known[renamed.key] = self._define(renamed, writer.use)
         places = [writer.place(renamed.values[k]) for k in function.places]
         rooms = [writer.room(size) for size in function.rooms]
         return f"if ({function.name}({', '.join([*places, *rooms])})) return 1;"
@@ -127,8 +126,8 @@ class SharedNests:
         found, self.functions = self.functions, []
         return found
 
-    def _define(self, renamed: _Renamed) -> _Function:
-        parameters = _Parameters([self.types[v] for v in renamed.values])
+    def _define(self, renamed: _Renamed, use: Callable[[str], str]) -> _Function:
+        parameters = _Parameters([self.types[v] for v in renamed.values], use)
         added = {k for k, v in enumerate(renamed.values) if v in self.added}
         lines = Body(renamed.nest, parameters, added).text()
         name = f"{self.name}_n{len(self.known)}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import final
 
 from primgraph.base.debug_mode import debugging
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.access import Access, row_major
 from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, is_zero
@@ -27,15 +27,14 @@ from primgraph.codegen.ir.statements import (
 from primgraph.codegen.ir.verify import Room, verify_memory
 from primgraph.codegen.lower.nests.routines import routine
 from primgraph.codegen.ops.c.call_lines import Call
-from primgraph.codegen.ops.c.spellings import c_type, codes_of, type_name
+from primgraph.codegen.ops.c.spellings import ITEM_SIZES, c_type, codes_of, type_name
 from primgraph.codegen.targets.c.blocks import SHARED, STOP, blocks
 from primgraph.codegen.targets.c.control import Body, control
 from primgraph.codegen.targets.c.dynamic_stack import FUNCTIONS, wrapper_function
-from primgraph.codegen.targets.c.lines import indented, sources_of
+from primgraph.codegen.targets.c.lines import Function, in_units, indented, one_unit, sources_of
 from primgraph.codegen.targets.c.parts import required_parts
 from primgraph.codegen.targets.c.shared_nests import SharedNests
 from primgraph.codegen.targets.c.size_arguments import SIZES, SizeArguments
-from primgraph.codegen.targets.c.units import Function, in_units, one_unit
 from primgraph.ir.dims import is_open
 from primgraph.ir.types import TensorType
 
@@ -90,6 +89,8 @@ class _Writer:
         self.order: list[Segment | HostCall] = []
         self.functions: list[Function] = []
         self.declared = list(_runtime_declarations(plan))
+        # The C library functions that are called.
+        self.called: set[str] = set()
         # Macros of bodies.
         self.macros: list[str] = []
         self.arena = Memory(name)
@@ -118,6 +119,11 @@ class _Writer:
         self.shared = SharedNests(name, () if alone else plan.items, plan.types, plan.added)
 
     def write_source(self) -> Source:
+        self.write()
+        return _assemble(self)
+
+    def write(self) -> None:
+        """Write the functions of all items."""
         run: list[tuple[int, Item]] = []
         for at, item in enumerate(self.plan.items):
             if isinstance(item, HostCall):
@@ -130,7 +136,6 @@ class _Writer:
         if debugging.get():
             written = [values_written(item) for item in self.plan.items]
             verify_memory(self.plan, written, self.offset, self.all_rooms)
-        return _assemble(self)
 
     def segment(self, items: Sequence[tuple[int, Item]]) -> None:
         if not items:
@@ -210,10 +215,14 @@ class _Writer:
         elif isinstance(item, Blocks):
             yield from blocks(self, item)
         elif isinstance(item, Routine):
-            operands, results = ([self.place(v) for v in vs] for vs in (item.operands, item.values))
             lines = routine(item.step)
             assert lines is not None
-            yield from lines(Call(item.step, operands, results, self.room, True))
+            yield from lines(_Call(self, item))
+
+    def use(self, function: str) -> str:
+        """Return the name of a C library function, which the file then includes."""
+        self.called.add(function)
+        return function
 
     def room(self, size: int) -> str:
         """Allocate workspace for the current item only."""
@@ -228,8 +237,10 @@ class _Writer:
         """Add a function for a body."""
         self.count += 1
         writer = _Writer(plan, f"{self.name}_b{self.count}", self.told, self.is_traced)
-        order = writer.write_source().order
+        writer.write()
+        order = writer.order
         self.functions += writer.functions
+        self.called |= writer.called
         self.declared += writer.declared
         self.macros += [*writer.macros, *writer.arena.macros()]
         if not order:
@@ -248,14 +259,44 @@ class _Writer:
         return name
 
 
+@final
+class _Call(Call):
+    """Names of a routine: arrays and workspace are bytes, and variables are in a block."""
+
+    is_checked = True
+
+    def __init__(self, writer: _Writer, item: Routine) -> None:
+        super().__init__(item.step)
+        self.writer = writer
+        self.places = [writer.place(v) for v in (*item.operands, *item.values)]
+
+    def array(self, k: int, kind: str, *, const: bool = False) -> str:
+        return f"({'const ' if const else ''}{kind} *){self.places[k]}"
+
+    def room(self, kind: str, count: int) -> str:
+        return f"({kind} *){self.writer.room(count * ITEM_SIZES[kind])}"
+
+    def size(self, n: int) -> str:
+        return extent(n)
+
+    def name(self, word: str) -> str:
+        return word
+
+    def use(self, function: str) -> str:
+        return self.writer.use(function)
+
+    def fail(self) -> None:
+        pass
+
+
 def _assemble(writer: _Writer) -> Source:
     """Return the file of a plan, of the functions that were written."""
     declared = sorted(dict.fromkeys(writer.declared))
-    parts = required_parts("\n".join(one_unit(writer.functions)))
+    parts = required_parts(writer.called)
     opening = list(_OPENING)
     if writer.told is not None:
         # More functions of symbolic sizes follow, so that the file is compiled as a whole.
-        opening += [*HELPERS, *writer.macros, *writer.arena.macros(), ""]
+        opening += [*HELPERS.values(), "", *writer.macros, *writer.arena.macros(), ""]
         lines, units = one_unit(writer.functions), 1
     else:
         lines, units = in_units(writer.functions)

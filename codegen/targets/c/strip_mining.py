@@ -114,8 +114,11 @@ class Strips:
 
     def element(self, o: Operand) -> str:
         """Return element `j` of an operand that no loop computes."""
+        if o.cast:
+            at = self.walk.index(o.offset, o.strides) if o.strides else extent(o.offset)
+            return f"(({o.cast})({at}))"
         if o.text:
-            return f"{o.text}({self.walk.index(0, o.strides)})" if o.strides else o.text
+            return o.text
         return f"r{o.root}[{self.walk.index(o.offset, o.strides)}]"
 
     def store(self, value: int, text: str) -> str:

@@ -12,7 +12,6 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.codegen.ir.c_extents import extent
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.lower.nests.routines import FITS, ROUTINES
 from primgraph.codegen.ops.c.call_lines import Call, Lines
@@ -92,10 +91,10 @@ def _element_spelling(text: str, dtypes: set[Any]) -> Callable[[Sequence[str], S
 
 def _array_routine(text: str) -> Lines:
     def lines(call: Call) -> Iterator[str]:
-        found = _c_call(text, call.step, call.operands, call.results)
+        found = _c_call(text, call.step, call)
         assert found is not None
         call.fail()
-        yield f"if ({found}) return 1;"
+        yield f"if ({call.use(found)}) return 1;"
 
     return lines
 
@@ -104,19 +103,18 @@ def _fits(text: str) -> Callable[[Step], bool]:
     """Return a predicate: whether the call text supports a step."""
 
     def fits(step: Step) -> bool:
-        places = [""] * len(step.operands), [""] * len(step.results)
-        return _c_call(text, step, *places) is not None
+        return _c_call(text, step) is not None
 
     return fits
 
 
-def _c_call(text: str, step: Step, operands: Sequence[str], results: Sequence[str]) -> str | None:
+def _c_call(text: str, step: Step, call: Call | None = None) -> str | None:
     """Return the call, or None if it does not support the step's types or parameters."""
     params = _parameters(step.params)
     if params is None:
         return None
-    given = [_Array(p, t) for p, t in zip(operands, step.operands, strict=True)]
-    made = [_Array(p, t) for p, t in zip(results, step.results, strict=True)]
+    arrays = [_Array(k, t, call) for k, t in enumerate((*step.operands, *step.results))]
+    given, made = arrays[: len(step.operands)], arrays[len(step.operands) :]
     outs = {f"out{k}": a for k, a in enumerate(made)}
     try:
         return _fill_template(step, text, given, {**params, **outs, "out": made[0]})
@@ -136,23 +134,29 @@ def _fill_template(step: Step, text: str, given: Sequence[Any], words: Mapping[s
 
 @final
 class _Array:
-    """An array in a text: its pointer, formatted by type, its `size` and its `shape`."""
+    """An array in a text: its pointer, formatted by type, its `size` and its `shape`.
 
-    def __init__(self, place: str, type: TensorType) -> None:
-        self.place, self.type = place, type
+    Without a `call` these are of no use, but that they exist.
+    """
+
+    def __init__(self, position: int, type: TensorType, call: Call | None) -> None:
+        self.position, self.type, self.call = position, type, call
 
     def __format__(self, spec: str) -> str:
         if spec != c_type(self.type.dtype):
             raise TypeError(f"{self.type} has no elements of type {spec!r}")
-        return f"({spec} *){self.place}"
+        return "" if self.call is None else self.call.array(self.position, spec)
 
     @property
     def size(self) -> str:
-        return extent(prod(self.type.shape))
+        return self._size(prod(self.type.shape))
 
     @property
     def shape(self) -> list[str]:
-        return [extent(n) for n in self.type.shape]
+        return [self._size(n) for n in self.type.shape]
+
+    def _size(self, n: int) -> str:
+        return "" if self.call is None else self.call.size(n)
 
 
 def _parameters(params: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Protocol
+from typing import TypeAlias, final
 
 from primgraph.codegen.ir.c_extents import is_few, is_one, is_zero
+from primgraph.codegen.ir.extents import MUL
 from primgraph.codegen.ir.statements import Control, Nests
-from primgraph.codegen.targets.export.extents import code, index, offset_address
-from primgraph.codegen.targets.export.identifiers import PRODUCT
+from primgraph.codegen.targets.export.extents import offset_address
 from primgraph.codegen.targets.export.needed import reads
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.page import Page, declare
 from primgraph.codegen.targets.export.places import Place
 from primgraph.codegen.targets.export.scope import hints_of
+from primgraph.codegen.targets.text.flow import Loop, is_flag, loop_of, write_flow
 from primgraph.ir.types import TensorType
-from primgraph.primitives.control import Flow, split_operands
+from primgraph.primitives.control import COUNT
+
+# A value of the enclosing scope, or its place.
+Value: TypeAlias = "int | Place"
+# Writes the items of a body, whose inputs and outputs have these places.
+WriteBody: TypeAlias = Callable[[Page, Nests, Mapping[int, Place]], None]
 
 
-class Writer(Page, Protocol):
-    """Interface of the generator of the enclosing items."""
-
-    def open_loop(self, hint: str, bound: str) -> str:
-        """Open a loop of `bound` iterations; return the unique name of its variable."""
-
-    def reopen(self) -> None:
-        """Continue in a block that the closing line of the last one has opened."""
-
-    def new(self, type: TensorType, hint: str) -> Place:
-        """Return a place for an array that the current item needs."""
-
-    def body(self, plan: Nests, places: Mapping[int, Place]) -> None:
-        """Write the items of a body at the current position."""
-
-
-def control(page: Writer, item: Control) -> None:
+def control(page: Page, item: Control, write_body: WriteBody) -> None:
     """Write a branch or a loop."""
     page.write_source_comment(item.step.source)
     # Carries, and the iteration count, are declared with their initial values.
@@ -43,68 +33,144 @@ def control(page: Writer, item: Control) -> None:
     assert regions is not None
     for v in item.values[regions.carries + regions.counts :]:
         declare(page, page.place(v), page.type(v))
-    _WRITERS[regions.flow](page, item)
+    words, most = _Words(page, item, write_body), item.step.most_trips
+    if most is not None and is_zero(most):
+        words.begin(loop_of(item.step, item.operands, item.values))
+    else:
+        write_flow(words, item.step, item.operands, item.values)
     for v in item.values:
         place = page.place(v)
-        if v not in page.scope.read and place.text != "NULL" and place.text.isidentifier():
+        if v not in page.scope.read and place.name != "NULL" and place.name.isidentifier():
             page.line(f"(void){place.text};")
 
 
-def _once(page: Writer, item: Control) -> None:
-    _write_body(page, item, 0, [*item.operands, *item.values])
+@final
+class _Words:
+    """C for one branch or loop; values are numbers of the enclosing scope, or places."""
 
+    def __init__(self, page: Page, item: Control, write_body: WriteBody) -> None:
+        self.page, self.item, self.write_body = page, item, write_body
+        self.heads: list[str] = []
+        # The index of the row of an iteration.
+        self.row = ""
 
-def _write_body(page: Writer, item: Control, which: int, places: Sequence[Place | int]) -> None:
-    """Write a body whose inputs and outputs, in order, are at `places` or are outer values."""
-    plan = item.bodies[which]
-    used = reads(plan).union(plan.outputs)
-    pairs = zip([*range(plan.schedule.inputs), *plan.outputs], places, strict=True)
-    around = [*pairs, *item.constants[which].items()]
-    # Tables of unused constants would be written to the file.
-    known = {v: page.place(p) if isinstance(p, int) else p for v, p in around if v in used}
-    page.body(plan, known)
+    def place(self, value: Value) -> Place:
+        return self.page.place(value) if isinstance(value, int) else value
 
+    def choose(self, index: Value) -> Sequence[int]:
+        count = len(self.item.bodies)
+        chosen = self.place(index).element("0") if count > 1 else ""
+        if is_flag(self.item.step):
+            self.heads = [f"if ({chosen})", ""]
+            return (1, 0)
+        self.heads = [f"if ({chosen} <= {k})" for k in range(count - 1)] + [""]
+        return range(count)
 
-def _branches(page: Writer, item: Control) -> None:
-    index_, *operands = item.operands
-    chosen = page.place(index_).element("0")
-    places = [*operands, *item.values]
-    count = len(item.bodies)
-    flag = count == 2 and item.step.operands[0].dtype.kind == "b"
-    heads = [f"if ({chosen} <= {k})" for k in range(count - 1)] + [""]
-    order = [1, 0] if flag else list(range(count))
-    if flag:
-        heads = [f"if ({chosen})", ""]
-    page.open(heads[0])
-    for at, k in enumerate(order):
+    def case(self, at: int) -> None:
         if at:
-            page.close(f"}} else {heads[at]} {{".replace("  ", " "))
-            page.reopen()
-        _write_body(page, item, k, places)
-    page.close()
-
-
-def _initialise_carries(
-    page: Writer, item: Control, begin: Sequence[int], kinds: Sequence[TensorType]
-) -> None:
-    """Initialise the carries in the places of the loop's results."""
-    for v, first, type in zip(item.values, begin, kinds, strict=False):
-        same = page.scope.same(first)
-        if same and not is_few(type.size, 1):
-            write_fill(page, page.place(v), same, type)
+            self.page.close(f"}} else {self.heads[at]} {{".replace("  ", " "))
+            self.page.reopen()
         else:
-            write_copy(page, page.place(v), page.place(first), type)
+            self.page.open(self.heads[0])
+
+    def body(self, k: int, given: Sequence[Value], made: Sequence[Value]) -> None:
+        plan = self.item.bodies[k]
+        used = reads(plan).union(plan.outputs)
+        places = [*given, *made]
+        pairs = zip([*range(plan.schedule.inputs), *plan.outputs], places, strict=True)
+        around = [*pairs, *self.item.constants[k].items()]
+        # Tables of unused constants would be written to the file.
+        self.write_body(self.page, plan, {v: self.place(p) for v, p in around if v in used})
+
+    def close(self) -> None:
+        self.page.close()
+
+    def begin(self, loop: Loop[Value]) -> Sequence[Value]:
+        page = self.page
+        if loop.number is not None or loop.count is not None:
+            for v, t in zip(loop.stacks, loop.stacked_kinds, strict=True):
+                write_zeros(page, self.place(v), t)
+        for v, first, type in zip(loop.ends, loop.state, loop.kinds, strict=True):
+            same = page.scope.same(first) if isinstance(first, int) else ""
+            if same and not is_few(type.size, 1):
+                write_fill(page, self.place(v), same, type)
+            else:
+                write_copy(page, self.place(v), self.place(first), type)
+        if loop.number is not None:
+            trips = self.place(loop.number)
+            if trips.is_declared:
+                page.line(f"{trips.text} = 0;")
+            declare(page, trips, COUNT, " = 0")
+        return loop.ends
+
+    def repeat(self, loop: Loop[Value]) -> Sequence[Value]:
+        page, most = self.page, loop.step.most_trips
+        if loop.number is not None:
+            self.row = self.place(loop.number).text
+            page.open("for (;;)" if most is None else f"while ({self.row} < {page.size(most)})")
+            return []
+        bound = page.size(most)
+        if loop.count is not None:
+            told, bound, size = self.place(loop.count).element("0"), page.name("steps"), bound
+            page.line(f"const long {bound} = {told} < {size} ? (long){told} : {size};")
+        self.row = page.open_loop("step", bound)
+        begin = len(loop.fixed) + len(loop.ends)
+        plan, used = self.item.bodies[-1], reads(self.item.bodies[-1])
+        pairs = [*zip(loop.scanned, loop.scanned_kinds, strict=True)]
+        read = [pair if begin + k in used else None for k, pair in enumerate(pairs)]
+        if loop.params["reverse"]:
+            back = page.name("row")
+            last = f"{bound} - 1" if loop.count is not None else page.size(most - 1)
+            rows = [*filter(None, read), *zip(loop.stacks, loop.stacked_kinds, strict=True)]
+            if any(_has_row(self.place(v), t, most) for v, t in rows):
+                page.line(f"const long {back} = {last} - {self.row};")
+            self.row = back
+        hints = hints_of(plan)
+        return [
+            self.row_place(*pair, hints.get(begin + k, "row"), const=True) if pair else page.null()
+            for k, pair in enumerate(read)
+        ]
+
+    def row_place(self, stack: Value, type: TensorType, hint: str, *, const: bool) -> Place:
+        most = self.item.step.most_trips
+        return _row(self.page, self.place(stack), type, most, self.row, hint, const=const)
+
+    def test(self, loop: Loop[Value], given: Sequence[Value]) -> None:
+        again = Place(self.page.name("again"), True, is_declared=False)
+        self.body(0, given, [again])
+        self.page.open(f"if (!{again.text})")
+        self.page.line("break;")
+        self.page.close()
+
+    def trip(self, loop: Loop[Value], given: Sequence[Value]) -> None:
+        page, hints = self.page, hints_of(self.item.bodies[-1])
+        names = [hints.get(len(loop.fixed) + k, "") for k, _ in enumerate(loop.ends)]
+        following = [
+            page.new(t, f"next_{name}" if name else "next")
+            for t, name in zip(loop.kinds, names, strict=True)
+        ]
+        pairs = zip(loop.stacks, loop.stacked_kinds, strict=True)
+        rows = [self.row_place(v, t, "out", const=False) for v, t in pairs]
+        self.body(-1, given, [*following, *rows])
+        for v, place, type in zip(loop.ends, following, loop.kinds, strict=True):
+            write_copy(page, self.place(v), place, type)
+        if loop.number is not None:
+            page.line(f"{self.row} += 1;")
+
+    def end(self, loop: Loop[Value]) -> None:
+        # The carries are in the places of the results.
+        pass
 
 
-def write_fill(page: Writer, target: Place, text: str, type: TensorType) -> None:
+def write_fill(page: Page, target: Place, text: str, type: TensorType) -> None:
     """Write a loop that fills an array with one value."""
     i = page.loops[0]
-    page.open(f"for (long {i} = 0; {i} < {code(type.size)}; {i}++)")
+    page.open(f"for (long {i} = 0; {i} < {page.size(type.size)}; {i}++)")
     page.line(f"{target.element(i)} = {text};")
     page.close()
 
 
-def write_copy(page: Writer, target: Place, source: Place, type: TensorType) -> None:
+def write_copy(page: Page, target: Place, source: Place, type: TensorType) -> None:
     """Write statements that copy an array."""
     if is_zero(type.size):
         return
@@ -113,18 +179,8 @@ def write_copy(page: Writer, target: Place, source: Place, type: TensorType) -> 
         target.is_declared = True
         page.line(f"{kind}{target.text} = {source.element('0')};")
     else:
-        size = f"{_count(type)} * sizeof *{target.text}"
-        page.line(f"memcpy({target.text}, {source.pointer}, {size});")
-
-
-def _next(
-    page: Writer, plan: Nests, kinds: Sequence[TensorType], hints: Mapping[int, str], start: int
-) -> list[Place]:
-    """Return places for the next carries."""
-    return [
-        page.new(t, f"next_{hints[start + k]}" if hints.get(start + k) else "next")
-        for k, t in enumerate(kinds)
-    ]
+        size = f"{_count(page, type)} * sizeof *{target.text}"
+        page.line(f"{page.use('memcpy')}({target.text}, {source.pointer}, {size});")
 
 
 def _has_row(stack: Place, type: TensorType, count: int) -> bool:
@@ -133,113 +189,32 @@ def _has_row(stack: Place, type: TensorType, count: int) -> bool:
 
 
 def _row(
-    page: Writer, stack: Place, type: TensorType, count: int, trip: str, hint: str, *, const: bool
+    page: Page, stack: Place, type: TensorType, count: int, trip: str, hint: str, *, const: bool
 ) -> Place:
     """Return the place of a row of a stack."""
     size = 0 if is_zero(count) else prod(type.shape[1:])
     if is_zero(size):
-        return Place("NULL", False)
+        return page.null()
     if stack.is_number:
-        return Place(stack.text, True)
+        return stack
     if is_one(size):
         return Place(stack.element(trip), True)
     name = page.name(hint if hint not in page.names.taken else f"{hint}_row")
-    row = offset_address(stack.text, index(0, [trip], [size]))
+    row = offset_address(stack.text, page.index(0, [trip], [size]))
     page.line(f"{'const ' if const else ''}{kind_of(type.dtype)} *const {name} = {row};")
     return Place(name, False)
 
 
-def _scan(page: Writer, item: Control) -> None:
-    p, (plan,) = item.step.params, item.bodies
-    given, types = item.operands[p["counted"] :], item.step.operands[p["counted"] :]
-    fixed, state, xs = split_operands(given, p["consts"], p["carries"])
-    _, kinds, stacks = split_operands(types, p["consts"], p["carries"])
-    count, length = len(state), p["length"]
-    ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
-    hints, used = hints_of(plan), reads(plan)
-    _initialise_carries(page, item, state, kinds)
-    bound = code(length)
-    if is_zero(length):
-        return
-    if p["counted"]:
-        for v, t in ys:
-            write_zeros(page, page.place(v), t)
-        told, bound = page.place(item.operands[0]).element("0"), page.name("steps")
-        most = code(length)
-        page.line(f"const long {bound} = {told} < {most} ? (long){told} : {most};")
-    trip = page.open_loop("step", bound)
-    if p["reverse"]:
-        back = page.name("row")
-        last = f"{bound} - 1" if p["counted"] else code(length - 1)
-        read = [
-            x for k, x in enumerate(zip(xs, stacks, strict=True)) if k + len(fixed) + count in used
-        ]
-        if any(_has_row(page.place(v), t, length) for v, t in (*read, *ys)):
-            page.line(f"const long {back} = {last} - {trip};")
-        trip = back
-    places: list[Place | int] = [*fixed, *item.values[:count]]
-    begin = len(places)
-    for k, (v, t) in enumerate(zip(xs, stacks, strict=True)):
-        if begin + k in used:
-            hint = hints.get(begin + k, "row")
-            places.append(_row(page, page.place(v), t, length, trip, hint, const=True))
-        else:
-            places.append(Place("NULL", False))
-    following = _next(page, plan, kinds, hints, len(fixed))
-    places += following
-    for v, t in ys:
-        places.append(_row(page, page.place(v), t, length, trip, "out", const=False))
-    _write_body(page, item, 0, places)
-    for v, place, type in zip(item.values, following, kinds, strict=False):
-        write_copy(page, page.place(v), place, type)
-    page.close()
-
-
-def _count(type: TensorType) -> str:
+def _count(page: Page, type: TensorType) -> str:
     """Return the number of elements of an array, as a factor of a product."""
-    return code(type.size, PRODUCT)
+    return page.size(type.size, MUL)
 
 
-def write_zeros(page: Writer, place: Place, type: TensorType) -> None:
+def write_zeros(page: Page, place: Place, type: TensorType) -> None:
     if is_zero(type.size):
         return
     if place.is_number:
         page.line(f"{place.text} = 0;")
     else:
-        page.line(f"memset({place.text}, 0, {_count(type)} * sizeof *{place.text});")
-
-
-def _while(page: Writer, item: Control) -> None:
-    p = item.step.params
-    consts, limit = p["consts"], p["limit"]
-    fixed, state = item.operands[:consts], item.operands[consts:]
-    kinds, count = item.step.operands[consts:], len(item.operands) - consts
-    ys = list(zip(item.values[count + 1 :], item.step.results[count + 1 :], strict=True))
-    _, plan = item.bodies
-    hints = hints_of(plan)
-    for v, t in ys:
-        write_zeros(page, page.place(v), t)
-    _initialise_carries(page, item, state, kinds)
-    trips = page.place(item.values[count])
-    if trips.is_declared:
-        page.line(f"{trips.text} = 0;")
-    declare(page, trips, item.step.results[count], " = 0")
-    if limit is not None and is_zero(limit):
-        return
-    page.open("for (;;)" if limit is None else f"while ({trips.text} < {code(limit)})")
-    known: list[Place | int] = [*fixed, *item.values[:count]]
-    again = Place(page.name("again"), True, is_declared=False)
-    _write_body(page, item, 0, [*known, again])
-    page.open(f"if (!{again.text})")
-    page.line("break;")
-    page.close()
-    following = _next(page, plan, kinds, hints, len(fixed))
-    rows = [_row(page, page.place(v), t, limit, trips.text, "out", const=False) for v, t in ys]
-    _write_body(page, item, 1, [*known, *following, *rows])
-    for v, place, type in zip(item.values, following, kinds, strict=False):
-        write_copy(page, page.place(v), place, type)
-    page.line(f"{trips.text} += 1;")
-    page.close()
-
-
-_WRITERS = {Flow.ONCE: _once, Flow.CHOICE: _branches, Flow.ROWS: _scan, Flow.TEST: _while}
+        size = f"{_count(page, type)} * sizeof *{place.text}"
+        page.line(f"{page.use('memset')}({place.text}, 0, {size});")

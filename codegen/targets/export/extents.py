@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from types import MappingProxyType
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-from primgraph.codegen.ir.c_extents import PREFIX, is_zero
-from primgraph.codegen.targets.export.identifiers import ATOM, PRODUCT, SIGN, SUM, Text
-from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, Monomial, bounds, remainder, typical
+from primgraph.codegen.ir.c_extents import FUNCTIONS, HELPERS, is_zero
+from primgraph.codegen.ir.extents import ADD, MUL, UNARY, SizeWriter
+from primgraph.ir.dims import FLOOR, Atom, Dim, bounds, typical
 
 # Helper functions of size expressions. Sums and products saturate at LONG_MAX.
 _HELPERS = {
-    "pg_floor": """static inline long pg_floor(long x, long y) {
-    const long q = x / y;
-    return q - (x % y && (x < 0) != (y < 0));
-}""",
-    "pg_most": "static inline long pg_most(long x, long y) { return x > y ? x : y; }",
-    "pg_least": "static inline long pg_least(long x, long y) { return x < y ? x : y; }",
+    **HELPERS,
     "pg_plus": """static inline long pg_plus(long x, long y) {
     const long most = (long)(~0ul >> 1);
     return x > most - y ? most : x + y;
@@ -28,69 +20,18 @@ _HELPERS = {
     return y && x > most / y ? most : x * y;
 }""",
 }
-_CALLED = re.compile(rf"\b({'|'.join(_HELPERS)})\(")
-_SIZE = re.compile(rf"\b{PREFIX}(\w+)")
+_WRITER = SizeWriter(FUNCTIONS, divide="/")
+names_of = _WRITER.names
 
 
-def helpers(text: str) -> list[str]:
-    """Return the helper functions that a text calls."""
-    found = set(_CALLED.findall(text))
-    return [lines for name, lines in _HELPERS.items() if name in found]
+def helpers(used: Collection[str]) -> list[str]:
+    """Return the helper functions among the names that are used."""
+    return [lines for name, lines in _HELPERS.items() if name in used]
 
 
-def rename_sizes(text: str, others: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Rename the size variables of native code to parameters, or as `others` says."""
-    return _SIZE.sub(lambda found: others.get(found[1], found[1]), text)
-
-
-def size_text(n: int) -> Text:
-    """Return a size as an expression."""
-    if type(n) is Dim:
-        return _dim_text(n)
-    return Text(str(n), ATOM if n >= 0 else SIGN)
-
-
-def code(n: int, rank: int = SUM) -> str:
+def code(n: int, rank: int = ADD) -> str:
     """Return the text of a size, in parentheses if its precedence is below `rank`."""
-    return size_text(n).operand_code(rank)
-
-
-@cache
-def _dim_text(dim: Dim) -> Text:
-    rest = remainder(dim)
-    if rest is not None and bounds(rest[0])[0] >= 0 and bounds(rest[1])[0] > 0:
-        x, y, factor = rest
-        text = Text(f"{code(x, SIGN)} % {code(y, SIGN)}", PRODUCT)
-        return text if factor == 1 else Text(f"{factor} * ({text.code})", PRODUCT)
-    # Positive terms come first.
-    terms = sorted(dim.terms, key=lambda term: term[1] < 0)
-    if len(terms) == 1 and terms[0][1] > 0:
-        return _product(*terms[0])
-    line = ""
-    for monomial, coefficient in terms:
-        sign = " - " if coefficient < 0 else " + "
-        product = _product(monomial, abs(coefficient)).operand_code(PRODUCT)
-        line = f"{line}{sign}{product}" if line else f"{'-' if coefficient < 0 else ''}{product}"
-    return Text(line, SUM)
-
-
-def _product(monomial: Monomial, number: int) -> Text:
-    factors = [_factor(atom) for atom, power in monomial for _ in range(power)]
-    if number != 1 or not factors:
-        factors.insert(0, Text(str(number)))
-    if len(factors) == 1:
-        return factors[0]
-    return Text(" * ".join([f.operand_code(SIGN) for f in factors]), PRODUCT)
-
-
-def _factor(atom: Atom) -> Text:
-    if isinstance(atom, str):
-        return Text(atom)
-    kind, x, y = atom
-    if kind == FLOOR and bounds(x)[0] >= 0 and bounds(y)[0] > 0:
-        return Text(f"{code(x, PRODUCT)} / {code(y, SIGN)}", PRODUCT)
-    name = "pg_floor" if kind == FLOOR else "pg_most" if kind == MAX else "pg_least"
-    return Text(f"{name}({code(x)}, {code(y)})")
+    return _WRITER.text(n).operand_code(rank)
 
 
 def index(offset: int, variables: Sequence[str], strides: Sequence[int]) -> str:
@@ -104,7 +45,7 @@ def index(offset: int, variables: Sequence[str], strides: Sequence[int]) -> str:
     if not _is_negative(offset) and not (is_zero(offset) and text):
         text += f" + {code(offset)}" if text else code(offset)
     elif _is_negative(offset):
-        text += f" - {code(-offset, PRODUCT)}" if text else code(offset)
+        text += f" - {code(-offset, MUL)}" if text else code(offset)
     for name, stride in pairs:
         if _is_negative(stride):
             text += f" - {times(name, -stride)}"
@@ -118,7 +59,7 @@ def _is_negative(n: int) -> bool:
 
 def times(name: str, stride: int) -> str:
     """Return a multiple of a variable."""
-    return name if type(stride) is int and stride == 1 else f"{name} * {code(stride, SIGN)}"
+    return name if type(stride) is int and stride == 1 else f"{name} * {code(stride, UNARY)}"
 
 
 def offset_address(pointer: str, place: str | int) -> str:
@@ -126,10 +67,10 @@ def offset_address(pointer: str, place: str | int) -> str:
     return pointer if place in ("0", 0) else f"{pointer} + {place}"
 
 
-def most(extents: Iterable[int]) -> str:
+def most(extents: Iterable[int], use: Callable[[str], str] = str) -> str:
     """Return an expression that is an upper bound of the sizes and their terms.
 
-    Sizes are nonnegative. The expression saturates at LONG_MAX.
+    Sizes are nonnegative. The expression saturates at LONG_MAX. It `use`s functions.
     """
     largest: dict[tuple[str, ...], int] = {}
     for n in extents:
@@ -139,11 +80,11 @@ def most(extents: Iterable[int]) -> str:
     for factors, number in sorted(largest.items(), key=lambda item: (-len(item[0]), item[0])):
         term = str(number)
         for k, name in enumerate(factors):
-            term = name if not k and number == 1 else f"pg_times({term}, {name})"
+            term = name if not k and number == 1 else f"{use('pg_times')}({term}, {name})"
         terms.append(term)
     total = terms[0] if terms else "0"
     for term in terms[1:]:
-        total = f"pg_plus({total}, {term})"
+        total = f"{use('pg_plus')}({total}, {term})"
     return total
 
 

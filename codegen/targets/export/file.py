@@ -6,18 +6,20 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import final
 
-from primgraph.base.safe_overwrite import require_own
+from primgraph.base.files import require_own
 from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.lower.nests.nests import nests
-from primgraph.codegen.targets.c.parts import required_parts
+from primgraph.codegen.targets.c.parts import functions_in, required_parts
 from primgraph.codegen.targets.export.extents import helpers
-from primgraph.codegen.targets.export.function import Part, Writer, extents, pointers
+from primgraph.codegen.targets.export.function import write_function
 from primgraph.codegen.targets.export.identifiers import Names, function_name, is_name, require_name
 from primgraph.codegen.targets.export.nests.formulas import kind_of
+from primgraph.codegen.targets.export.page import Page, Part, extents, pointers
 from primgraph.codegen.targets.export.places import Place, Tables
 from primgraph.codegen.targets.export.remarks import Needs, comment_lines
 from primgraph.codegen.targets.export.sizes import REFUSED, Sizes, in_order, macro, sizes_of
@@ -34,7 +36,8 @@ from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import INT64, TensorType
 
-_WORD = re.compile(r"\w+")
+# Functions of `string.h` in the C of the user and of the package.
+_MOVES = re.compile(r"\bmem(cpy|set|move)\(")
 _STEM = re.compile(r"[A-Za-z0-9_.+ -]+", re.ASCII)
 _OWN = """
 assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign
@@ -42,7 +45,6 @@ stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath th
 wchar wctype cblas
 """
 _HEADERS = frozenset(_OWN.split())
-_COMMENT = re.compile(r"/\*.*?\*/")
 
 
 @final
@@ -58,13 +60,12 @@ class Parameter:
     is_result: bool
     is_size: bool = False
 
-    @property
-    def place(self) -> Place:
-        if self.type.size == 1:
-            if self.type.shape:
-                return Place(f"{self.name}[0]", True)
-            return Place(f"*{self.name}" if self.is_result else self.name, True)
-        return Place(self.name, False)
+    def place(self, page: Page) -> Place:
+        """Return the place of the parameter in a function."""
+        alone, name = self.type.size == 1, self.name
+        if alone:
+            name = f"{name}[0]" if self.type.shape else f"*{name}" if self.is_result else name
+        return Place(name, alone, use=partial(page.use, self.name))
 
     @property
     def kind(self) -> str:
@@ -130,21 +131,21 @@ def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple
         functions.append(_function(graph, name, handed, tables, blas))
         shared |= set(tables.known.values())
         others |= handed.used
-    body = "\n".join(["\n".join(lines) for f in functions for lines in f.parts])
-    own = called_functions([code for f in functions for code in f.codes], body)
-    parts, words = required_parts("\n".join([own, body])), _words([body])
+    used = tables.used
+    own = called_functions([code for f in functions for code in f.codes], used)
+    parts = required_parts({*used, *functions_in(own)})
     values = {
         "count": "one function" if len(graphs) == 1 else f"{len(graphs)} functions",
         "stem": stem,
         "guard": _guard(stem),
         "functions": functions,
-        "tables": [row for n, lines in tables.lines.items() if n in words for row in lines],
-        "helpers": "\n\n".join(filter(None, [*helpers(body), parts])),
+        "tables": [row for n, lines in tables.lines.items() if n in used for row in lines],
+        "helpers": "\n\n".join(filter(None, [*helpers(used), parts])),
         "own": own,
-        "blas": "cblas_" in body,
+        "blas": "cblas" in used,
         # Arrays without elements are null pointers.
-        "null_pointers": "NULL" in words,
-        "moves": re.search(r"\bmem(cpy|set|move)\(", body + parts + own) is not None,
+        "null_pointers": "NULL" in used,
+        "moves": not used.isdisjoint({"memcpy", "memset"}) or _MOVES.search(parts + own),
     }
     return render_template("export.h.j2", values), render_template("export.c.j2", values)
 
@@ -201,19 +202,19 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
     inputs = [Parameter(_input_name(v.hint, names, name), v.type, False) for v in graph.inputs]
     outputs, renamed = _results(graph, steps, names)
     plan = nests(steps, SERIAL, complete=True, alone=True)
-    writer = Writer(plan, names, tables, name, blas, bool(graph.sizes))
-    places = {k: p.place for k, p in enumerate(inputs)}
-    places.update({v: p.place for v, p in zip(plan.outputs, outputs, strict=True)})
-    writer.write_function(places)
+    page = Page(plan, names, tables, name, blas, bool(graph.sizes))
+    places = {k: p.place(page) for k, p in enumerate(inputs)}
+    places.update({v: p.place(page) for v, p in zip(plan.outputs, outputs, strict=True)})
+    write_function(page, places)
     parameters = [*lengths, *inputs, *outputs]
-    workspace = writer.workspace
+    workspace = page.workspace
     sizes = sizes_of(graph, plan) if graph.sizes else None
     kind = "void" if sizes else f"{name}_workspace"
-    pointer = f"{kind} *{writer.work}" if workspace.members else ""
-    stack = max(part.stack for part in writer.parts)
-    entry = _prototype(name, parameters, pointer, "", writer.can_fail or bool(sizes))
-    parts = _parts(name, writer, parameters, pointer, sizes)
-    told = Needs(name, workspace.nbytes, stack, writer.can_fail, sizes)
+    pointer = f"{kind} *{page.work}" if workspace.members else ""
+    stack = max(part.stack for part in page.parts)
+    entry = _prototype(name, parameters, pointer, "", page.can_fail or bool(sizes))
+    parts = _parts(name, page, parameters, pointer, sizes)
+    told = Needs(name, workspace.nbytes, stack, page.can_fail, sizes)
     return Function(
         name,
         parameters,
@@ -229,7 +230,7 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
         sizes,
         entry,
         parts,
-        list(writer.codes),
+        list(page.codes),
     )
 
 
@@ -307,7 +308,7 @@ def _prototype(
 
 def _parts(
     name: str,
-    writer: Writer,
+    page: Page,
     parameters: Sequence[Parameter],
     pointer: str,
     sizes: Sizes | None,
@@ -315,27 +316,24 @@ def _parts(
     """Return the functions; with several parts the last one calls the others."""
     made, begin = [], list[str]()
     if sizes:
-        nbytes = writer.workspace.nbytes
-        made.append(sizes.test(name, nbytes))
+        nbytes = page.workspace.nbytes
+        made.append(sizes.test(name, nbytes, page.tables.used))
         if pointer:
-            made.append(sizes.workspace(name, nbytes))
+            made.append(sizes.workspace(name, nbytes, page.tables.used))
         test = f"    if (!pg_fits_{name}({', '.join(sizes.names)})) {{"
         begin = [test, f"        return {REFUSED};", "    }"]
     calls: list[str] = []
     passed: list[Parameter] = []
-    alone, can_fail = len(writer.parts) == 1, writer.can_fail
-    for part in writer.parts:
+    alone, can_fail = len(page.parts) == 1, page.can_fail
+    for part in page.parts:
         crossing = [f"    {line}" for line in part.pointers.values()]
-        lines = [*pointers(writer, part), *crossing, *part.lines]
+        lines = [*pointers(page, part), *crossing, *part.lines]
         if part.is_watched:
             lines.insert(0, "    int bad = 0;")
         if part.can_fail or (alone and sizes):
             lines.append(f"    return {'bad' if part.is_watched else '0'};")
-        words = _words(lines)
-        # Functions on whole arrays may have local variables of the same name.
-        asked = part.asked
-        given = [p for p in parameters if p.name in words and (p.is_size or p.place.text in asked)]
-        work = pointer if writer.work in words else ""
+        given = [p for p in parameters if p.name in part.used]
+        work = pointer if page.work in part.used else ""
         if alone:
             lines = [*begin, *lines]
             given += [p for p in parameters if p.is_size and p not in given]
@@ -343,7 +341,7 @@ def _parts(
             break
         head = _prototype(part.name, given, work, "restrict ", part.can_fail)
         made.append(_define([f"static {head[0]}", *head[1:]], lines))
-        arguments = [*(p.name for p in given), *([writer.work] if work else [])]
+        arguments = [*(p.name for p in given), *([page.work] if work else [])]
         calls += _call(part, arguments)
         passed += given
     if not alone:
@@ -353,11 +351,6 @@ def _parts(
         lines = [*begin, *calls, *end]
         made.append(_entry(name, parameters, passed, pointer, lines, can_fail or bool(sizes)))
     return made
-
-
-def _words(lines: Sequence[str]) -> set[str]:
-    """Return all C words in lines, except those in comments."""
-    return set(_WORD.findall(_COMMENT.sub("", "\n".join(lines))))
 
 
 def _entry(

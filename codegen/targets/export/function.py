@@ -1,15 +1,12 @@
-"""Generator of one C function: parameters, statements and workspace."""
+"""Printer of one C function, item by item."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
-from typing import final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.c_extents import is_zero
-from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import (
     Blocks,
     Control,
@@ -21,293 +18,70 @@ from primgraph.codegen.ir.statements import (
     Routine,
     values_written,
 )
-from primgraph.codegen.ops.c.spellings import codes_of, may_fail
+from primgraph.codegen.ops.c.spellings import may_fail
 from primgraph.codegen.targets.export.control import control
-from primgraph.codegen.targets.export.extents import code, offset_address
-from primgraph.codegen.targets.export.identifiers import Names, remark, wrap_statement
-from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.nests.nest import nest
 from primgraph.codegen.targets.export.nests.product import product
 from primgraph.codegen.targets.export.nests.routine import routine
-from primgraph.codegen.targets.export.places import Place, Room, Tables, Workspace, extents_product
+from primgraph.codegen.targets.export.page import Page, Part
+from primgraph.codegen.targets.export.places import Place
 from primgraph.codegen.targets.export.scope import scope_of
 from primgraph.codegen.targets.export.unsupported import require_words, unsupported_error
-from primgraph.ir.types import TensorType
 
-# Maximum size in bytes of stack arrays; further ones are in the workspace.
-STACK = 2048
 # Maximum number of steps in one function: compile time is superlinear in its length.
 CHUNK = 400
 
 
-@final
-@dataclass(slots=True)
-class Part:
-    """A function for some of the items: its lines, and pointers into the workspace."""
-
-    name: str
-    lines: list[str] = field(default_factory=list)
-    pointers: dict[str, str] = field(default_factory=dict)
-    # The expressions of places that were used.
-    asked: set[str] = field(default_factory=set)
-    # The arrays of the workspace that are used.
-    members: set[str] = field(default_factory=set)
-    stack: int = 0
-    # Whether an element may set `bad`, and whether a statement returns.
-    is_watched: bool = False
-    returns: bool = False
-
-    @property
-    def can_fail(self) -> bool:
-        return self.is_watched or self.returns
+def write_function(page: Page, places: Mapping[int, Place]) -> None:
+    """Write the function; `places` are those of inputs and results."""
+    plan = page.top.plan
+    page.top.places.update(places)
+    groups = _groups(plan)
+    page.crossing = _crossing_values(plan, groups) - places.keys()
+    for k, group in enumerate(groups):
+        page.parts.append(Part(f"{page.own}_part{k + 1}" if len(groups) > 1 else page.own))
+        page.said = None
+        for at in group:
+            _write(page, at)
 
 
-@final
-class Writer:
-    """Generator of the statements of a function.
-
-    `names` are the free names after parameters are assigned; `tables` are those of the file. It
-    calls BLAS only if `blas`. With symbolic sizes the workspace is untyped.
-    """
-
-    def __init__(
-        self,
-        plan: Nests,
-        names: Names,
-        tables: Tables,
-        own: str,
-        blas: bool = False,
-        sized: bool = False,
-    ) -> None:
-        self.names, self.tables, self.own, self.blas, self.sized = names, tables, own, blas, sized
-        self.workspace = Workspace(sized)
-        # The names of pointers to the workspace arrays.
-        self.members: dict[str, str] = {}
-        self.work = names.fresh("work")
-        self.parts: list[Part] = []
-        self.depth = 1
-        self.said: Source | None = None
-        names.taken.add("bad")
-        self.loops = names.loops(36)
-        names.taken.update(self.loops)
-        self.top = self.scope = scope_of(plan, {})
-        # Values that are live across parts of the function, and their places.
-        self.crossing: set[int] = set()
-        # User C for primitives.
-        self.codes: dict[str, None] = {}
-        self.rooms: dict[int, Room] = {}
-
-    def write_function(self, places: Mapping[int, Place]) -> None:
-        """Write the function; `places` are those of inputs and results."""
-        plan = self.top.plan
-        self.top.places.update(places)
-        groups = _groups(plan)
-        self.crossing = _crossing_values(plan, groups) - places.keys()
-        for k, group in enumerate(groups):
-            name = f"{self.own}_part{k + 1}" if len(groups) > 1 else self.own
-            self.parts.append(Part(name))
-            self.said = None
-            for at in group:
-                _write(self, at)
-
-    @property
-    def can_fail(self) -> bool:
-        """Return whether the function returns a status."""
-        return any(part.can_fail for part in self.parts)
-
-    # Interface for nests, products and loops.
-
-    def line(self, text: str) -> None:
-        self.parts[-1].lines += wrap_statement(text, self.depth)
-
-    def open(self, head: str) -> None:
-        self.line(f"{head} {{" if head else "{")
-        self.depth += 1
-        self.names.open()
-
-    def open_loop(self, hint: str, bound: str) -> str:
-        """Open a loop of `bound` iterations; return the unique name of its variable."""
-        self.names.open()
-        name = self.names.fresh(hint)
-        self.line(f"for (long {name} = 0; {name} < {bound}; {name}++) {{")
-        self.depth += 1
-        return name
-
-    def watch(self) -> None:
-        """Declare `bad`, which the elements that follow may set."""
-        self.parts[-1].is_watched = True
-
-    def fail(self) -> None:
-        """Let the function return a status, as a statement does."""
-        self.parts[-1].returns = True
-
-    def close(self, tail: str = "}") -> None:
-        self.names.close()
-        self.depth -= 1
-        self.line(tail)
-
-    def reopen(self) -> None:
-        """Continue in a block that the closing line of the last one has opened."""
-        self.depth += 1
-        self.names.open()
-
-    def write_source_comment(self, source: Source | None) -> None:
-        """Write a comment with the user's source line, if it differs from the previous one."""
-        if source is None or source == self.said or not source.is_readable:
-            return
-        self.said = source
-        line = "" if source.is_derived else source.text
-        self.line(remark(f"{source}  {line}".rstrip(), self.depth))
-
-    def place(self, value: int) -> Place:
-        if value in self.rooms and self.scope is self.top:
-            return self.live_place(value)
-        found = self.scope.places.get(value)
-        if found is not None:
-            self.parts[-1].asked.add(found.text)
-        if found is None and is_zero(self.type(value).size):
-            return Place("NULL", False)
-        if found is None:
-            array = self.scope.plan.constants[value]
-            found = self.scope.places[value] = self.tables.place(
-                array, self.hint(value), self.names
-            )
-        return found
-
-    def live_place(self, value: int) -> Place:
-        """Return the place of a value that is live across parts."""
-        room, type = self.rooms[value], self.top.plan.types[value]
-        if type.size == 1:
-            return Place(f"{self.member(room)}[{code(room.first)}]", True)
-        name = self.top.places[value].text
-        head = f"{kind_of(type.dtype)} *const {name} = "
-        self.parts[-1].pointers[name] = f"{head}{self.room(room)};"
-        return Place(name, False)
-
-    def type(self, value: int) -> TensorType:
-        return self.scope.plan.types[value]
-
-    def hint(self, value: int) -> str:
-        return self.scope.names.get(value, "")
-
-    def name(self, hint: str) -> str:
-        return self.names.fresh(hint)
-
-    # Memory.
-
-    def take(self, at: int) -> None:
-        """Create places for the values that an item stores."""
-        scope = self.scope
-        item = scope.items[at]
-        for v in sorted({*values_written(item)}) if item is not None else ():
-            if v in scope.places:
-                continue
-            type, hint = self.type(v), self.hint(v)
-            last = max(scope.plan.last.get(v, at), at)
-            if scope is self.top and v in self.crossing and not is_zero(type.size):
-                self.rooms[v] = room = self.workspace.take(type)
-                scope.given.setdefault(last, []).append(room)
-                scope.places[v] = Place(self.names.fresh(hint), False)
-            else:
-                scope.places[v] = self.new(type, hint, last)
-
-    def new(self, type: TensorType, hint: str, last: int = -1) -> Place:
-        """Return a place for an array that is live until item `last`, default the current one."""
-        if is_zero(type.size):
-            return Place("NULL", False)
-        name = self.names.fresh(hint)
-        if type.size == 1:
-            return Place(name, True, is_declared=False)
-        kind, part = kind_of(type.dtype), self.parts[-1]
-        if not type.names and part.stack + type.nbytes <= STACK:
-            part.stack += type.nbytes
-            self.line(f"{kind} {name}[{extents(type)}];")
-            return Place(name, False)
-        self.line(f"{kind} *const {name} = {self.allocate_workspace(type, last)};")
-        return Place(name, False)
-
-    def allocate_workspace(self, type: TensorType, last: int = -1) -> str:
-        """Allocate workspace until item `last`, by default the current one."""
-        room = self.workspace.take(type)
-        self.scope.given.setdefault(max(last, self.scope.at), []).append(room)
-        return self.room(room)
-
-    def room(self, room: Room) -> str:
-        return offset_address(self.member(room), "0" if is_zero(room.first) else code(room.first))
-
-    def member(self, room: Room) -> str:
-        """Return the workspace array that contains a room."""
-        if not self.sized:
-            return f"{self.work}->{room.member}"
-        self.parts[-1].members.add(room.member)
-        name = self.members.get(room.member) or self.names.fresh(room.member, lasting=True)
-        return self.members.setdefault(room.member, name)
-
-    def give(self, at: int) -> None:
-        for room in self.scope.given.pop(at, ()):
-            self.workspace.give(room)
-
-    # Items.
-
-    def use(self, *steps: Step | None) -> None:
-        """Include the user C of these steps."""
-        self.codes.update(dict.fromkeys(codes_of(steps)))
-
-    def body(self, plan: Nests, places: Mapping[int, Place]) -> None:
-        """Write the items of a body at the current position."""
-        around = self.scope
-        self.scope = scope_of(plan, places)
-        for at in range(len(plan.items)):
-            _write(self, at)
-        for at in list(self.scope.given):
-            self.give(at)
-        self.scope = around
-
-
-def pointers(writer: Writer, part: Part) -> list[str]:
-    """Return the declarations of pointers to the arrays of an untyped workspace in a part."""
-    found, space, work = [], writer.workspace, writer.work
-    offsets = space.offsets()
-    for kind, member, _ in space.members if writer.sized else ():
-        if member not in part.members:
-            continue
-        at = offsets[member]
-        place = work if is_zero(at) else f"(void *)((char *){work} + {code(at)})"
-        found += wrap_statement(f"{kind} *const {writer.members[member]} = {place};", 1)
-    return found
-
-
-def _write(writer: Writer, at: int) -> None:
+def _write(page: Page, at: int) -> None:
     """Write an item of the scope."""
-    item = writer.scope.items[at]
-    writer.scope.at = at
+    item = page.scope.items[at]
+    page.scope.at = at
     if item is None:
-        writer.give(at)
+        page.give(at)
         return
     if isinstance(item, HostCall):
-        raise unsupported_error(item.step, writer.own)
-    writer.write_source_comment(_source(item))
-    writer.take(at)
+        raise unsupported_error(item.step, page.own)
+    page.write_source_comment(_source(item))
+    page.take(at)
     if isinstance(item, Nest):
-        require_words(item, writer.scope.plan, writer.own)
+        require_words(item, page.scope.plan, page.own)
         some = not is_zero(prod(item.domain))
         if some and any(node.reach or may_fail(node.step) for node in item.nodes):
-            writer.watch()
-        writer.use(*(node.step for node in item.nodes))
-        nest(writer, item)
+            page.watch()
+        page.use_code(*(node.step for node in item.nodes))
+        nest(page, item)
     elif isinstance(item, Product):
-        product(writer, item)
+        product(page, item)
     elif isinstance(item, Control):
-        control(writer, item)
+        control(page, item, _write_body)
     elif isinstance(item, Routine):
-        writer.use(item.step)
-        routine(writer, item)
-    writer.give(at)
+        page.use_code(item.step)
+        routine(page, item)
+    page.give(at)
 
 
-def extents(type: TensorType) -> str:
-    """Return the number of elements, as a product of the sizes of axes."""
-    return extents_product(type.shape)
+def _write_body(page: Page, plan: Nests, places: Mapping[int, Place]) -> None:
+    """Write the items of a body at the current position."""
+    around = page.scope
+    page.scope = scope_of(plan, places)
+    for at in range(len(plan.items)):
+        _write(page, at)
+    for at in list(page.scope.given):
+        page.give(at)
+    page.scope = around
 
 
 def _source(item: Item) -> Source | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple, final
+from typing import final
 
 from primgraph.base.user_lines import message_text
 from primgraph.codegen.targets.text.names import comment
@@ -198,20 +198,6 @@ def remark(text: str, depth: int = 0) -> str:
 
 
 _INDENT = "    "
-
-# Precedence of expressions, increasing.
-CHOICE, EITHER, RELATION, SUM, PRODUCT, SIGN, ATOM = range(7)
-
-
-class Text(NamedTuple):
-    """A C expression and its precedence."""
-
-    code: str
-    rank: int = ATOM
-
-    def operand_code(self, rank: int) -> str:
-        """Return the expression, in parentheses if its precedence is below `rank`."""
-        return self.code if self.rank >= rank else f"({self.code})"
 
 
 def wrap_statement(text: str, depth: int) -> list[str]:

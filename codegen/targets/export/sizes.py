@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.c_extents import divisors
+from primgraph.codegen.ir.extents import ATOM, SizeWriter
 from primgraph.codegen.ir.statements import Blocks, Control, Nests
-from primgraph.codegen.targets.export.extents import code, most
-from primgraph.codegen.targets.export.identifiers import SIGN, remark, wrap_statement
+from primgraph.codegen.targets.export.extents import code, most, names_of
+from primgraph.codegen.targets.export.identifiers import remark, wrap_statement
 from primgraph.ir.assumptions import Condition
-from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, bounds, names_in
+from primgraph.ir.dims import FLOOR, MAX, MIN, Dim, bounds, names_in
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import assumptions
 from primgraph.ir.types import TensorType
@@ -33,29 +35,35 @@ class Sizes:
     def parameters(self) -> str:
         return ", ".join([f"long {n}" for n in self.names])
 
-    def test(self, function: str, nbytes: int) -> list[str]:
-        """Return a C function that checks whether `function` accepts its sizes."""
+    def test(self, function: str, nbytes: int, used: set[str]) -> list[str]:
+        """Return a C function that checks whether `function` accepts its sizes.
+
+        The helper functions that it calls are added to those `used`.
+        """
         lines = [f"static bool pg_fits_{function}({self.parameters()}) {{"]
         negative = " || ".join([f"{n} < 0" for n in self.names])
         lines += _return_false_if(negative)
         differences = [c.difference for c, _ in self.conditions]
         extents = [t.nbytes for t in self.types]
-        whole = most([*extents, *differences, nbytes, *(n for t in self.types for n in t.shape)])
+        every = [*(n for t in self.types for n in t.shape), *differences, *extents, nbytes]
+        whole = most(every, partial(_used, used))
         lines.append("    /* No number that is computed of them may be too large. */")
         lines += wrap_statement(f"const long largest = {whole};", 1)
         lines += _return_false_if("largest > (long)(~0ul >> 2)")
-        every = [*(n for t in self.types for n in t.shape), *differences, *extents, nbytes]
         for y in dict.fromkeys(divisors(every)):
+            used |= names_of(y)
             lines += _return_false_if(f"{code(y)} == 0")
         for condition, source in self.conditions:
             where = f", assumed by {source}  {source.text}".rstrip() if source else ""
             lines.append(f"    {remark(f'{condition}{where}')}")
             sign = "<" if condition.lower else "!="
+            used |= names_of(condition.difference)
             lines += _return_false_if(f"{code(condition.difference)} {sign} 0")
         return [*lines, "    return true;", "}"]
 
-    def workspace(self, function: str, nbytes: int) -> list[str]:
-        """Return a C function that computes the size of the workspace."""
+    def workspace(self, function: str, nbytes: int, used: set[str]) -> list[str]:
+        """Return a C function that computes the size of the workspace, by helpers `used`."""
+        used |= names_of(nbytes)
         return [
             f"long {function}_workspace({self.parameters()}) {{",
             f"    if (!pg_fits_{function}({', '.join(self.names)})) {{",
@@ -64,6 +72,11 @@ class Sizes:
             f"    return {code(nbytes)};",
             "}",
         ]
+
+
+def _used(used: set[str], name: str) -> str:
+    used.add(name)
+    return name
 
 
 def sizes_of(graph: Graph, plan: Nests) -> Sizes:
@@ -99,39 +112,19 @@ def _return_false_if(test: str) -> list[str]:
     return [f"    if ({test}) {{", "        return false;", "    }"]
 
 
+# Constant expressions of the arguments of macros.
+_MACRO = SizeWriter(
+    {
+        FLOOR: "({0} < 0 ? -(({1} - 1 - {0}) / {1}) : {0} / {1})",
+        MAX: "({0} > {1} ? {0} : {1})",
+        MIN: "({0} < {1} ? {0} : {1})",
+    },
+    divide="/",
+    name="({})",
+    within=ATOM,
+)
+
+
 def macro(n: int) -> str:
     """Return a size as a constant expression of a macro, with arguments in parentheses."""
-    text = _constant(n)
-    return f"({text})" if _is_product(n) else text
-
-
-def _is_product(n: int) -> bool:
-    if type(n) is not Dim or len(n.terms) > 1:
-        return False
-    ((monomial, number),) = n.terms
-    return number != 1 or sum(power for _, power in monomial) > 1
-
-
-def _constant(n: int) -> str:
-    """Return a size as a constant expression, with its names in parentheses."""
-    if type(n) is not Dim:
-        return str(n)
-    terms = []
-    for monomial, number in n.terms:
-        factors = [_atom(atom) for atom, power in monomial for _ in range(power)]
-        if number != 1 or not factors:
-            factors.insert(0, code(number, SIGN))
-        terms.append(" * ".join(factors))
-    return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
-
-
-def _atom(atom: Atom) -> str:
-    if isinstance(atom, str):
-        return f"({atom})"
-    kind, x, y = atom
-    left, right = _constant(x), _constant(y)
-    if kind != FLOOR:
-        return f"({left} {'>' if kind == MAX else '<'} {right} ? {left} : {right})"
-    if bounds(x)[0] >= 0:
-        return f"({left} / {right})"
-    return f"({left} < 0 ? -(({right} - 1 - {left}) / {right}) : {left} / {right})"
+    return _MACRO.text(n).operand_code(ATOM)

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def called_functions(codes: Iterable[str], text: str) -> str:
-    """Return the lines of `codes`, without functions that are not called."""
+def called_functions(codes: Iterable[str], calls: Iterable[str]) -> str:
+    """Return the lines of `codes`, without functions that none of the user's `calls` needs."""
     whole = "\n".join(dict.fromkeys(code.strip("\n") for code in codes))
     functions = _functions(whole)
     rest = whole
     for _, body in functions:
         rest = rest.replace(body, "", 1)
-    used = set(_WORD.findall(rest)) | set(_WORD.findall(text))
+    used = set(_WORD.findall(rest)) | set(_WORD.findall("\n".join(calls)))
     waiting, kept = list(functions), []
     found = True
     while found:

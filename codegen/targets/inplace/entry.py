@@ -88,10 +88,10 @@ def check_of(types: Sequence[TensorType]) -> Function | None:
     names = [f"x{i}" for i in range(len(types))]
     function = Function("fit", ", ".join(names))
     for name, type in zip(names, types, strict=True):
-        function.line(f"if {name}.__class__ is not np.ndarray or not {name}.flags.carray:")
-        function.line("return False", depth=1)
         dtype = f"dtype_of_{dtype_text(type.dtype)[3:]}"
-        function.line(f"if {name}.dtype is not {dtype} or {name}.shape != {type.shape!r}:")
+        function.line(f"if {name}.__class__ is not ndarray or {name}.dtype is not {dtype}:")
+        function.line("return False", depth=1)
+        function.line(f"if {name}.shape != {type.shape!r} or not {name}.flags.carray:")
         function.line("return False", depth=1)
         if 1 in type.shape and type.size:
             strides = strides_of(type.shape, type.dtype.itemsize)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, final
 
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.places import (
     Argument,
     Constant,
@@ -37,7 +38,7 @@ from primgraph.codegen.ir.statements import (
 )
 from primgraph.codegen.ir.views import Cut, Repeat, tuple_text, view_text
 from primgraph.codegen.ops.spelling.literals import dtype_text, scalar_text, shape_text
-from primgraph.codegen.ops.spelling.notation import Text, number_of
+from primgraph.codegen.ops.spelling.notation import number_of
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.runtime.growing import Growing
 from primgraph.codegen.runtime.threads import share
@@ -87,6 +88,7 @@ def print_plan(plan: Plan) -> Module:
     if fit is not None:
         functions.append(fit)
         dtypes = dict.fromkeys(dtype_text(t.dtype) for t in fed)
+        opening.append("ndarray = np.ndarray")
         opening += [f"dtype_of_{d[3:]} = np.dtype({d})" for d in dtypes]
     return Module(
         ["import numpy as np", *printer.bindings, *opening],

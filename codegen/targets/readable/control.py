@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, final
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, final
 
-from primgraph.codegen.ir.extents import extent_text
+from primgraph.codegen.ir.extents import ADD, ATOM, Text, extent_text
 from primgraph.codegen.ir.schedule import Schedule, Step, schedule
 from primgraph.codegen.ops.spelling.literals import array_dtype, shape_text
-from primgraph.codegen.ops.spelling.notation import ADD, ATOM, Text
 from primgraph.codegen.targets.readable.page import Page, Piece
+from primgraph.codegen.targets.text.flow import Loop, is_flag, write_flow
 from primgraph.codegen.targets.text.identifiers import function_name, name_values
 from primgraph.codegen.targets.text.layout import WIDTH, statement
 from primgraph.codegen.targets.text.module import Line, Within
 from primgraph.codegen.targets.text.ordering import order_by_source
 from primgraph.ir.dims import TRIPS
 from primgraph.ir.graph import Graph
-from primgraph.ir.types import BOOL, TensorType
-from primgraph.primitives.control import Flow, split_operands
+from primgraph.ir.types import TensorType
+from primgraph.primitives.control import Flow
 
 # Writes a step to a page.
 Write: TypeAlias = Callable[[Page, int, Step], None]
+# An operand, or the number of a result.
+Value: TypeAlias = "Piece | int"
 
 
 def write_control(page: Page, i: int, step: Step, write: Write) -> None:
     """Write a branch or a loop to a page, as statements."""
-    writer = _Writer(page, i, step, write)
-    write_flow = {
-        Flow.CHOICE: writer.branches,
-        Flow.ONCE: writer.block,
-        Flow.ROWS: writer.scan,
-        Flow.TEST: writer.loop,
-    }
-    flow = step.flow
-    assert flow is not None
-    write_flow[flow]()
+    words = _Words(page, i, step, write)
+    if step.flow in (Flow.CHOICE, Flow.ONCE):
+        words.names = _name_values(page, step.outputs, "v")
+    write_flow(words, step, words.given, step.outputs)
+    if step.flow in (Flow.CHOICE, Flow.ONCE):
+        words.results(words.names)
 
 
 @final
-class _Writer:
-    """Generator of the statements of one step."""
+class _Words:
+    """Readable code for one branch or loop; values are pieces, and numbers of results."""
 
     def __init__(self, page: Page, i: int, step: Step, write: Write) -> None:
         self.page, self.i, self.step, self.write = page, i, step, write
@@ -47,145 +45,172 @@ class _Writer:
             if page.pieces[value].is_pending:
                 page.write(value)
         pairs = zip(step.inputs, step.operands, strict=True)
-        self.given = [page.explicit(page.pieces[v], t) for v, t in pairs]
+        self.given: list[Value] = [page.explicit(page.pieces[v], t) for v, t in pairs]
         for value in step.inputs:
             page.use(page.pieces[value])
         page.write_source_comment(step)
-
-    # Statements.
-
-    def branches(self) -> None:
-        (index, *operands), branches = self.given, self.step.params["branches"]
-        if self.step.operands[0].dtype == BOOL:
-            order = [(f"if {index.text.code}:", branches[1]), ("else:", branches[0])]
-        else:
-            code = index.text.operand_code(ADD)
-            heads = [f"if {code} <= 0:"] if len(branches) > 1 else ["if True:"]
-            heads += [f"elif {code} == {k}:" for k in range(1, len(branches) - 1)]
-            heads += ["else:"] * (len(branches) > 1)
-            order = [*zip(heads, branches, strict=True)]
-        names = _name_values(self.page, self.step.outputs, "v")
-        for head, branch in order:
-            self.line(head)
-            start = len(self.page.parts.current.body)
-            found, inner = self.body(branch, operands)
-            self.assign(inner, names, found, branch)
-            self.end(start)
-        self.results(names)
-
-    def block(self) -> None:
-        """Write the statements of a checkpoint inline: names of its own are bound again."""
-        body = self.step.params["body"]
-        names = _name_values(self.page, self.step.outputs, "v")
-        found, inner = self.body(body, self.given)
-        self.assign(inner, names, found, body)
-        self.results(names)
-
-    def scan(self) -> None:
-        p, carries = self.step.params, self.step.params["carries"]
-        if p["length"] is TRIPS:
-            _write_row_loop(self)
-            return
-        counted = p["counted"]
-        fixed, state, xs = split_operands(self.given[counted:], p["consts"], carries)
-        named = _body_names(p["body"], p["consts"], carries)
-        names = _write_initial_carries(self, state, named)
-        stacked = named[carries:]
-        stacks = _stacks(
-            self, self.step.outputs[carries:], "zeros" if counted else "empty", stacked
-        )
-        k = _counter(self.page)
-        count = extent_text(p["length"])
-        if counted:
-            count = f"min({self.given[0].text.code}, {count})"
-        order = _order(p, count)
-        self.line(f"for {k} in {order}:")
-        start = len(self.page.parts.current.body)
-        types = self.step.operands[len(self.step.operands) - len(xs) :]
-        rows = [_row(x, type, k) for x, type in zip(xs, types, strict=True)]
-        pieces = [_piece(n, t) for n, t in zip(names, self.step.results, strict=False)]
-        self.turn(p["body"], [*fixed, *pieces, *rows], names, stacks, k)
-        self.end(start)
-        self.results([*names, *stacks])
-
-    def loop(self) -> None:
-        p = self.step.params
-        fixed, state, _ = split_operands(self.given, p["consts"], len(self.given) - p["consts"])
-        carries = len(state)
-        named = _body_names(p["body"], p["consts"], carries)
-        names = _write_initial_carries(self, state, named)
-        limited, rows = p["limit"] is not None, named[carries:]
-        others = self.step.outputs[carries + 1 :]
-        stacks = _stacks(self, others, "zeros", rows) if limited else _lists(self, others, rows)
-        # Lists have their own length.
-        trips = ""
-        if limited or (self.page.schedule.uses[self.step.outputs[carries]] and not stacks):
-            trips = self.page.names.name_from_hint("trips", "n")
-            self.line(f"{trips} = 0")
-            self.page.parts.bind(trips)
-        pieces = [_piece(n, t) for n, t in zip(names, self.step.results, strict=False)]
-        some = f"{trips} < {p['limit']}"
-        at = len(self.page.parts.current.body)
-        self.line("")
-        start = len(self.page.parts.current.body)
-        found, inner = self.body(p["test"], [*fixed, *pieces])
-        within = _pending_equation(inner, found[0], p["test"])
-        truth = _text(inner, found[0], p["test"], 0)
-        body = self.page.parts.current.body
-        if all(line.text.startswith("#") for line in body[start:]):
-            # Comments on a one-line condition are moved before the loop.
-            body[at:] = [*body[start:], body[at]]
-            at, start = len(body) - 1, len(body)
-            head = f"while {f'{some} and ' if limited else ''}{truth.code}:"
-        else:
-            head = f"while {some}:" if limited else "while True:"
-            self.line(f"if not {truth.code}:", within)
-            self.page.parts.current.line("break", self.i, 1)
-        body[at] = body[at]._replace(text=head, within=within)
-        self.turn(p["body"], [*fixed, *pieces], names, stacks, trips if limited else "")
-        if trips:
-            self.line(f"{trips} = {trips} + 1")
-        self.end(start)
-        self.results([*names, trips, *stacks])
-        count, name = (trips, trips) if trips or not stacks else (f"len({stacks[0]})", stacks[0])
-        number = Piece(Text(f"np.int64({count})"), (), (name,))
-        self.page.pieces[self.step.outputs[carries]] = number
-
-    def turn(
-        self,
-        graph: Graph,
-        given: Sequence[Piece],
-        names: Sequence[str],
-        stacks: Sequence[str],
-        k: str,
-    ) -> None:
-        """Write an iteration: rows of stacks, and then all carries at once.
-
-        Without an iteration index `k`, stacks are lists to which rows are appended.
-        """
-        count = len(names)
-        found, inner = self.body(graph, given, count)
-        for n, (stack, value) in enumerate(zip(stacks, found[count:], strict=True)):
-            within = _pending_equation(inner, value, graph)
-            code = _text(inner, value, graph, count + n).code
-            head, rest = (f"{stack}[{k}] = ", code) if k else ("", f"{stack}.append({code})")
-            for line in statement(head, rest, inner.depth):
-                self.line(line, within)
-        self.assign(inner, names, found[:count], graph)
-
-    # Parts of statements.
+        # Names of the results of branches, or of carries, and of stacks.
+        self.names: list[str] = []
+        self.stacks: list[str] = []
+        # The index of the row of an iteration, without which stacks are lists; the number of
+        # iterations so far, if it is counted.
+        self.index = self.trips = ""
+        self.heads: list[str] = []
+        self.starts: list[int] = []
 
     def line(self, text: str, within: Within | None = None) -> None:
-        self.page.parts.current.body.append(Line(text, self.i, within=within))
+        self.rows.append(Line(text, self.i, within=within))
 
-    def end(self, start: int) -> None:
-        body = self.page.parts.current.body
+    @property
+    def rows(self) -> list[Line]:
+        return self.page.parts.current.body
+
+    def open(self, head: str) -> None:
+        self.line(head)
+        self.starts.append(len(self.rows))
+
+    def close(self) -> None:
+        start, body = self.starts.pop(), self.rows
         if len(body) == start:
             self.line("pass")
         body[start:] = [x._replace(step=self.i, depth=x.depth + 1) for x in body[start:]]
 
-    def body(
-        self, graph: Graph, given: Sequence[Piece], carries: int = 0
+    # Branches.
+
+    def choose(self, index: Value) -> Sequence[int]:
+        branches, text = self.step.params["branches"], code_of(index)
+        if is_flag(self.step):
+            self.heads = [f"if {text.code}:", "else:"]
+            return (1, 0)
+        code = text.operand_code(ADD)
+        self.heads = [f"if {code} <= 0:"] if len(branches) > 1 else ["if True:"]
+        self.heads += [f"elif {code} == {k}:" for k in range(1, len(branches) - 1)]
+        self.heads += ["else:"] * (len(branches) > 1)
+        return range(len(branches))
+
+    def case(self, at: int) -> None:
+        if at:
+            self.close()
+        self.open(self.heads[at])
+
+    def body(self, k: int, given: Sequence[Value], made: Sequence[Value]) -> None:
+        """Write the statements of a body inline: names of a checkpoint's own are bound again."""
+        regions = self.step.regions
+        assert regions is not None
+        graph = regions.graphs[k]
+        found, inner = self.write_body(graph, given)
+        self.assign(inner, self.names, found, graph)
+
+    # Loops.
+
+    def begin(self, loop: Loop[Value]) -> Sequence[Value]:
+        p, page, outputs = loop.params, self.page, self.step.outputs
+        carries, is_test = len(loop.ends), loop.number is not None
+        named = _body_names(loop.body, p["consts"], carries)
+        self.names = _write_initial_carries(self, loop.state, named)
+        grows = p["limit"] is None if is_test else p["length"] is TRIPS
+        values, rows = outputs[carries + is_test :], named[carries:]
+        if grows:
+            self.stacks = _lists(self, values, rows)
+        else:
+            counted = is_test or loop.count is not None
+            self.stacks = _stacks(self, values, "zeros" if counted else "empty", rows)
+        # Lists have their own length.
+        read = is_test and page.schedule.uses[outputs[carries]] and not self.stacks
+        if is_test and (not grows or read):
+            self.trips = page.names.name_from_hint("trips", "n")
+            self.line(f"{self.trips} = 0")
+            page.parts.bind(self.trips)
+            self.index = "" if grows else self.trips
+        return [_piece(n, t) for n, t in zip(self.names, loop.kinds, strict=True)]
+
+    def repeat(self, loop: Loop[Value]) -> Sequence[Value]:
+        p = loop.params
+        if loop.number is not None:
+            # The test is the head.
+            self.open("")
+            return []
+        if p["length"] is TRIPS:
+            return self.repeat_by_row(loop)
+        self.index = _counter(self.page)
+        count, last = extent_text(p["length"]), extent_text(p["length"] - 1)
+        if loop.count is not None:
+            count = f"min({code_of(loop.count).code}, {count})"
+            last = f"{count} - 1"
+        order = f"range({last}, -1, -1)" if p["reverse"] else f"range({count})"
+        self.open(f"for {self.index} in {order}:")
+        pairs = zip(loop.scanned, loop.scanned_kinds, strict=True)
+        return [_row(x, type, self.index) for x, type in pairs]
+
+    def repeat_by_row(self, loop: Loop[Value]) -> Sequence[Value]:
+        """Open a loop over the rows that another loop has appended to lists."""
+        rows = _name_values(self.page, [-1] * len(loop.scanned), "row")
+        ways = [code_of(x).code for x in loop.scanned]
+        if loop.params["reverse"]:
+            ways = [f"reversed({way})" for way in ways]
+        order = ways[0] if len(ways) == 1 else f"zip({', '.join(ways)}, strict=True)"
+        if not ways:
+            assert loop.count is not None
+            order = f"range({code_of(loop.count).code})"
+        *lines, last = statement(f"for {', '.join(rows) or '_'} in ", order)
+        for line in lines:
+            self.line(line)
+        self.open(f"{last}:")
+        kinds = loop.body.input_types[len(loop.fixed) + len(loop.ends) :]
+        return [_piece(name, type) for name, type in zip(rows, kinds, strict=True)]
+
+    def test(self, loop: Loop[Value], given: Sequence[Value]) -> None:
+        limit, graph, body = loop.params["limit"], loop.params["test"], self.rows
+        start = self.starts[-1]
+        at, some = start - 1, f"{self.trips} < {limit}"
+        found, inner = self.write_body(graph, given)
+        within = _pending_equation(inner, found[0], graph)
+        truth = _text(inner, found[0], graph, 0)
+        if all(line.text.startswith("#") for line in body[start:]):
+            # Comments on a one-line condition are moved before the loop.
+            body[at:] = [*body[start:], body[at]]
+            at, self.starts[-1] = len(body) - 1, len(body)
+            head = f"while {'' if limit is None else f'{some} and '}{truth.code}:"
+        else:
+            head = "while True:" if limit is None else f"while {some}:"
+            self.line(f"if not {truth.code}:", within)
+            self.page.parts.current.line("break", self.i, 1)
+        body[at] = body[at]._replace(text=head, within=within)
+
+    def trip(self, loop: Loop[Value], given: Sequence[Value]) -> None:
+        count, graph = len(self.names), loop.body
+        found, inner = self.write_body(graph, given, count)
+        for n, (stack, value) in enumerate(zip(self.stacks, found[count:], strict=True)):
+            within = _pending_equation(inner, value, graph)
+            code = _text(inner, value, graph, count + n).code
+            add = (f"{stack}[{self.index}] = ", code)
+            for line in statement(
+                *add if self.index else ("", f"{stack}.append({code})"), inner.depth
+            ):
+                self.line(line, within)
+        self.assign(inner, self.names, found[:count], graph)
+        if self.trips:
+            self.line(f"{self.trips} = {self.trips} + 1")
+
+    def end(self, loop: Loop[Value]) -> None:
+        if loop.number is None:
+            if loop.params["length"] is TRIPS and loop.params["reverse"]:
+                for name in self.stacks:
+                    self.line(f"{name}.reverse()")
+            self.results([*self.names, *self.stacks])
+            return
+        self.results([*self.names, self.trips, *self.stacks])
+        counted = self.trips or not self.stacks
+        count = self.trips if counted else f"len({self.stacks[0]})"
+        names = (self.trips if counted else self.stacks[0],)
+        self.page.pieces[self.step.outputs[len(self.names)]] = Piece(
+            Text(f"np.int64({count})"), (), names
+        )
+
+    # Parts of statements.
+
+    def write_body(
+        self, graph: Graph, given: Sequence[Value], carries: int = 0
     ) -> tuple[list[int], Page]:
         """Write the computation of a body except its results, which are pending on the page.
 
@@ -197,6 +222,7 @@ class _Writer:
             if value in inner.called and value >= steps.inputs:
                 inner.called[value] += "_new"
         for number, piece in enumerate(given):
+            assert isinstance(piece, Piece)
             inner.pieces[number] = piece
         rows = page.parts.current.body
         start = len(rows)
@@ -254,14 +280,6 @@ def _inner_page(page: Page, steps: Schedule, step: Step) -> Page:
     return inner
 
 
-def _order(p: Mapping[str, Any], count: str) -> str:
-    """Return the range of the counter of a loop that runs `count` times."""
-    if not p["reverse"]:
-        return f"range({count})"
-    last = f"{count} - 1" if p["counted"] else extent_text(p["length"] - 1)
-    return f"range({last}, -1, -1)"
-
-
 def _counter(page: Page) -> str:
     """Return the counter of a loop; loops beside each other have the same."""
     while len(page.counters) <= page.level:
@@ -306,7 +324,7 @@ def _text(inner: Page, value: int, graph: Graph, k: int) -> Text:
     return piece.text
 
 
-def _write_initial_carries(w: _Writer, state: Sequence[Piece], named: Sequence[str]) -> list[str]:
+def _write_initial_carries(w: _Words, state: Sequence[Value], named: Sequence[str]) -> list[str]:
     """Return names for the carries, and write their initial values.
 
     `named` are names of the values that the body computes for them.
@@ -314,12 +332,12 @@ def _write_initial_carries(w: _Writer, state: Sequence[Piece], named: Sequence[s
     names = _name_values(w.page, w.step.outputs[: len(state)], "v", named)
     for name, piece in zip(names, state, strict=True):
         w.page.parts.bind(name)
-        for row in statement(f"{name} = ", piece.text.code, w.page.depth):
+        for row in statement(f"{name} = ", code_of(piece).code, w.page.depth):
             w.line(row)
     return names
 
 
-def _lists(w: _Writer, values: Sequence[int], rows: Sequence[str] = ()) -> list[str]:
+def _lists(w: _Words, values: Sequence[int], rows: Sequence[str] = ()) -> list[str]:
     """Return names for stacks that rows, which may have names, are appended to."""
     names = _name_values(w.page, values, "stack", [f"{row}_stack" if row else "" for row in rows])
     for name in names:
@@ -328,7 +346,7 @@ def _lists(w: _Writer, values: Sequence[int], rows: Sequence[str] = ()) -> list[
     return names
 
 
-def _stacks(w: _Writer, values: Sequence[int], maker: str, rows: Sequence[str]) -> list[str]:
+def _stacks(w: _Words, values: Sequence[int], maker: str, rows: Sequence[str]) -> list[str]:
     """Return names for stacks of a known number of rows, which may have names."""
     names = _name_values(w.page, values, "stack", [f"{row}_stack" if row else "" for row in rows])
     for name, value in zip(names, values, strict=True):
@@ -340,37 +358,15 @@ def _stacks(w: _Writer, values: Sequence[int], maker: str, rows: Sequence[str]) 
     return names
 
 
-def _write_row_loop(w: _Writer) -> None:
-    """Write a loop over the rows that another loop has appended to lists."""
-    p, carries = w.step.params, w.step.params["carries"]
-    fixed, state, xs = split_operands(w.given[1:], p["consts"], carries)
-    named = _body_names(p["body"], p["consts"], carries)
-    names = _write_initial_carries(w, state, named)
-    lists = _lists(w, w.step.outputs[carries:], named[carries:])
-    rows = _name_values(w.page, [-1] * len(xs), "row")
-    ways = [x.text.code for x in xs]
-    if p["reverse"]:
-        ways = [f"reversed({way})" for way in ways]
-    order = ways[0] if len(ways) == 1 else f"zip({', '.join(ways)}, strict=True)"
-    if not ways:
-        order = f"range({w.given[0].text.code})"
-    *lines, last = statement(f"for {', '.join(rows) or '_'} in ", order)
-    for line in (*lines, f"{last}:"):
-        w.line(line)
-    start = len(w.page.parts.current.body)
-    types = p["body"].input_types[p["consts"] + carries :]
-    pieces = [_piece(n, t) for n, t in zip(names, w.step.results, strict=False)]
-    pieces += [_piece(r, t) for r, t in zip(rows, types, strict=True)]
-    w.turn(p["body"], [*fixed, *pieces], names, lists, "")
-    w.end(start)
-    if p["reverse"]:
-        for name in lists:
-            w.line(f"{name}.reverse()")
-    w.results([*names, *lists])
+def code_of(value: Value) -> Text:
+    """Return the expression of an operand."""
+    assert isinstance(value, Piece)
+    return value.text
 
 
-def _row(x: Piece, type: TensorType, k: str) -> Piece:
+def _row(x: Value, type: TensorType, k: str) -> Piece:
     """Return a row of a scanned array."""
+    assert isinstance(x, Piece)
     return Piece(Text(f"{x.text.operand_code(ATOM)}[{k}]"), type.shape[1:], (*x.names, k))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step, assigns
-from primgraph.codegen.ops.spelling.notation import ATOM, Text
 from primgraph.codegen.targets.readable.page import Page
 from primgraph.ir.types import Shape
 from primgraph.ir.views import Reshape, Slice

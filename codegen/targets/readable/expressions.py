@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step, stored_shape
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.constants import literal
@@ -12,7 +13,6 @@ from primgraph.codegen.ops.spelling.literals import (
     is_weak_default,
     scalar_text,
 )
-from primgraph.codegen.ops.spelling.notation import Text
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.readable.control import write_control
 from primgraph.codegen.targets.readable.diagonals import write_diagonal_matrix
@@ -195,6 +195,7 @@ def _call_user(page: Page, i: int, step: Step) -> None:
     name = page.names.next_name("user_")
     page.table[name] = caller_of(step)
     sizes = sorted(names_in(tuple(step.params.values())).union(*(t.names for t in step.results)))
+    page.use_sizes(sizes)
     page.users.append(step.op.name)
     pieces = _whole_operands(page, step)
     given = [*(p.text.code for p in pieces), *(f"{size}={size}" for size in sizes)]

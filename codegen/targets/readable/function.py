@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Schedule
-from primgraph.codegen.ops.spelling.notation import Text
 from primgraph.codegen.runtime import support
 from primgraph.codegen.targets.readable.expressions import write_step
 from primgraph.codegen.targets.readable.interface import Interface
@@ -62,11 +62,11 @@ def _write_steps(page: Page, arguments: list[str]) -> None:
     for steps in page.schedule.chunks():
         if page.parts.parts:
             page.write_waiting()
-            page.use_sizes()
         page.parts.begin()
         page.said, page.commented = None, None
         for i in steps:
-            write_step(page, i, page.schedule.steps[i])
+            with page.noting_sizes():
+                write_step(page, i, page.schedule.steps[i])
 
 
 def _single(page: Page, interface: Interface) -> Function:
@@ -83,7 +83,7 @@ def _single(page: Page, interface: Interface) -> Function:
         function.returns(result(text), last)
     else:
         function.returns(["(", *(f"    {r}," for r in results), ")"], last)
-    function.first(interface.bind_arguments(interface.arguments, page.sizes_read()))
+    function.first(interface.bind_arguments(interface.arguments, page.sizes_read))
     return function
 
 
@@ -91,7 +91,6 @@ def _several(page: Page, interface: Interface) -> list[Function]:
     """Return the parts, and an entry that calls them in order."""
     arguments, sizes = interface.arguments, [] if page.sizes is None else page.sizes.names
     results = [interface.result(v, inline=False) for v in page.schedule.outputs]
-    page.use_sizes(results)
     first = page.parts.finish([*arguments, *sizes], results)
     carried = [f"carried[{i}]" for i in range(first + len(results))]
     if interface.form is None:

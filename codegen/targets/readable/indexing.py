@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import range_text
-from primgraph.codegen.ops.spelling.notation import ATOM, Text
 from primgraph.codegen.targets.readable.page import Page
 from primgraph.codegen.targets.readable.shapes import dropped_axes
 from primgraph.ir.index_maps import Index, IndexMap, view_map

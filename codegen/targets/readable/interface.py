@@ -120,7 +120,8 @@ class Interface:
         elif self.page.pieces[value].is_pending:
             self.page.write(value)
         found, type = self.page.pieces[value], self.page.schedule.types[value]
-        piece = self.page.explicit(found, type)
+        with self.page.noting_sizes():
+            piece = self.page.explicit(found, type)
         self.page.use(piece)
         if not self.page.standalone:
             return piece.text.code

@@ -6,13 +6,15 @@ line stays readable, or else written as a statement.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
 
 from primgraph.base.user_lines import Source
+from primgraph.codegen.ir.extents import ATOM, Text, sizes_written
 from primgraph.codegen.ir.schedule import Schedule, Step
 from primgraph.codegen.ops.spelling.literals import (
     array_lines,
@@ -22,7 +24,6 @@ from primgraph.codegen.ops.spelling.literals import (
     shape_text,
     short_text,
 )
-from primgraph.codegen.ops.spelling.notation import ATOM, Text
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.runtime import support
 from primgraph.codegen.targets.readable.containers import Classes
@@ -161,6 +162,8 @@ class Page:
         self.called = name_values(schedule, titles, keys)
         # Values that are written with other axes of size 1.
         self.shown = shown_shapes(schedule, _ALIGNED)
+        # Variables of sizes that are read.
+        self.sizes_read: set[str] = set()
         # Values that are written together with what they are views of.
         self.settled: set[int] = set()
         self._readers: dict[int, Step] = {}
@@ -234,9 +237,8 @@ class Page:
         if value in known:
             name = known[value]
         else:
-            name = known[value] = self.names.name_from_hint(
-                self.schedule.hints[step.outputs[0]], "k"
-            )
+            hint = self.called.get(step.outputs[0], "")
+            name = known[value] = self.names.name_from_hint(hint, "k")
             self.define(name, array)
         self.shared.add(step.outputs[0])
         self.pieces[step.outputs[0]] = Piece(Text(name), array.shape)
@@ -260,15 +262,20 @@ class Page:
             if value in self.waiting:
                 self.write(value)
 
-    def sizes_read(self, results: Sequence[str] = ()) -> set[str]:
-        """Return the variables of sizes that the current function reads, including `results`."""
+    @contextmanager
+    def noting_sizes(self) -> Iterator[None]:
+        """Record the variables of sizes that the block writes into the current function."""
         if self.sizes is None:
-            return set()
-        return self.sizes.read_by([*(line.text for line in self.parts.current.rows), *results])
+            yield
+            return
+        with sizes_written() as names:
+            yield
+        self.use_sizes(names)
 
-    def use_sizes(self, results: Sequence[str] = ()) -> None:
-        """Record the variables of sizes that the current function reads."""
-        for name in sorted(self.sizes_read(results)):
+    def use_sizes(self, names: Iterable[str]) -> None:
+        """Record variables of sizes that the current function reads."""
+        for name in sorted(names):
+            self.sizes_read.add(name)
             self.parts.use(name)
 
     def write(self, value: int) -> None:

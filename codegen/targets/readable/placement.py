@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.spelling.literals import full_text, scalar_text
-from primgraph.codegen.ops.spelling.notation import Text
 from primgraph.codegen.targets.readable.page import Page, Piece
 from primgraph.codegen.targets.readable.positions import (
     Indices,

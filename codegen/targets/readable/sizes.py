@@ -5,13 +5,12 @@ A standalone file rejects the arrays that primgraph would reject, with the same 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 from typing import Any, TypeAlias, final
 
 from primgraph.base.user_lines import Source
-from primgraph.codegen.ir.extents import PRODUCT, extent_text, size_text
+from primgraph.codegen.ir.extents import MUL, UNARY, extent_text, size_text
 from primgraph.codegen.targets.text.layout import WIDTH, statement
 from primgraph.codegen.targets.text.names import is_safe, printable
 from primgraph.ir.assumptions import Condition
@@ -29,8 +28,6 @@ _Parts: TypeAlias = Sequence[tuple[str, bool]]
 # As many arguments are checked by one loop or by a function.
 SEVERAL = 3
 
-_WORDS = re.compile(r"[^ ]* +|[^ ]+")
-
 
 @final
 class Sizes:
@@ -46,20 +43,11 @@ class Sizes:
         self.graph = graph
         self.fitting = Fitting(inputs, graph.sizes)
         self.variables = _variables(graph, taken)
-        listed = "|".join(str(v) for v in self.variables.values())
-        self._pattern = re.compile(rf"(?<![\w.])(?:{listed})\b") if listed else None
 
     @property
     def names(self) -> list[str]:
         """Return the variables, in the order of the sizes."""
         return [str(v) for v in self.variables.values()]
-
-    def read_by(self, lines: Iterable[str]) -> set[str]:
-        """Return the variables that lines of code read; comments are ignored."""
-        if self._pattern is None:
-            return set()
-        code = (line for line in lines if not line.lstrip().startswith("#"))
-        return {name for line in code for name in self._pattern.findall(line)}
 
     def size_definitions(self, arrays: Sequence[str], used: Collection[str]) -> Lines:
         """Return statements that compute the `used` variables from arrays."""
@@ -93,7 +81,7 @@ class Sizes:
                 rest, factor = self._solution(f"{arrays[i]}.shape[{axis}]", extent, name)
                 text = extent_text(rest)
                 if factor != 1:
-                    text = f"{size_text(rest).operand_code(PRODUCT)} // {factor}"
+                    text = f"{size_text(rest).operand_code(MUL)} // {factor}"
                 yield variable, [f"{variable} = {text}"]
 
     def _solution(self, given: str, extent: Dim, name: str) -> tuple[int, int]:
@@ -234,7 +222,7 @@ def _fails(condition: Condition, variables: Mapping[str, int]) -> str:
     """Return the Python expression that an assumption is violated."""
     found = None if condition.lower else remainder(condition.difference)
     if found is not None:
-        x, y = (size_text(extent_at(v, variables)).operand_code(PRODUCT + 1) for v in found[:2])
+        x, y = (size_text(extent_at(v, variables)).operand_code(UNARY) for v in found[:2])
         return f"{x} % {y} != 0"
     (left, right), flipped = condition.sides(), False
     if type(left) is not Dim:
@@ -293,13 +281,24 @@ def _wrap(parts: _Parts, width: int) -> Iterator[_Parts]:
     """Yield the words of `parts` in rows that end in spaces; values are not broken."""
     row: list[tuple[str, bool]] = []
     for text, is_code in parts:
-        for word in [text] if is_code else _WORDS.findall(text):
+        for word in [text] if is_code else _words(text):
             stripped = (word if is_code else word.rstrip(), is_code)
             if row and row[-1][0].endswith(" ") and len(_literal([*row, stripped])) > width:
                 yield row
                 row = []
             row.append((word, is_code))
     yield row
+
+
+def _words(text: str) -> Iterator[str]:
+    """Yield the words of a text, with the spaces behind them."""
+    start = 0
+    for k, (mark, following) in enumerate(pairwise(text), 1):
+        if mark == " " != following:
+            yield text[start:k]
+            start = k
+    if text:
+        yield text[start:]
 
 
 def loop_over_arrays(name: str, array: str, pairs: Sequence[tuple[str, str]]) -> Lines:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from primgraph.base.safe_overwrite import require_own
+from primgraph.base.files import require_own
 from primgraph.codegen.ir.schedule import NONE, schedule
 from primgraph.codegen.targets.readable.function import readable
 from primgraph.codegen.targets.readable.page import Shared, entry_name

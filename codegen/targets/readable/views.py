@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step, is_repetition, seen_shape
 from primgraph.codegen.ir.views import view_text
-from primgraph.codegen.ops.spelling.notation import ATOM, Text
 from primgraph.codegen.targets.readable.diagonals import write_diagonal
 from primgraph.codegen.targets.readable.indexing import write_indexing
 from primgraph.codegen.targets.readable.page import Page

@@ -108,7 +108,7 @@ class Operation(NamedTuple):
 def parse_assignments(line: str) -> tuple[tuple[str, Operation], ...]:
     """Return the names that a Python line assigns one value each, and the last operations."""
     found = assignment(line)
-    pairs = [found] if found is not None else [*_paired(_parse(line))]
+    pairs = [found] if found is not None else [*_paired(parse_statement(line))]
     known = [(name, _last_operation(expression)) for name, expression in pairs]
     return tuple([(name, last) for name, last in known if last is not None])
 
@@ -116,14 +116,32 @@ def parse_assignments(line: str) -> tuple[tuple[str, Operation], ...]:
 @lru_cache(maxsize=4096)
 def parse_unpacking(line: str) -> tuple[str, ...]:
     """Return the names to which a Python line unpacks one value; "" stands for other targets."""
-    match _parse(line):
+    match parse_statement(line):
         case ast.Assign([ast.Tuple(targets) | ast.List(targets)], value):
             single = not isinstance(value, ast.Tuple | ast.List)
             return _names(targets) if single else ()
     return ()
 
 
-def _parse(line: str) -> ast.stmt | None:
+def operation_of(node: ast.expr) -> tuple[Op | None, list[ast.expr]]:
+    """Return the primitive that an operator or a function is, and its operands.
+
+    It is None for other expressions, and for functions with options.
+
+    >>> operation_of(ast.parse("a @ b", mode="eval").body)[0].name
+    'matmul'
+    """
+    if isinstance(node, ast.BinOp):
+        return _OWN.get(type(node.op)), [node.left, node.right]
+    if isinstance(node, ast.UnaryOp):
+        return _OWN.get(type(node.op)), [node.operand]
+    if isinstance(node, ast.Call) and not node.keywords:
+        name = _function(node)
+        return _CALLED.get(name) or loaded_ops().get(name), node.args
+    return None, []
+
+
+def parse_statement(line: str) -> ast.stmt | None:
     """Return the only statement on a line."""
     try:
         (statement,) = ast.parse(line).body

@@ -19,6 +19,7 @@ from primgraph.codegen.targets.text.assignments import (
     parse_unpacking,
 )
 from primgraph.codegen.targets.text.names import is_safe
+from primgraph.codegen.targets.text.operand_names import OperandNames, written_expressions
 from primgraph.ir.frontend.result_names import Title
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.ir.views import Slice
@@ -104,6 +105,9 @@ class _Titles:
         for value, hint in enumerate(self.schedule.hints):
             if hint:
                 self.name(value, hint.replace(".", "_"))
+        for step in self.schedule.steps:
+            if step.eqn.array is not None:
+                self.name(step.outputs[0], step.params["value"].name)
 
     def use_returned_names(self, titles: Sequence[Title]) -> None:
         """Name results by the variables that the user's function returns."""
@@ -230,12 +234,15 @@ class _Assignments:
 
     def __init__(self, titles: _Titles) -> None:
         self.titles, self.schedule, self.made = titles, titles.schedule, titles.made
+        # Names of what lines read.
+        self.later: dict[int, str] = {}
 
     def name_all(self) -> None:
-        """Use the names to which lines assign values."""
+        """Use the names to which lines assign values, and then those that lines read."""
         for place, steps in self.titles.lines.items():
             source = steps[0].eqn.source
             line = "" if source is None else source.text
+            self._name_operands(line, place, steps)
             unpacked = parse_unpacking(line) if line else ()
             if unpacked:
                 self._name_parts(unpacked, steps)
@@ -245,6 +252,29 @@ class _Assignments:
                 names = [name for name, other in found if other == last]
                 if all(last == other or last.ops != other.ops for _, other in found):
                     self._name_last(names, last, place, steps, single=len(found) == 1)
+        for operand, name in self.later.items():
+            self.titles.name(operand, name)
+
+    def _name_operands(self, line: str, place: Place, steps: Sequence[Step]) -> None:
+        """Name what a line reads, if its steps are the operations that are written."""
+        expressions = written_expressions(line) if line else ()
+        operands = OperandNames(steps) if expressions else None
+        values: dict[str, set[int]] = defaultdict(set)
+        for step in steps if operands is not None else ():
+            for value in step.outputs:
+                if not self.titles.is_read_outside(value, place):
+                    continue
+                found = next(filter(None, (operands.bound(x, value) for x in expressions)), {})
+                for name, operand in found.items():
+                    values[name].add(operand)
+        for name, found in values.items():
+            for operand in found:
+                made = self.made.get(operand)
+                # Numbers and parts of arrays are written where they are read.
+                if made is not None and made.number is None and not made.op.is_view:
+                    self.later[operand] = name
+            if len(found) > 1:
+                self.titles.repeated.add(name)
 
     def _name_last(
         self,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeAlias, final
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.targets.text.layout import signature
 from primgraph.errors import CompileError

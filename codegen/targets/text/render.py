@@ -1,4 +1,4 @@
-"""Rendering of generated modules by a template."""
+"""Rendering of generated modules, and of templates."""
 
 from __future__ import annotations
 
@@ -29,8 +29,13 @@ def _template(name: str) -> Any:
 
 
 def render(module: Module) -> str:
-    """Return the text of `module`."""
-    return render_template("module.j2", {"module": module})
+    """Return the text of `module`, without a template: kernels need it at once."""
+    head = [*module.docstring, *module.opening]
+    parts = ["\n".join(head), *module.helpers]
+    for function in module.functions:
+        lines = [*function.decorators, *function.header, *function.indented_lines]
+        parts.append("\n".join(lines))
+    return "\n\n\n".join([part.removesuffix("\n") for part in parts]) + "\n"
 
 
 def render_template(name: str, values: Mapping[str, Any]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 from types import EllipsisType
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError, BoundsError, IndexKindError, OptionError
 from primgraph.ir.dims import names_in
 from primgraph.ir.types import DType, Shape, TensorType

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, final
 from weakref import ref
 
 from primgraph.base.atomic import Call, call_all
+from primgraph.base.records import dataclass
 from primgraph.eager.derivatives.reverse import unshared_node
 from primgraph.eager.inplace.adoption import adopting
 from primgraph.eager.node import Node, array_node

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Never, TypeAlias, final
 
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import instruction
 from primgraph.derivatives.grad import gradients_of
 from primgraph.eager.node import Node

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Hashable
-from dataclasses import dataclass
 from types import EllipsisType, NoneType
 from typing import Any, TypeVar, final
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.base.user_lines import instruction
 from primgraph.eager.derivatives.differentiable import Differentiable
 from primgraph.eager.inplace.adoption import adopting

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, final
 
+from primgraph.base.records import dataclass
 from primgraph.ir.primitive import Fact
 
 

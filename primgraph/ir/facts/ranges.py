@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.ir.graph import Equation
 from primgraph.ir.primitive import Fact
 from primgraph.ir.value import Value

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from types import NoneType
 from typing import Any, TypeAlias, final
 
+from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError, FeedError, near_matches
 
 Key: TypeAlias = "str | int"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, final
 
 from primgraph.base.plain_text import escape_html, plain, shorten_text
+from primgraph.base.records import dataclass
 
 # Maximum numbers of rows, and of characters in each cell and title line.
 ROWS = 100

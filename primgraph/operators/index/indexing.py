@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError, BoundsError, DTypeError, ShapeError, UnknownSizeError
 from primgraph.ir.assumptions import assume_at_least, is_at_least
 from primgraph.ir.dims import Dim, bounds

@@ -8,7 +8,6 @@ is a graph of its own, which others call by a `cond`: of one branch, or of two f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, wraps
 from inspect import CO_VARARGS, isfunction
 from types import CodeType, FunctionType
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from primgraph.approximations import error, gamma
+from primgraph.base.records import dataclass
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Op, Primitive, recording

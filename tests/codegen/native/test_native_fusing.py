@@ -86,6 +86,23 @@ def test_complex_quotients_have_the_bits_of_numpy(dtype):
         np.testing.assert_array_equal(found, a / b)
 
 
+@pytest.mark.parametrize("dtype", ["c16", "c8"])
+@pytest.mark.parametrize("n", [1, 50])
+def test_negative_complex_products_have_zeros_of_the_right_sign(n, dtype):
+    # GCC computes -(x y + z) as (-x) y - z, which is 0 instead of -0 where the sum is 0.
+    def f(z, w):
+        x = z * w
+        return [-x, -pg.conj(x), -pg.real(x), -pg.imag(x), pg.conj(x) * -1.0, -pg.real(-x)]
+
+    z, w = np.full(n, 1 - 2j, dtype), np.full(n, 2 - 1j, dtype)
+    for other in (w, np.conj(w) * 1j, z * 0):
+        found, expected = run(f, z, other)
+        for a, b in zip(found, expected, strict=True):
+            for x, y in ((np.real(a), np.real(b)), (np.imag(a), np.imag(b))):
+                np.testing.assert_array_equal(x, y)
+                np.testing.assert_array_equal(np.signbit(x), np.signbit(y))
+
+
 def test_random_pairs_have_the_bits_of_the_interpreter():
     drawn = [pair_program(seed) for seed in range(60)]
     assert not list(faults([graph for graph, _ in drawn], [feeds for _, feeds in drawn]))

@@ -169,8 +169,19 @@ def test_what_only_this_process_knows_has_no_key(monkeypatch):
     assert key(fft) is None
     pg.extend.spell_c(own, "({0} + {0})")
     assert own in code_cache.spelled
-    # Whether there is LAPACK is another machine's, or another process's, affair.
-    assert key(graph_of(lambda x: pg.linalg.solve(x, x), X[:, :3])) is None
+
+
+FUNCTIONS = [pg.linalg.inv, pg.linalg.expm, lambda x: pg.linalg.solve(x, x)]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_key_of_linear_algebra_tells_whether_there_is_lapack(function, monkeypatch):
+    graph = graph_of(function, X[:, :3])
+    monkeypatch.setattr(code_cache, "lapack", lambda: None)
+    without = key(graph)
+    monkeypatch.setattr(code_cache, "lapack", lambda: "some")
+    assert None not in (without, key(graph))
+    assert key(graph) != without
 
 
 def test_another_generator_is_another_key(tmp_path, monkeypatch):

@@ -12,8 +12,8 @@ from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.native import library
 from primgraph.codegen.runtime.toolchain import run_compiler
+from primgraph.codegen.targets.c.lines import Function, in_units, one_unit
 from primgraph.codegen.targets.c.source import source
-from primgraph.codegen.targets.c.units import Function, in_units, one_unit
 from primgraph.errors import CompileError
 
 pytestmark = pytest.mark.skipif(
@@ -119,8 +119,8 @@ def mixed(x):
 def test_a_long_file_is_compiled_in_units(monkeypatch):
     x = np.linspace(0, 1, 5)
     graph = pg.trace(mixed, x)
-    monkeypatch.setattr("primgraph.codegen.targets.c.units._WHOLE", 800)
-    monkeypatch.setattr("primgraph.codegen.targets.c.units._LINES", 400)
+    monkeypatch.setattr("primgraph.codegen.targets.c.lines._WHOLE", 800)
+    monkeypatch.setattr("primgraph.codegen.targets.c.lines._LINES", 400)
     assert written(graph).units > 2
     commands = []
     run = run_compiler.run_all

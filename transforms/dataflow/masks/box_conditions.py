@@ -7,11 +7,12 @@ partitioned into a minimum number of layers of disjoint ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from heapq import heappop, heappush
 from itertools import chain
 
+from primgraph.base.records import dataclass
 from primgraph.ir.dims import names_in
 from primgraph.ir.graph import Value
 from primgraph.ir.types import BOOL

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from primgraph.base.records import dataclass
 from primgraph.ir.graph import Value
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, AT_NAN
 

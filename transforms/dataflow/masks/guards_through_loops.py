@@ -6,10 +6,11 @@ A loop carry matters to the final result, and to rows of stacked outputs.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Protocol, final
 
+from primgraph.base.records import dataclass
 from primgraph.ir.dims import bounds
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.types import BOOL, INT64, Shape

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from primgraph.base.records import dataclass
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap
 from primgraph.primitives.constants import constant_op

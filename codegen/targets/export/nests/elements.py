@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import final
 
 from primgraph.codegen.ir.access import row_major
+from primgraph.codegen.ir.extents import ATOM, UNARY, Text
 from primgraph.codegen.ir.statements import Nest, Node, Operand
-from primgraph.codegen.targets.export.extents import code, index, rename_sizes
-from primgraph.codegen.targets.export.identifiers import ATOM, SIGN, Text
 from primgraph.codegen.targets.export.nests.formulas import (
     Formula,
     call,
@@ -75,7 +74,7 @@ class Elements:
 
     def write_store(self, node: Node) -> None:
         self.tell(node)
-        at = self.grid.index(node.offset, node.strides)
+        at = self.index(node.offset, node.strides)
         place, text = self.page.place(node.value), self.argument(node.operands[0]).code
         dtype = self.page.type(node.value).dtype
         text = number(dtype.type(0), dtype) if text == "0" else text
@@ -95,7 +94,10 @@ class Elements:
     def indexed_element(self, node: Node, place: Place, offset: int, strides: Sequence[int]) -> str:
         """Return the element at the position given by the operands after the first one."""
         found = [
-            (f"pg_place({self.argument(o).code}, {code(n)}, &bad)", stride)
+            (
+                f"{self.page.use('pg_place')}({self.argument(o).code}, {self.page.size(n)}, &bad)",
+                stride,
+            )
             for o, (n, stride) in zip(node.operands[1:], node.reach, strict=True)
         ]
         if place.is_number:
@@ -103,9 +105,8 @@ class Elements:
                 self.page.line(f"(void){text};")
             return place.text
         names = [*self.grid.variables, *(text for text, _ in found)]
-        return place.element(
-            index(offset, names, [*self.grid.loop_strides(strides), *(s for _, s in found)])
-        )
+        along = [*self.grid.loop_strides(strides), *(s for _, s in found)]
+        return place.element(self.page.index(offset, names, along))
 
     def tell(self, node: Node) -> None:
         if node.step is not None:
@@ -121,7 +122,7 @@ class Elements:
         else:
             args = [self.argument(o) for o in node.operands]
             known = None if node.step is None else trivial(node.step, args)
-            text = known or (args[0] if spelled is None else spelled.fill_operands(args))
+            text = known or (args[0] if spelled is None else self.filled(spelled, args))
         stored, uses = value in self.nest.stored, self.uses.get(value, 0)
         if not stored and not uses:
             return
@@ -141,7 +142,7 @@ class Elements:
             if place.is_number:
                 page.line(assignment(place, line, dtype, constant=True))
             else:
-                page.line(f"{place.element(self.grid.index(0, self.stored))} = {line};")
+                page.line(f"{place.element(self.index(0, self.stored))} = {line};")
             self.texts[value] = Text(place.text)
             return
         if text.rank == ATOM and line.isidentifier() and place is None:
@@ -153,24 +154,33 @@ class Elements:
         )
         page.line(f"const {kind_of(dtype)} {name} = {line};")
         if place is not None:
-            page.line(f"{place.element(self.grid.index(0, self.stored))} = {name};")
+            page.line(f"{place.element(self.index(0, self.stored))} = {name};")
         self.texts[value] = Text(name)
+
+    def filled(self, spelled: Formula, args: Sequence[Text]) -> Text:
+        """Return a formula of these operands."""
+        for function in spelled.functions:
+            self.page.use(function)
+        return spelled.fill_operands(args)
+
+    def index(self, offset: int, strides: Sequence[int]) -> str:
+        """Return the index expression of an element."""
+        return self.page.index(offset, self.grid.variables, self.grid.loop_strides(strides))
 
     def is_short(self, node: Node, text: Text) -> bool:
         return len(text.code) <= _LONGEST and text.code.count("(") < 2 * _DEEPEST
 
     def argument(self, o: Operand) -> Text:
-        if o.text and o.strides:
-            # An index, cast to that type.
-            at = self.grid.index(0, o.strides)
-            return Text(f"{o.text}{at if at.isidentifier() else f'({at})'}", SIGN)
+        if o.cast:
+            at = self.index(o.offset, o.strides) if o.strides else self.page.size(o.offset)
+            return Text(f"({o.cast}){at if at.isidentifier() else f'({at})'}", UNARY)
         if o.text:
-            text = bare(rename_sizes(o.text))
-            return Text(text, ATOM if text[:1] == "(" or text == o.text else SIGN)
+            text = bare(o.text)
+            return Text(text, ATOM if text == o.text else UNARY)
         if o.value >= 0:
             return self.texts[o.value]
         place = self.page.place(o.root)
-        return Text(place.element(self.grid.index(o.offset, o.strides)))
+        return Text(place.element(self.index(o.offset, o.strides)))
 
 
 def _node_formula(page: Page, node: Node) -> Formula | None:

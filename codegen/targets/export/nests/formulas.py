@@ -8,20 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import final
 
+from primgraph.codegen.ir.extents import ADD, ATOM, CHOICE, EITHER, MUL, RELATION, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.c.spellings import SPELLINGS, c_type, type_name
+from primgraph.codegen.ops.c.spellings import c_type, template, type_name
 from primgraph.codegen.targets.c import parts
-from primgraph.codegen.targets.export.identifiers import (
-    ATOM,
-    CHOICE,
-    EITHER,
-    LIBRARY,
-    PRODUCT,
-    RELATION,
-    SIGN,
-    SUM,
-    Text,
-)
+from primgraph.codegen.targets.export.identifiers import LIBRARY
 from primgraph.ir.types import DType
 from primgraph.primitives import logic
 from primgraph.primitives.elementwise import UNIT
@@ -32,13 +23,13 @@ _CAST = re.compile(r"\(\w+\)")
 # Precedence of each operator, and the minimum precedence of its operands. Nested sums keep their
 # order, and compilers warn of comparisons next to other operators.
 _OPERATORS = {
-    "+": (SUM, SUM, PRODUCT),
-    "-": (SUM, SUM, PRODUCT),
-    "*": (PRODUCT, PRODUCT, SIGN),
-    "/": (PRODUCT, PRODUCT, SIGN),
+    "+": (ADD, ADD, MUL),
+    "-": (ADD, ADD, MUL),
+    "*": (MUL, MUL, UNARY),
+    "/": (MUL, MUL, UNARY),
     **dict.fromkeys("&|^", (EITHER, ATOM, ATOM)),
 }
-_COMPARISON = (RELATION, SUM, SUM)
+_COMPARISON = (RELATION, ADD, ADD)
 
 
 @final
@@ -46,12 +37,14 @@ _COMPARISON = (RELATION, SUM, SUM)
 class Formula:
     """A C expression with operands `@0@`, `@1@`, its precedence, and those its operands need.
 
-    The precedence of an operand is None if it occurs more than once, or not at all.
+    The precedence of an operand is None if it occurs more than once, or not at all. `functions` are
+    those of the C library of this package.
     """
 
     pattern: str
     rank: int
     within: tuple[int | None, ...]
+    functions: tuple[str, ...] = ()
 
     def fill_operands(self, args: Sequence[Text]) -> Text:
         """Return the expression for these operands."""
@@ -67,19 +60,14 @@ def kind_of(dtype: DType) -> str:
 
 def formula(step: Step) -> Formula | None:
     """Return the formula of an elementwise step; None if C has none."""
-    spelling = SPELLINGS.get(step.op)
-    if spelling is None:
-        return None
-    pattern = spelling([f"@{k}@" for k in range(len(step.inputs))], step)
-    if pattern is None:
-        return None
-    return _formula(pattern, len(step.inputs))
+    pattern = template(step)
+    return None if pattern is None else _formula(pattern, len(step.inputs))
 
 
 def call(name: str, count: int) -> Formula:
     """Return the formula of a call of a function of `count` elements."""
     args = ", ".join([f"@{k}@" for k in range(count)])
-    return Formula(f"{name}({args})", ATOM, (CHOICE,) * count)
+    return Formula(f"{name}({args})", ATOM, (CHOICE,) * count, (name,))
 
 
 # Comparisons with the least number of a type that are constant, and the side of that number:
@@ -114,9 +102,8 @@ def trivial(step: Step, args: Sequence[Text]) -> Text | None:
 def _formula(pattern: str, count: int) -> Formula:
     rank, within = _ranks(pattern, count)
     once = [pattern.count(f"@{k}@") == 1 for k in range(count)]
-    return Formula(
-        pattern, rank, tuple([r if o else None for r, o in zip(within, once, strict=True)])
-    )
+    ranks = tuple([r if o else None for r, o in zip(within, once, strict=True)])
+    return Formula(pattern, rank, ranks, parts.functions_in(pattern))
 
 
 def _ranks(pattern: str, count: int) -> tuple[int, Sequence[int]]:
@@ -126,16 +113,16 @@ def _ranks(pattern: str, count: int) -> tuple[int, Sequence[int]]:
         rank, left, right = _OPERATORS.get(binary[1], _COMPARISON)
         return rank, (left, right)
     if pattern == "@0@ ? @1@ : @2@":
-        return CHOICE, (RELATION, SUM, SUM)
+        return CHOICE, (RELATION, ADD, ADD)
     if pattern in ("-@0@", "!@0@"):
-        return SIGN, (ATOM,) * count
+        return UNARY, (ATOM,) * count
     if _PLACE.fullmatch(pattern):
         return CHOICE, (CHOICE,) * count
     cast = _CAST.match(pattern)
     if cast is not None:
         rest = pattern[cast.end() :]
         if _PLACE.fullmatch(rest) or _is_closed(rest):
-            return SIGN, (ATOM,) * count
+            return UNARY, (ATOM,) * count
     opening = re.match(r"\w+(?=\()", pattern)
     if opening is not None and _is_closed(pattern[opening.end() :]):
         simple = re.fullmatch(r"[@\w.()\-]+(, [@\w.()\-]+)*", pattern[opening.end() + 1 : -1])
@@ -159,4 +146,4 @@ def function_of(name: str, dtype: DType) -> str:
     """Return the scalar function for that type; empty if there is none."""
     plain = name + ("f" if dtype.itemsize == 4 else "")
     own = f"pg_{name}_{type_name(dtype)}"
-    return plain if plain in LIBRARY else own if parts.required_parts(own) else ""
+    return plain if plain in LIBRARY else own if parts.required_parts([own]) else ""

@@ -9,7 +9,6 @@ from typing import final
 
 from primgraph.codegen.ir.access import row_major
 from primgraph.codegen.ir.statements import Nest
-from primgraph.codegen.targets.export.extents import index
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import typical
 
@@ -29,10 +28,6 @@ class Grid:
     def loop_strides(self, strides: Sequence[int]) -> list[int]:
         """Return the strides of each loop, from strides by axis."""
         return [strides[a] for a in self.axes]
-
-    def index(self, offset: int, strides: Sequence[int]) -> str:
-        """Return the index expression of an element."""
-        return index(offset, self.variables, self.loop_strides(strides))
 
 
 def grid_of(nest: Nest, names: Sequence[str]) -> Grid:

@@ -7,7 +7,6 @@ from typing import final
 
 from primgraph.codegen.ir.c_extents import is_few, is_zero
 from primgraph.codegen.ir.statements import Nest
-from primgraph.codegen.targets.export.extents import code
 from primgraph.codegen.targets.export.nests.elements import Elements
 from primgraph.codegen.targets.export.nests.grid import grid_of
 from primgraph.codegen.targets.export.nests.reductions import Reductions
@@ -21,7 +20,7 @@ def nest(page: Page, item: Nest) -> None:
     """Write the statements of a nest."""
     for n in item.indexed_sizes():
         # No index is valid.
-        page.open(f"if ({code(n)} == 0 && {code(prod(item.domain))} != 0)")
+        page.open(f"if ({page.size(n)} == 0 && {page.size(prod(item.domain))} != 0)")
         page.line("return 1;")
         page.fail()
         page.close()
@@ -49,7 +48,7 @@ class _Loops:
             self.blocks(depth)
         else:
             i, n = self.grid.variables[depth], self.grid.extents[depth]
-            self.page.open(f"for (long {i} = 0; {i} < {code(n)}; {i}++)")
+            self.page.open_for(i, n)
             self.level(depth + 1)
             self.page.close()
         self.reductions.end(depth)
@@ -64,10 +63,9 @@ class _Loops:
         page, i, n = self.page, self.grid.variables[depth], self.grid.extents[depth]
         first, last = page.name("first"), page.name("last")
         sums = self.reductions.sums(depth)
-        page.open(f"for (long {first} = 0; {first} < {code(n)}; {first} += {_BLOCK})")
-        page.line(
-            f"const long {last} = {first} < {code(n - _BLOCK)} ? {first} + {_BLOCK} : {code(n)};"
-        )
+        page.open(f"for (long {first} = 0; {first} < {page.size(n)}; {first} += {_BLOCK})")
+        more = f"{first} < {page.size(n - _BLOCK)} ? {first} + {_BLOCK}"
+        page.line(f"const long {last} = {more} : {page.size(n)};")
         whole = self.reductions.begin_parts(sums)
         page.open(f"for (long {i} = {first}; {i} < {last}; {i}++)")
         self.level(depth + 1)

@@ -6,10 +6,10 @@ from typing import final
 
 from primgraph.codegen.ir.access import Access, row_major
 from primgraph.codegen.ir.c_extents import is_few, is_one, is_zero
+from primgraph.codegen.ir.extents import UNARY
 from primgraph.codegen.ir.statements import Product
 from primgraph.codegen.ops.c.spellings import type_name
-from primgraph.codegen.targets.export.extents import code, index, offset_address
-from primgraph.codegen.targets.export.identifiers import SIGN
+from primgraph.codegen.targets.export.extents import offset_address
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.page import Page
 from primgraph.ir.assumptions import is_at_least
@@ -60,7 +60,8 @@ class _Loops:
         """Return the index expression of a matrix element; indices are given with their axes."""
         variables = [name for _, name in self.outer] + [name for name, _ in inner]
         strides = [access.strides[d] for d, _ in self.outer]
-        return index(access.offset, variables, strides + [access.strides[d] for _, d in inner])
+        strides += [access.strides[d] for _, d in inner]
+        return self.page.index(access.offset, variables, strides)
 
     def element(self, access: Access, *inner: tuple[str, int]) -> str:
         return self.page.place(access.root).element(self.place(access, *inner))
@@ -73,18 +74,15 @@ class _Loops:
             else offset_address(held.text, self.place(access, *inner))
         )
 
-    def open(self, name: str, count: int) -> None:
-        self.page.open(f"for (long {name} = 0; {name} < {code(count)}; {name}++)")
-
     def write(self) -> None:
         page, item = self.page, self.item
         page.write_source_comment(item.step.source)
         for (_, name), count in zip(self.outer, self.extents, strict=True):
-            self.open(name, count)
+            self.page.open_for(name, count)
         inner = [] if is_few(self.m, 1) else [(self.row, -2)]
         if not (page.blas and self.write_blas_call()):
             if inner:
-                self.open(self.row, self.m)
+                self.page.open_for(self.row, self.m)
             if self.is_long and is_one(item.right.strides[-1]):
                 self.write_rows(inner)
             else:
@@ -98,15 +96,15 @@ class _Loops:
         """Write additions of multiples of the rows on the right."""
         page, across = self.page, (self.column, -1)
         if not self.item.is_added:
-            self.open(self.column, self.n)
+            self.page.open_for(self.column, self.n)
             page.line(f"{self.element(self.out, *inner, across)} = {self.zero};")
             page.close()
-        self.open(self.along, self.depth)
+        self.page.open_for(self.along, self.depth)
         factor, kind = page.name("factor"), kind_of(self.dtype)
         page.line(
             f"const {kind} {factor} = {self.element(self.item.left, *inner, (self.along, -1))};"
         )
-        self.open(self.column, self.n)
+        self.page.open_for(self.column, self.n)
         term = self.element(self.item.right, (self.along, -2), across)
         page.line(f"{self.element(self.out, *inner, across)} += {factor} * {term};")
         page.close()
@@ -117,7 +115,7 @@ class _Loops:
         page, left, right = self.page, self.item.left, self.item.right
         across = [] if is_few(self.n, 1) else [(self.column, -1)]
         if across:
-            self.open(self.column, self.n)
+            self.page.open_for(self.column, self.n)
         held = page.place(self.item.value)
         whole = held.is_number and not held.is_declared
         held.is_declared = True
@@ -125,16 +123,15 @@ class _Loops:
         sign = "+=" if self.item.is_added else "="
         if typical(self.depth) >= _DEEP:
             x, y = self.address(left, *inner), self.address(right, *across)
-            text = (
-                f"pg_dot_{type_name(self.dtype)}({x}, {code(left.strides[-1])}, {y}, "
-                f"{code(right.strides[-2])}, {code(self.depth)})"
-            )
+            dot = page.use(f"pg_dot_{type_name(self.dtype)}")
+            along, down, count = map(page.size, (left.strides[-1], right.strides[-2], self.depth))
+            text = f"{dot}({x}, {along}, {y}, {down}, {count})"
             page.line(f"{f'{kind} {held.text}' if whole else target} {sign} {text};")
         else:
             total = held.text if whole else page.name("sum")
             page.line(f"{kind} {total} = {self.zero};")
             if not is_zero(self.depth):
-                self.open(self.along, self.depth)
+                self.page.open_for(self.along, self.depth)
                 x = self.element(left, *inner, (self.along, -1))
                 y = self.element(right, (self.along, -2), *across)
                 page.line(f"{total} += {x} * {y};")
@@ -153,22 +150,22 @@ class _Loops:
         single = self.dtype.itemsize == 4
         name, one = ("cblas_sgemm", "1.0f") if single else ("cblas_dgemm", "1.0")
         x, y, z = (self.address(a) for a in (self.item.left, self.item.right, self.out))
-        sizes = f"CblasRowMajor, {left[0]}, {right[0]}, {', '.join(map(_narrow, (m, n, k)))}"
+        sizes = f"CblasRowMajor, {left[0]}, {right[0]}, {', '.join(map(self.narrow, (m, n, k)))}"
+        self.page.use("cblas")
         self.page.line(f"{name}({sizes}, {one},")
         before = one if self.item.is_added else self.zero
-        lead = [_lead(apart) for apart in (left[1], right[1], n)]
+        lead = [self.lead(apart) for apart in (left[1], right[1], n)]
         self.page.line(f"    {x}, {lead[0]}, {y}, {lead[1]}, {before}, {z}, {lead[2]});")
         return True
 
+    def narrow(self, n: int) -> str:
+        """Return a size as a BLAS argument."""
+        return f"(int){self.page.size(n, UNARY)}" if type(n) is Dim else str(n)
 
-def _narrow(n: int) -> str:
-    """Return a size as a BLAS argument."""
-    return f"(int){code(n, SIGN)}" if type(n) is Dim else str(n)
-
-
-def _lead(n: int) -> str:
-    """Return the row stride for BLAS, which requires at least 1."""
-    return f"(int)pg_most({code(n)}, 1)" if type(n) is Dim else str(n)
+    def lead(self, n: int) -> str:
+        """Return the row stride for BLAS, which requires at least 1."""
+        most = self.page.use("pg_most") if type(n) is Dim else ""
+        return f"(int){most}({self.page.size(n)}, 1)" if most else str(n)
 
 
 def _blas_layout(access: Access, shape: tuple[int, int]) -> tuple[str, int] | None:

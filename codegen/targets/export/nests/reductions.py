@@ -7,9 +7,8 @@ from math import prod
 from typing import final
 
 from primgraph.codegen.ir.c_extents import is_zero
+from primgraph.codegen.ir.extents import ADD, ATOM, CHOICE, Text
 from primgraph.codegen.ir.statements import Nest, Node
-from primgraph.codegen.targets.export.extents import code, index
-from primgraph.codegen.targets.export.identifiers import ATOM, CHOICE, SUM, Text
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.nests.grid import Grid, is_apart
 from primgraph.codegen.targets.export.page import Page
@@ -60,7 +59,7 @@ class Reductions:
                 self.page.line(assignment(place, start, type.dtype, constant=False))
             elif not is_zero(type.size):
                 i = self.page.loops[0]
-                self.page.open(f"for (long {i} = 0; {i} < {code(type.size)}; {i}++)")
+                self.page.open_for(i, type.size)
                 self.page.line(f"{place.element(i)} = {start};")
                 self.page.close()
 
@@ -70,7 +69,7 @@ class Reductions:
             type, place = self.page.type(node.value), self.page.place(node.value)
             start = _start(node.kind, type.dtype)
             if place.is_number and not place.is_declared:
-                self.totals[node.value] = place.text
+                self.totals[node.value] = place.name
                 self.page.line(assignment(place, start, type.dtype, constant=False))
             else:
                 hint = self.page.hint(node.value)
@@ -82,9 +81,9 @@ class Reductions:
         """Store the accumulators of the reductions inside `depth` loops."""
         for node in self.inner.get(depth, ()):
             place, name = self.page.place(node.value), self.totals[node.value]
-            if place.text != name:
+            if place.name != name:
                 strides = self.grid.loop_strides(node.strides)[:depth]
-                at = index(0, self.grid.variables[:depth], strides)
+                at = self.page.index(0, self.grid.variables[:depth], strides)
                 self.page.line(f"{place.element(at)} = {name};")
 
     def sums(self, depth: int) -> list[Node]:
@@ -106,10 +105,14 @@ class Reductions:
             self.page.line(f"{whole[node.value]} += {self.totals[node.value]};")
         self.totals = whole
 
+    def index(self, strides: Sequence[int]) -> str:
+        """Return the index expression of an element."""
+        return self.page.index(0, self.grid.variables, self.grid.loop_strides(strides))
+
     def take_in(self, node: Node, text: Text) -> None:
         """Write the accumulation of an element."""
         page, dtype = self.page, self.page.type(node.value).dtype
-        place, at = page.place(node.value), self.grid.index(0, node.strides)
+        place, at = page.place(node.value), self.index(node.strides)
         if node.value in self.direct:
             if place.is_number:
                 page.line(assignment(place, text.code, dtype, constant=True))
@@ -129,7 +132,7 @@ def accumulation_lines(kind: str, target: str, text: Text, dtype: DType) -> list
     if kind in ("sum", "prod"):
         sign = "+" if kind == "sum" else "*"
         if dtype.kind == "f":
-            return [f"{target} {sign}= {text.operand_code(SUM if kind == 'sum' else CHOICE)};"]
+            return [f"{target} {sign}= {text.operand_code(ADD if kind == 'sum' else CHOICE)};"]
         # Integers wrap round; overflow of signed ones is undefined in C.
         wide, own = f"uint{8 * max(dtype.itemsize, 4)}_t", kind_of(dtype)
         return [f"{target} = ({own})(({wide}){target} {sign} ({wide}){text.operand_code(ATOM)});"]
