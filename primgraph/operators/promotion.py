@@ -345,7 +345,8 @@ def pair_of_floats(ufunc: np.ufunc, x: Any, y: Any) -> tuple[Variable, Variable]
 
     None for other operands, and where the result of `ufunc` has another dtype.
     """
-    left, right = type(x), type(y)
+    left: Any = type(x)
+    right: Any = type(y)
     common: TensorType | None = None
     if left is Variable:
         common = x.value.type
@@ -361,7 +362,7 @@ def pair_of_floats(ufunc: np.ufunc, x: Any, y: Any) -> tuple[Variable, Variable]
 
 
 @cache
-def _keeps_float(ufunc: np.ufunc, dtype: DType, left: type, right: type) -> bool:
+def _keeps_float(ufunc: np.ufunc, dtype: DType, left: Any, right: Any) -> bool:
     """Return whether the result of `ufunc` has the float dtype of the operands.
 
     These are variables of that dtype, or one and a Python number.

@@ -91,7 +91,7 @@ def _substitute(
     new: Numbers, t: Elements, b: Elements, unit: bool, order: Sequence[int]
 ) -> Elements:
     """Solve with a triangle, whose rows are solved in that order."""
-    x: Any = b.copy()
+    x: Elements = b.copy()
     for place, i in enumerate(order):
         for column in x.T:
             for j in order[:place]:
