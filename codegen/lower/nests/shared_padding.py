@@ -140,9 +140,9 @@ class _Sharer:
         if inner is None or self.readers[inner.output] > 1 or len(inner.outputs) > 1:
             return False
         if eqn.op is slice_ and _is_elementwise(inner):
-            wanted: _Part | None = _Part(eqn.output, eqn.kwargs["starts"])
+            there = _Part(eqn.output, eqn.kwargs["starts"])
             if all(n == 1 for n in eqn.kwargs["steps"]):
-                return self.without_padding(inner, wanted, eqn, None)
+                return self.without_padding(inner, there, eqn, None)
         if eqn.op is reduce_sum and inner.op is mul:
             parts = [self.single_part(v) for v in inner.inputs]
             kept = set(range(len(inner.output.shape))).difference(eqn.kwargs["axes"])

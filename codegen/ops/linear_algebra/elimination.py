@@ -7,7 +7,6 @@ values, Python raises or the check fails, and NumPy computes what it does or rai
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
