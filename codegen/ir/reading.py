@@ -158,7 +158,7 @@ class _Reader:
 
     def constant(self, source: Any, type: TensorType) -> Any:
         if isinstance(source, tuple):
-            return np.full(type.shape, *source, type.dtype)
+            return np.full(type.shape, source[0], type.dtype)
         step = self.schedule.steps[source]
         return np.ascontiguousarray(step.op.impl(**step.params))
 
