@@ -241,6 +241,10 @@ class _Text:
                 return f"{{{', '.join(pairs)}}}"
             case tuple() if not hasattr(value, "_fields"):
                 return f"({', '.join(map(self.of, value))}{',' * (len(value) == 1)})"
+        return self.of_object(value)
+
+    def of_object(self, value: Any) -> str:
+        """Return the name of a place, or the expression of another object."""
         if hasattr(value, "life"):
             return name_of(value)
         is_object = hasattr(value, "_fields") or is_dataclass(value)

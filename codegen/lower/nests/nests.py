@@ -314,8 +314,7 @@ def _control(draft: LoweringState, step: Step, bodies: Sequence[Nests]) -> None:
     """Lower a branch or a loop; NumPy runs the whole if C cannot do a step of its bodies."""
     outside = [item for body in bodies for item in body.items if isinstance(item, HostCall)]
     if outside or not bodies:
-        grows = "its stacks grow" if step.regions is not None else ""
-        _outside(draft, step, _reason_of_bodies(outside) or grows)
+        _outside(draft, step, _reason_of_bodies(outside))
         return
     operands = whole_operands(draft, step)
     at = draft.next_item(step, operands)
@@ -328,9 +327,9 @@ def _bodies(step: Step, draft: LoweringState) -> list[Nests]:
     regions = step.regions
     if regions is None:
         return []
-    # Bodies have no memory for growing stacks; a loop along some might have none.
+    # Files that stand alone allocate no memory, so stacks cannot grow.
     along = regions.flow is Flow.ROWS and not regions.stacks
-    if draft.complete and (along or any(is_open(type.shape) for type in step.results)):
+    if draft.alone and (along or any(is_open(type.shape) for type in step.results)):
         return []
     limits, alone = draft.limits or LIMITS, draft.alone
     bodies = regions.graphs if alone else [prepare_graph(body) for body in regions.graphs]

@@ -174,6 +174,7 @@ class _Sharer:
         eqn = self.made[value]
         if eqn.op is full:
             return eqn.kwargs["value"]
+        assert isinstance(eqn.op, Primitive)
         return float(eqn.op.impl(*[self.at_zero(v, root) for v in eqn.inputs]))
 
     def again(self, value: Value, root: Value, view: Value) -> Value:
@@ -211,9 +212,9 @@ class _Sharer:
         if inner is None or self.readers[inner.output] > 1 or len(inner.outputs) > 1:
             return False
         if eqn.op is slice_ and _is_elementwise(inner):
-            wanted = _Part(eqn.output, eqn.kwargs["starts"])
+            there = _Part(eqn.output, eqn.kwargs["starts"])
             if all(n == 1 for n in eqn.kwargs["steps"]):
-                return self.without_padding(inner, wanted, eqn, None)
+                return self.without_padding(inner, there, eqn, None)
         if eqn.op is reduce_sum and inner.op is mul:
             parts = [self.embedded.single_part(v) for v in inner.inputs]
             kept = set(range(len(inner.output.shape))).difference(eqn.kwargs["axes"])
@@ -282,7 +283,8 @@ class _Sharer:
 
     def emit(self, op: Op, eqn: Equation, *inputs: Value, **params: Any) -> Value:
         """Append an equation of the source line of `eqn`; return its result."""
-        value = Value(*op.infer(tuple([v.type for v in inputs]), params))
+        (type,) = op.infer(tuple([v.type for v in inputs]), params)
+        value = Value(type)
         made = Equation(op, inputs, freeze_all(params.items()), (value,), eqn.source)
         self.body.append(made)
         return value
