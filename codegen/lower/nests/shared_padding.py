@@ -45,19 +45,91 @@ def share_padding(graph: Graph) -> Graph:
 
 
 @final
+class _Embedded:
+    """The parts embedded in zeros, of values that the equations `made`."""
+
+    def __init__(self, made: dict[Value, Equation]) -> None:
+        self.made = made
+
+    def single_part(self, value: Value) -> _Part | None:
+        parts = self.parts_of(value)
+        return parts[0] if len(parts) == 1 else None
+
+    def parts_of(self, value: Value) -> list[_Part]:
+        """Return the parts whose sum a value is, each embedded in zeros; empty if it is no such."""
+        eqn = self.made.get(value)
+        if eqn is None or any(type(n) is not int for n in value.shape):
+            return []
+        p = eqn.kwargs
+        if eqn.op is pad:
+            x, low = eqn.inputs[0], p["low"]
+            return self.overlapping_parts(x, low) or [_Part(x, low)]
+        contiguous = eqn.op is slice_assign and all(n == 1 for n in p["steps"])
+        if contiguous and self.is_zero(eqn.inputs[0]):
+            return [_Part(eqn.inputs[1], p["starts"])]
+        return []
+
+    def is_zero(self, value: Value) -> bool:
+        eqn = self.made.get(value)
+        return eqn is not None and eqn.op is full and str(eqn.kwargs["value"]) in ("0", "0.0")
+
+    def overlapping_parts(self, value: Value, low: Shape) -> list[_Part]:
+        """Return two parts that overlap along an axis, from the three pieces of their sum."""
+        eqn = self.made.get(value)
+        if eqn is None or eqn.op is not concat or len(eqn.inputs) != 3:
+            return []
+        axis = eqn.kwargs["axis"]
+        first, shared, last = eqn.inputs
+        both = self.made.get(shared)
+        if both is None or both.op is not add:
+            return []
+        pieces = [self.columns(v, axis) for v in (self.bare(first), *both.inputs, self.bare(last))]
+        if any(piece is None for piece in pieces):
+            return []
+        (x, a), (p, b), (q, c), (y, d) = pieces  # type: ignore[misc]
+        m, k, n = first.shape[axis], shared.shape[axis], last.shape[axis]
+        if x.shape[axis] != m + k or y.shape[axis] != k + n or (a, d) != (0, k):
+            return []
+        moved = (*low[:axis], low[axis] + m, *low[axis + 1 :])
+        if (p, b, q, c) == (x, m, y, 0):
+            return [_Part(x, low), _Part(y, moved)]
+        if (p, b, q, c) == (y, 0, x, m):
+            return [_Part(y, moved), _Part(x, low)]
+        return []
+
+    def bare(self, value: Value) -> Value:
+        """Return a value without a zero that is added to it."""
+        eqn = self.made.get(value)
+        if eqn is not None and eqn.op is add and self.is_zero(eqn.inputs[1]):
+            return eqn.inputs[0]
+        return value
+
+    def columns(self, value: Value, axis: int) -> tuple[Value, int] | None:
+        """Return the array of which a value is a slice along one axis, and the slice's start."""
+        eqn = self.made.get(value)
+        if eqn is None or eqn.op is not slice_:
+            return None
+        (x,), p = eqn.inputs, eqn.kwargs
+        whole = all(a == axis or n == m for a, (n, m) in
+                    enumerate(zip(value.shape, x.shape, strict=True)))  # fmt: skip
+        return (x, p["starts"][axis]) if whole and all(n == 1 for n in p["steps"]) else None
+
+
+@final
 class _Sharer:
     """Rewriter of a graph; `shared` has the parts of values that become sums of views."""
 
     def __init__(self, graph: Graph) -> None:
         self.old, self.body = graph, list[Equation]()
         self.made = {v: eqn for eqn in graph.body for v in eqn.outputs}
+        self.embedded = _Embedded(self.made)
         self.readers = Counter(graph.outputs)
         others = set(graph.outputs)
         for eqn in graph.body:
             self.readers.update(eqn.inputs)
             if not _is_elementwise(eqn):
                 others.update(eqn.inputs)
-        self.shared = {v: self.parts_of(v) for v in self.made if v not in others}
+        self.shared = {v: self.embedded.parts_of(v) for v in self.made if v not in others}
         self.roots = self.shared_roots()
         self.starts: dict[tuple[Value, Shape], set[Shape]] = defaultdict(set)
         for value, parts in self.shared.items():
@@ -144,7 +216,7 @@ class _Sharer:
             if all(n == 1 for n in eqn.kwargs["steps"]):
                 return self.without_padding(inner, there, eqn, None)
         if eqn.op is reduce_sum and inner.op is mul:
-            parts = [self.single_part(v) for v in inner.inputs]
+            parts = [self.embedded.single_part(v) for v in inner.inputs]
             kept = set(range(len(inner.output.shape))).difference(eqn.kwargs["axes"])
             wanted = parts[0]
             if wanted is not None and all(
@@ -158,7 +230,7 @@ class _Sharer:
     ) -> bool:
         """Compute `inner` for a part only, as the result of `eqn`, or the operand of `then`."""
         operands: list[Value] = []
-        parts = [self.single_part(v) for v in inner.inputs]
+        parts = [self.embedded.single_part(v) for v in inner.inputs]
         for part, v in zip(parts, inner.inputs, strict=True):
             made = self.made.get(v)
             if part is not None and part.starts == wanted.starts:
@@ -196,7 +268,7 @@ class _Sharer:
             return False
         if not any(e is not None and (_is_elementwise(e) or e.op is pad) for e in sources):
             return False
-        x, y = (self.single_part(v) for v in values)
+        x, y = (self.embedded.single_part(v) for v in values)
         if (
             x is not None
             and y is not None
@@ -233,71 +305,6 @@ class _Sharer:
         padded = self.padded[x, shape]
         view = self.emit(slice_, eqn, padded, starts=starts, sizes=shape, steps=steps)
         return self.again(part.value, x, view)
-
-    # Parts embedded in zeros.
-
-    def single_part(self, value: Value) -> _Part | None:
-        parts = self.parts_of(value)
-        return parts[0] if len(parts) == 1 else None
-
-    def parts_of(self, value: Value) -> list[_Part]:
-        """Return the parts whose sum a value is, each embedded in zeros; empty if it is no such."""
-        eqn = self.made.get(value)
-        if eqn is None or any(type(n) is not int for n in value.shape):
-            return []
-        p = eqn.kwargs
-        if eqn.op is pad:
-            x, low = eqn.inputs[0], p["low"]
-            return self.overlapping_parts(x, low) or [_Part(x, low)]
-        contiguous = eqn.op is slice_assign and all(n == 1 for n in p["steps"])
-        if contiguous and self.is_zero(eqn.inputs[0]):
-            return [_Part(eqn.inputs[1], p["starts"])]
-        return []
-
-    def is_zero(self, value: Value) -> bool:
-        eqn = self.made.get(value)
-        return eqn is not None and eqn.op is full and str(eqn.kwargs["value"]) in ("0", "0.0")
-
-    def overlapping_parts(self, value: Value, low: Shape) -> list[_Part]:
-        """Return two parts that overlap along an axis, from the three pieces of their sum."""
-        eqn = self.made.get(value)
-        if eqn is None or eqn.op is not concat or len(eqn.inputs) != 3:
-            return []
-        axis = eqn.kwargs["axis"]
-        first, shared, last = eqn.inputs
-        both = self.made.get(shared)
-        if both is None or both.op is not add:
-            return []
-        pieces = [self.columns(v, axis) for v in (self.bare(first), *both.inputs, self.bare(last))]
-        if any(piece is None for piece in pieces):
-            return []
-        (x, a), (p, b), (q, c), (y, d) = pieces  # type: ignore[misc]
-        m, k, n = first.shape[axis], shared.shape[axis], last.shape[axis]
-        if x.shape[axis] != m + k or y.shape[axis] != k + n or (a, d) != (0, k):
-            return []
-        moved = (*low[:axis], low[axis] + m, *low[axis + 1 :])
-        if (p, b, q, c) == (x, m, y, 0):
-            return [_Part(x, low), _Part(y, moved)]
-        if (p, b, q, c) == (y, 0, x, m):
-            return [_Part(y, moved), _Part(x, low)]
-        return []
-
-    def bare(self, value: Value) -> Value:
-        """Return a value without a zero that is added to it."""
-        eqn = self.made.get(value)
-        if eqn is not None and eqn.op is add and self.is_zero(eqn.inputs[1]):
-            return eqn.inputs[0]
-        return value
-
-    def columns(self, value: Value, axis: int) -> tuple[Value, int] | None:
-        """Return the array of which a value is a slice along one axis, and the slice's start."""
-        eqn = self.made.get(value)
-        if eqn is None or eqn.op is not slice_:
-            return None
-        (x,), p = eqn.inputs, eqn.kwargs
-        whole = all(a == axis or n == m for a, (n, m) in
-                    enumerate(zip(value.shape, x.shape, strict=True)))  # fmt: skip
-        return (x, p["starts"][axis]) if whole and all(n == 1 for n in p["steps"]) else None
 
 
 def _is_elementwise(eqn: Equation) -> bool:
