@@ -9,7 +9,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.dims import TRIPS, Dim, is_open
 from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.primitive import active_recorder
+from primgraph.ir.primitive import Op, Primitive, active_recorder
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import BOOL, INT64, TensorType
 from primgraph.primitives.constants import extent, filled_constant, zeros_like
@@ -38,15 +38,19 @@ def _cond_batch(
         return cond(index, *operands, branches=many)
     builder = active_recorder()
     assert isinstance(builder, Builder)
-    found = []
+    found: list[Sequence[Value]] = []
     for k, branch in enumerate(many):
-        if len(many) > 1 and any(op.fact(RAISES) and op.singular for op in branch.ops):
+        if len(many) > 1 and any(map(_may_refuse_matrices, branch.ops)):
             taken = cast(_takes(index, k, len(many)), dtype=INT64)
             runs = greater(_largest(taken), filled_constant(0, COUNT))
             found.append(cond(runs, *operands, branches=guarded(branch)))
         else:
             found.append(builder.inline(branch, operands))
     return tuple([_choose(index, choices) for choices in zip(*found, strict=True)])
+
+
+def _may_refuse_matrices(op: Op) -> bool:
+    return isinstance(op, Primitive) and op.singular and op.fact(RAISES)
 
 
 def _takes(index: Value, k: int, count: int) -> Value:

@@ -161,7 +161,7 @@ def _factored_before(loop: Loop, factors: _Factors) -> Equation:
                 for value in values:
                     if value not in inner:
                         inner[value] = builder.input(value.type)
-                parts = [inner[v] for v in values]
+                parts: Sequence[Value] = [inner[v] for v in values]
             else:
                 # Hoisting guards an inverse, which may raise.
                 parts, also = factors.factors(builder, moved[root]), False

@@ -288,5 +288,6 @@ def _qr_batch(batched: tuple[bool, ...], a: Value, *, complete: bool) -> tuple[V
 
 
 declare_matrixwise(eigh, eigvalsh, svd, svdvals, pinv, qr)
-for _op in (eigh, eigvalsh, svd, svdvals, pinv):
-    _op.declare(RAISES, True)
+_RAISING: tuple[Primitive[Any], ...] = (eigh, eigvalsh, svd, svdvals, pinv)
+for _raising in _RAISING:
+    _raising.declare(RAISES, True)
