@@ -38,19 +38,15 @@ def _cond_batch(
         return cond(index, *operands, branches=many)
     builder = active_recorder()
     assert isinstance(builder, Builder)
-    found: list[Sequence[Value]] = []
+    found = []
     for k, branch in enumerate(many):
-        if len(many) > 1 and any(map(_may_refuse_matrices, branch.ops)):
+        if len(many) > 1 and any(map(_raises_for_values, branch.ops)):
             taken = cast(_takes(index, k, len(many)), dtype=INT64)
             runs = greater(_largest(taken), filled_constant(0, COUNT))
             found.append(cond(runs, *operands, branches=guarded(branch)))
         else:
-            found.append(builder.inline(branch, operands))
+            found.append(tuple(builder.inline(branch, operands)))
     return tuple([_choose(index, choices) for choices in zip(*found, strict=True)])
-
-
-def _may_refuse_matrices(op: Op) -> bool:
-    return isinstance(op, Primitive) and op.singular and op.fact(RAISES)
 
 
 def _takes(index: Value, k: int, count: int) -> Value:
@@ -276,6 +272,11 @@ def _swap_axes(value: Value) -> Value:
     if is_open(value.shape):
         return value
     return permute(value, axes=(1, 0, *range(2, value.type.ndim)))
+
+
+def _raises_for_values(op: Op) -> bool:
+    """Return whether an op raises for some values of its operands."""
+    return isinstance(op, Primitive) and bool(op.fact(RAISES)) and op.singular
 
 
 def _choose(index: Value, choices: Sequence[Value]) -> Value:

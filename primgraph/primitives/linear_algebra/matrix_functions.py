@@ -16,7 +16,7 @@ import numpy as np
 from primgraph.errors import LinAlgError, ShapeError
 from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, Op, Primitive, lookup, primitive
+from primgraph.ir.primitive import Linear, Primitive, lookup, primitive
 from primgraph.ir.types import INT64, TensorType, smaller
 from primgraph.primitives.constants import filled_constant, iota, zeros_like
 from primgraph.primitives.elementwise import cast
@@ -336,6 +336,6 @@ def _eig_batch(batched: tuple[bool, ...], a: Value) -> tuple[Value, ...]:
 
 
 declare_matrixwise(expm, sqrtm, logm, lu, eig, *SLOPES)
-_RAISING: tuple[Op, ...] = (expm, sqrtm, logm, eig, *SLOPES)
-for _raising in _RAISING:
-    _raising.declare(RAISES, True)
+_RAISING: list[Any] = [expm, sqrtm, logm, eig, *SLOPES]
+for _op in _RAISING:
+    _op.declare(RAISES, True)

@@ -289,5 +289,5 @@ def _qr_batch(batched: tuple[bool, ...], a: Value, *, complete: bool) -> tuple[V
 
 declare_matrixwise(eigh, eigvalsh, svd, svdvals, pinv, qr)
 _RAISING: tuple[Primitive[Any], ...] = (eigh, eigvalsh, svd, svdvals, pinv)
-for _raising in _RAISING:
-    _raising.declare(RAISES, True)
+for _op in _RAISING:
+    _op.declare(RAISES, True)
