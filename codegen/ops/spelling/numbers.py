@@ -177,7 +177,7 @@ class Numbers:
         if simpler is not None:
             return simpler
         if word in ("+", "*") and args[0].place > args[1].place:
-            key = (word, args[1].place, args[0].place)
+            key: tuple[Any, ...] = (word, args[1].place, args[0].place)
         else:
             key = (word, *[x.place for x in args])
         return self._shared(key, word, args, None)
