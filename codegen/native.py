@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from primgraph.codegen.runtime.toolchain.code_cache import (
     Entry,
     FunctionInterface,
     NumpyStep,
-    Taken,
     key_of,
     modes_of,
     recall,
@@ -243,21 +242,9 @@ def _link_library(entry: Entry, stored: Stored) -> ctypes.CDLL:
     return held
 
 
-class _Piece(NamedTuple):
-    """A callable, the values it takes with coded shapes, and the values it returns.
-
-    If it `asks`, the array of sizes is passed as well.
-    """
-
-    run: Callable[..., Any]
-    read: Taken
-    written: tuple[int, ...]
-    asks: bool
-
-
 @final
 class _Mixed:
-    """A sequence of C functions and NumPy steps."""
+    """A sequence of C functions and NumPy steps; `runs` that ask take the array of sizes, too."""
 
     def __init__(
         self,
@@ -272,10 +259,7 @@ class _Mixed:
         self.modes, self.alone = modes_of(options, len(graph.outputs)), options.alone
         self.constants = dict(zip(entry.constants, constants, strict=True))
         self.outputs, self.tell = entry.outputs, tell
-        self.pieces = [
-            _Piece(run, piece.taken, piece.values, asks)
-            for (run, asks), piece in zip(runs, entry.pieces, strict=True)
-        ]
+        self.pieces = list(zip(runs, entry.pieces, strict=True))
         places = [piece.at for piece in entry.pieces if isinstance(piece, NumpyStep)]
         self.for_all_sizes = not any(graph.body[k].op.has_bodies for k in places)
 
@@ -293,12 +277,12 @@ class _Mixed:
         if not all(arrays[j].flags.writeable for j in self.modes if j >= 0):
             return None
         values: dict[int, Any] = {**self.constants, **dict(enumerate(arrays[:count]))}
-        for run, read, written, asks in self.pieces:
-            given = [values[v].reshape(_shape_at(shape, numbers)) for v, shape in read]
+        for (run, asks), piece in self.pieces:
+            given = [values[v].reshape(_shape_at(shape, numbers)) for v, shape in piece.taken]
             found = run(*given, numbers) if asks else run(*given)
             if found is None:
                 return None
-            values.update(zip(written, found, strict=True))
+            values.update(zip(piece.values, found, strict=True))
         results = [values[v].reshape(_shape_at(shape, numbers)) for v, shape in self.outputs]
         rest = iter(arrays[count:])
         for k, mode in enumerate(self.modes):

@@ -5,9 +5,11 @@ Back ends use a schedule and their cards, and nothing else of the graph. A new b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
@@ -220,12 +222,7 @@ def numbered_schedule(
         for form in (_form_of(e, forms, sizes),)
     ]
     outputs = tuple([number[v] for v in graph.outputs])
-    uses = [0] * len(types)
-    for step in steps:
-        for value in step.inputs:
-            uses[value] += 1
-    for value in outputs:
-        uses[value] += 1
+    uses = Counter(chain(outputs, *[step.inputs for step in steps]))
     root, contiguous = _storage(steps, len(types))
     return Schedule(
         name=graph.name,
@@ -234,7 +231,7 @@ def numbered_schedule(
         inputs=len(graph.inputs),
         steps=tuple(steps),
         outputs=outputs,
-        uses=tuple(uses),
+        uses=tuple([uses[v] for v in range(len(types))]),
         root=root,
         last=_last(steps, outputs, root),
         contiguous=contiguous,

@@ -6,43 +6,12 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, final
 
+from primgraph.codegen.ir import places, statements
 from primgraph.codegen.ir.arena import ALIGN, aligned_size
 from primgraph.codegen.ir.c_extents import Place as Location
-from primgraph.codegen.ir.places import (
-    Argument,
-    Buffer,
-    Constant,
-    Held,
-    Number,
-    Ones,
-    Place,
-    Result,
-    Stack,
-    View,
-    cut_of,
-    name_of,
-    root_of,
-)
+from primgraph.codegen.ir.places import Place, View, cut_of, name_of, root_of
 from primgraph.codegen.ir.program import Plan
-from primgraph.codegen.ir.statements import (
-    POINTER,
-    Call,
-    Combine,
-    Compute,
-    Copy,
-    Create,
-    Fill,
-    Instruction,
-    Loop,
-    Make,
-    Nests,
-    Product,
-    Put,
-    Release,
-    Return,
-    See,
-    values_read,
-)
+from primgraph.codegen.ir.statements import POINTER, Instruction, Loop, Nests, values_read
 from primgraph.codegen.ir.text import text_of
 from primgraph.errors import InternalError
 from primgraph.ir.dims import is_open
@@ -115,7 +84,7 @@ class _Run:
         self.arena, self.space = _Memory(plan.arena), _Memory(plan.space)
         self.holds: dict[Place, int] = {x: x.number for x in plan.arguments}
         for place in plan.constants:
-            if isinstance(place, Constant):
+            if isinstance(place, places.Constant):
                 self.holds[place] = place.step.outputs[0]
         self.writable = {plan.arguments[j] for _, j in plan.options.donated}
         self.loop: Loop | None = None
@@ -131,9 +100,10 @@ class _Run:
             self.now = x
             if isinstance(x, Loop):
                 self._turns(x)
-            elif isinstance(x, Return):
+            elif isinstance(x, statements.Return):
                 self._demand(
-                    x.place not in returned and not isinstance(root_of(x.place), Buffer | View),
+                    x.place not in returned
+                    and not isinstance(root_of(x.place), places.Buffer | View),
                     "a result is not in an array of its own",
                 )
                 returned[x.place] = x.number
@@ -148,9 +118,9 @@ class _Run:
 
     def _turns(self, loop: Loop) -> None:
         both = (*loop.body, *loop.totals)
-        outs = [x.out for x in both if isinstance(x, Compute | Copy)]
+        outs = [x.out for x in both if isinstance(x, statements.Compute | statements.Copy)]
         filled = {root_of(p): cut.axis for p in outs if (cut := cut_of(p)) is not None}
-        totals = {x.total: x for x in both if isinstance(x, Combine)}
+        totals = {x.total: x for x in both if isinstance(x, statements.Combine)}
         self.loop, self.rows = loop, {**filled, **dict.fromkeys(totals)}
         late = loop.region.threads == 1 or not any(x in loop.body for x in totals.values())
         self._demand(late, "a total is added to out of turn")
@@ -173,7 +143,7 @@ class _Run:
     def _read(self, place: Place, value: int | None = None) -> None:
         """Check that a place may be read, and that it holds `value`, if given."""
         root = root_of(place)
-        if isinstance(root, Number | Ones):
+        if isinstance(root, places.Number | places.Ones):
             return
         self._demand(self.holds.get(root, _NOTHING) != _NOTHING, f"{text_of(place)} is not there")
         if value is not None:
@@ -188,45 +158,49 @@ class _Run:
         """Check that a place may be written: it takes over the operand `taken`, or is dead."""
         root = root_of(place)
         cut = cut_of(place) is not None
-        inner = isinstance(root, Buffer) and root.loop >= 0
+        inner = isinstance(root, places.Buffer) and root.loop >= 0
         self._demand(self.loop is None or cut or inner, "a turn writes more than its rows")
-        if isinstance(root, Buffer) and not cut:
+        if isinstance(root, places.Buffer) and not cut:
             if taken is None:
                 self._take(root)
             self._demand(taken is None or root is taken, "the result is not where it was")
-        elif isinstance(root, Stack):
+        elif isinstance(root, places.Stack):
             self._demand(root not in self.holds, f"{text_of(root)} is filled twice")
-        elif isinstance(root, Argument):
+        elif isinstance(root, places.Argument):
             self._demand(root in self.writable, f"{text_of(root)} is not donated")
         else:
-            there = isinstance(root, Result | Buffer) and (root in self.holds or _is_given(root))
-            copied = isinstance(root, Held) and self.holds.get(root) == _NOTHING
+            there = isinstance(root, places.Result | places.Buffer) and (
+                root in self.holds or _is_given(root)
+            )
+            copied = isinstance(root, places.Held) and self.holds.get(root) == _NOTHING
             self._demand(there or copied, f"{text_of(root)} cannot be written")
         self.holds[root] = value
         if inner:
             self.inside.append(root)
 
-    def memory(self, buffer: Buffer) -> _Memory:
+    def memory(self, buffer: places.Buffer) -> _Memory:
         return self.arena if buffer.loop < 0 else self.space
 
-    def _take(self, buffer: Buffer) -> None:
+    def _take(self, buffer: places.Buffer) -> None:
         self._demand((buffer.loop >= 0) == (self.loop is not None), "a buffer of another loop")
         fault = _take_buffer(self.memory(buffer), buffer)
         self._demand(not fault, f"{text_of(buffer)} {fault}")
 
-    def _give(self, buffer: Buffer) -> None:
+    def _give(self, buffer: places.Buffer) -> None:
         self._demand(self.loop is None or buffer.loop >= 0, "a turn gives back what others need")
         given = self.memory(buffer).give(buffer.offset, buffer)
         self._demand(given, f"{text_of(buffer)} is not in use")
         self.holds.pop(buffer, None)
 
-    def _put(self, x: Put) -> None:
+    def _put(self, x: statements.Put) -> None:
         self._operands(x)
         self._demand(root_of(x.part) is x.out and x.out in self.holds, "a part of what?")
         self._demand(x.part.shape == x.step.results[0].shape, "the part has another shape")
         self._write(x.out, x.value)
 
-    def _operands(self, x: Compute | Put | Create | Call) -> None:
+    def _operands(
+        self, x: statements.Compute | statements.Put | statements.Create | statements.Call
+    ) -> None:
         for place, value, type in zip(x.operands, x.step.inputs, x.step.operands, strict=True):
             self._read(place, value)
             shape = type.shape[type.ndim - len(place.shape) :]
@@ -235,7 +209,7 @@ class _Run:
             )
             self._demand(fits, f"{text_of(place)} is no {type}")
 
-    def _compute(self, x: Compute) -> None:
+    def _compute(self, x: statements.Compute) -> None:
         self._operands(x)
         taken = None if x.taken is None else root_of(x.operands[x.taken])
         self._produce(x.out, x.step.outputs[0], new=x.new, taken=taken)
@@ -243,55 +217,55 @@ class _Run:
         known = {root_of(p) for p in (*x.operands, x.out)}
         for place in x.parts:
             root = root_of(place)
-            if isinstance(root, Buffer) and root not in known:
+            if isinstance(root, places.Buffer) and root not in known:
                 self._take(root)
                 self._give(root)
             else:
                 self._demand(root in known or not isinstance(place, View), "a part of what?")
 
-    def _create(self, x: Create) -> None:
+    def _create(self, x: statements.Create) -> None:
         self._operands(x)
         self._produce(x.out, x.step.outputs[0], new=True)
 
     def _produce(self, place: Place, value: int, *, new: bool, taken: Place | None = None) -> None:
         """Check that a value is written to a place, which may be `new`."""
         if new:
-            fits = isinstance(place, Result | Held) and not _is_given(place)
+            fits = isinstance(place, places.Result | places.Held) and not _is_given(place)
             fits = fits and name_of(place) not in self.named
             self._demand(fits, f"{text_of(place)} is there already")
             self.named.add(name_of(place))
             self.holds[place] = _NOTHING
         self._write(place, self.schedule.root[value], taken)
 
-    def _call(self, x: Call) -> None:
+    def _call(self, x: statements.Call) -> None:
         self._operands(x)
         for place, value in zip(x.outs, x.step.outputs, strict=True):
-            self._produce(place, value, new=isinstance(place, Result) and not place.given)
+            self._produce(place, value, new=isinstance(place, places.Result) and not place.given)
 
-    def _see(self, x: See) -> None:
+    def _see(self, x: statements.See) -> None:
         self._read(x.view, x.step.inputs[0])
 
-    def _make(self, x: Make) -> None:
-        if isinstance(x.out, Buffer):
+    def _make(self, x: statements.Make) -> None:
+        if isinstance(x.out, places.Buffer):
             self._take(x.out)
-        if not isinstance(x.out, Argument):
+        if not isinstance(x.out, places.Argument):
             self.holds[x.out] = _NOTHING
 
-    def _fill(self, x: Fill) -> None:
+    def _fill(self, x: statements.Fill) -> None:
         self._demand(x.out in self.holds, f"{text_of(x.out)} is not there")
         self.holds[x.out] = _FILLED
 
-    def _copy(self, x: Copy) -> None:
+    def _copy(self, x: statements.Copy) -> None:
         self._read(x.source, x.value)
         self._produce(x.out, x.value, new=x.new)
 
-    def _combine(self, x: Combine) -> None:
+    def _combine(self, x: statements.Combine) -> None:
         self._read(x.part)
         known = (_FILLED, self.holds[x.part])
         self._demand(self.holds.get(x.total) in known, f"{text_of(x.total)} is no such total")
         self.holds[x.total] = self.holds[x.part]
 
-    def _release(self, x: Release) -> None:
+    def _release(self, x: statements.Release) -> None:
         self._give(x.buffer)
 
     def _demand(self, right: bool, fault: str) -> None:
@@ -300,7 +274,7 @@ class _Run:
             raise InternalError(f"plan of {self.schedule.name}: {fault}{at}\n{self.plan}")
 
 
-def _take_buffer(memory: _Memory, buffer: Buffer) -> str:
+def _take_buffer(memory: _Memory, buffer: places.Buffer) -> str:
     """Mark a buffer as live in its memory; return the fault, if there is one."""
     size = aligned_size(buffer.type.nbytes)
     if buffer.offset % ALIGN or buffer.offset + size > memory.size:
@@ -310,20 +284,20 @@ def _take_buffer(memory: _Memory, buffer: Buffer) -> str:
 
 
 def _is_given(place: Place) -> bool:
-    return isinstance(place, Result) and place.given
+    return isinstance(place, places.Result) and place.given
 
 
 _STEPS: dict[Any, Any] = {
-    Compute: _Run._compute,
-    Put: _Run._put,
-    Create: _Run._create,
-    Call: _Run._call,
-    See: _Run._see,
-    Make: _Run._make,
-    Fill: _Run._fill,
-    Copy: _Run._copy,
-    Combine: _Run._combine,
-    Release: _Run._release,
+    statements.Compute: _Run._compute,
+    statements.Put: _Run._put,
+    statements.Create: _Run._create,
+    statements.Call: _Run._call,
+    statements.See: _Run._see,
+    statements.Make: _Run._make,
+    statements.Fill: _Run._fill,
+    statements.Copy: _Run._copy,
+    statements.Combine: _Run._combine,
+    statements.Release: _Run._release,
 }
 
 
@@ -346,7 +320,7 @@ def verify_memory(
     last: dict[int, int] = {}
     for at, item in enumerate(plan.items):
         # An accumulating product reads its own value.
-        made = () if isinstance(item, Product) else written[at]
+        made = () if isinstance(item, statements.Product) else written[at]
         for v in (read := list(values_read(item))):
             if v in offsets and v not in first and v not in made:
                 raise InternalError(f"native code: item {at} reads value {v} before it is there")

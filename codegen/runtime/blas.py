@@ -12,14 +12,13 @@ its threads, and 32 times with one thread for the kernel, as threads wait for ea
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, final
 
-from primgraph.base.locks import make_lock
+from primgraph.base.locks import after_fork, make_lock
 
 # Name decorations of OpenBLAS builds.
 DECORATIONS = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
@@ -150,6 +149,7 @@ def library_at(path: str) -> ctypes.CDLL | None:
         return None
 
 
+@after_fork
 def _reset_after_fork() -> None:
     """Reset the setting in a child process, where none of the holders exists."""
     setting = _found_setting() if _found_setting.cache_info().currsize else None
@@ -158,7 +158,3 @@ def _reset_after_fork() -> None:
         # The setter takes a lock of OpenBLAS, which a product in another thread may have held.
         if setting.get() != setting.before:
             setting.put(setting.before)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset_after_fork)

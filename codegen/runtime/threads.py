@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.base.locks import make_lock
+from primgraph.base.locks import after_fork, make_lock
 from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.frontend.signature import checked_late
 
@@ -302,12 +302,9 @@ def _serve(jobs: SimpleQueue[_Job | None]) -> None:
 _crew = _ThreadPool()
 
 
+@after_fork
 def _reset_after_fork() -> None:
     """Reset the pool in a child process, which has no threads but the one that forked."""
     global _crew
     atexit.unregister(_crew.dismiss)
     _crew = _ThreadPool()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset_after_fork)

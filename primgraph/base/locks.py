@@ -34,8 +34,14 @@ def _reset() -> None:
             lock._at_fork_reinit()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset)
+def after_fork(reset: Callable[[], None]) -> Callable[[], None]:
+    """Call `reset` in each forked child; a decorator."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=reset)
+    return reset
+
+
+after_fork(_reset)
 
 
 class cached_property(functools.cached_property[T]):

@@ -305,7 +305,7 @@ def name_of(value: object) -> str:
             return name
     for name in code.co_names:
         try:
-            # The names of a function that is being traced may be in a dictionary that looks further.
+            # The names of a traced function may be in a dictionary that looks further.
             if names[name] is value:
                 return name
         except KeyError:

@@ -10,7 +10,8 @@ import pytest
 import primgraph as pg
 from primgraph import primitives
 from primgraph.codegen.ops.table import CARDS
-from primgraph.inspect.complex_step import evaluate, is_known, knows
+from primgraph.inspect.complex_step import STEP, evaluate, is_known, knows
+from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.operators.variable import emit
 from primgraph.primitives import elementwise as table
@@ -236,6 +237,23 @@ def test_wrong_arguments_are_refused():
 def test_the_complex_step_knows_primitives_of_the_package_only():
     own = {op for m in MODULES for op in vars(m).values() if isinstance(op, Primitive)}
     assert own >= {op for op in CARDS if is_known(op)}
+
+
+@pytest.mark.parametrize("name", ["cholesky_tangent", "cholesky_slope"])
+def test_the_complex_step_turns_derivatives_of_cholesky_factors_without_conjugates(name):
+    graph = pg.parse(f"""
+        graph f(%l: f64[3,3], %d: f64[3,3]) {{
+          %0: f64[3,3] = {name}(%l, %d)
+          return %0
+        }}""")
+    assert knows(graph)
+    factor, d, *along = np.random.default_rng(5).normal(size=(4, 3, 3))
+    x = [np.tril(factor) + 3 * np.eye(3), d + d.T]
+    found = evaluate(graph, x, along)[0][graph.outputs[0]]
+    moved = [[x[i] + h * along[i] for i in range(2)] for h in (1e-6, -1e-6)]
+    more, less = (interpret(graph, *arrays)[0] for arrays in moved)
+    np.testing.assert_allclose(found.imag / STEP, (more - less) / 2e-6, rtol=1e-7)
+    np.testing.assert_allclose(found.real, interpret(graph, *x)[0], rtol=1e-12)
 
 
 def test_a_quotient_has_the_real_part_of_real_numbers_under_the_complex_step():

@@ -284,3 +284,19 @@ def test_rows_of_no_elements_that_are_counted_while_a_loop_runs_are_not_looked_i
     linear = jvp.with_outputs(jvp.outputs[len(graph.outputs) :])
     vjp = linearize(transpose(linear, [2]), [0])
     assert interpret(vjp, x, count, x, x)[0].shape == (0, 1)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_numbers_that_have_an_axis_of_one_are_joined(axis: int) -> None:
+    """Readable code concatenated numbers without axes."""
+    shape, joined = [(1,), "f64[3]"] if not axis else [(2, 1), "f64[2,3]"]
+    type, given = ("f64[]", "()") if not axis else ("f64[2]", "(2,)")
+    whole = joined.replace("3", "1")
+    graph = parse(f"""
+        graph f() {{
+          %0: {type} = full(dtype=f64, shape={given}, value=0.5)
+          %1: {whole} = reshape(%0, shape={shape})
+          %2: {joined} = concat(%1, %1, %1, axis={axis})
+          return %2
+        }}""")
+    assert_kernels_agree(graph)

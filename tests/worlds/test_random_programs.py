@@ -19,12 +19,14 @@ from program_jets import check_jets
 from program_named import check_named, named_program
 from program_singular import SingularProgram
 from program_singular_checks import check_singular
-from program_tolerance import same_bits
+from program_tolerance import roughly_differs, same_bits
 from program_torch import TorchProgram, check_torch
 from random_programs import Program, random_program
 
 import primgraph as pg
 from primgraph.ir.graph import Graph, Value
+from primgraph.ir.interpret import interpret
+from primgraph.transforms import simplify
 
 _PROGRAMS = 300
 _USUAL = 40
@@ -206,3 +208,22 @@ def test_programs_are_of_the_kinds_that_break_compilers() -> None:
 def test_bits_tell_zeros_apart_and_nans_not() -> None:
     x = np.array([0.0, np.nan, 1.0])
     assert np.array_equal(same_bits(x, np.array([-0.0, -np.nan, 1.0])), [False, True, True])
+
+
+def test_rounding_decides_whether_results_are_equal() -> None:
+    """At level `fast` arctanh(tanh(y)) is y, which is not what NumPy computes for it."""
+    graph = pg.parse("""
+        graph f(%x: f64[], %y: f64[]) {
+          %0: f64[] = tanh(%y)
+          %1: f64[] = arctanh(%0)
+          %2: bool[] = not_equal(%x, %1)
+          return %2
+        }""")
+    y = np.array(-1.0)
+    for x, decided in ((y, False), (np.array(-1.0 + 1e-10), True)):
+        feeds = [x, y]
+        expected = interpret(graph, *feeds)
+        other = [~expected[0]]
+        assert bool(roughly_differs(graph, feeds, expected, other, 8.0)) == decided
+    (found,) = interpret(simplify(graph, "fast"), y, y)
+    assert not found

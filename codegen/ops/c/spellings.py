@@ -87,66 +87,46 @@ def _suffix(step: Step) -> str:
     return "f" if step.operands[0].dtype.itemsize == 4 else ""
 
 
-def _template(text: str, kinds: str = "biuf") -> Spelling:
+def _by_kind(**texts: str) -> Spelling:
+    """Return the expression that has the kind of the first operand in its name, as `iu` and `f`.
+
+    Besides operands, fields are: `f`, the suffix of functions of float; `t`, that of functions of
+    the operand's type; `S`, the operand's C type; `W`, the unsigned type in which integers wrap
+    round, as in NumPy; `T`, the result's C type.
+    """
+    by_kind = {kind: text for kinds, text in texts.items() for kind in kinds}
+
     def write_expression(args: Sequence[str], step: Step) -> str | None:
-        if step.operands[0].dtype.kind not in kinds:
-            return None
         source = step.operands[0].dtype
-        return text.format(*args, f=_suffix(step), T=c_type(step.results[0].dtype),
-                           t=type_name(source))  # fmt: skip
+        if source.kind not in by_kind:
+            return None
+        return by_kind[source.kind].format(
+            *args,
+            f=_suffix(step),
+            t=type_name(source),
+            S=c_type(source),
+            W=f"uint{8 * max(source.itemsize, 4)}_t",
+            T=c_type(step.results[0].dtype),
+        )
 
     return write_expression
+
+
+def _template(text: str, kinds: str = "biuf") -> Spelling:
+    return _by_kind(**{kinds: text})
 
 
 def _arithmetic(sign: str) -> Spelling:
-    """Return the expression of a binary operator; integers wrap round, as in NumPy."""
-
-    def write_expression(args: Sequence[str], step: Step) -> str | None:
-        dtype = step.operands[0].dtype
-        if dtype.kind == "f":
-            return f"{args[0]} {sign} {args[1]}"
-        if dtype.kind not in "iu":
-            return None
-        wide = f"uint{8 * max(dtype.itemsize, 4)}_t"
-        return f"({c_type(dtype)})(({wide}){args[0]} {sign} ({wide}){args[1]})"
-
-    return write_expression
-
-
-def _negate(args: Sequence[str], step: Step) -> str | None:
-    dtype = step.operands[0].dtype
-    if dtype.kind == "f":
-        return f"-{args[0]}"
-    return f"({c_type(dtype)})(0u - (uint{8 * max(dtype.itemsize, 4)}_t){args[0]})"
+    """Return the expression of a binary operator."""
+    return _by_kind(f=f"{{0}} {sign} {{1}}", iu=f"({{S}})(({{W}}){{0}} {sign} ({{W}}){{1}})")
 
 
 def _extremum(sign: str) -> Spelling:
-    def write_expression(args: Sequence[str], step: Step) -> str | None:
-        x, y = args
-        if step.operands[0].dtype.kind == "f":
-            # NaN propagates; of equal operands, such as signed zeros, the second is returned.
-            return f"({x} {sign} {y} || {x} != {x}) ? {x} : {y}"
-        return f"{x} {sign} {y} ? {x} : {y}"
-
-    return write_expression
-
-
-def _absolute(args: Sequence[str], step: Step) -> str | None:
-    dtype = step.operands[0].dtype
-    if dtype.kind == "f":
-        return f"fabs{_suffix(step)}({args[0]})"
-    if dtype.kind == "u":
-        return args[0]
-    return f"{args[0]} < 0 ? {_negate(args, step)} : {args[0]}"
-
-
-def _sign(args: Sequence[str], step: Step) -> str | None:
-    (x,), kind = args, c_type(step.results[0].dtype)
-    if step.operands[0].dtype.kind == "f":
-        return f"{x} != {x} ? {x} : ({kind})(({x} > 0) - ({x} < 0))"
-    if step.operands[0].dtype.kind == "u":
-        return f"({kind})({x} > 0)"
-    return f"({kind})(({x} > 0) - ({x} < 0))"
+    # NaN propagates; of equal operands, such as signed zeros, the second is returned.
+    choice = "? {0} : {1}"
+    return _by_kind(
+        f=f"({{0}} {sign} {{1}} || {{0}} != {{0}}) {choice}", biu=f"{{0}} {sign} {{1}} {choice}"
+    )
 
 
 # Powers up to this are products, within one unit in the last place of NumPy's.
@@ -203,13 +183,6 @@ def _cast(args: Sequence[str], step: Step) -> str | None:
     return f"({c_type(target)}){args[0]}"
 
 
-def _power(args: Sequence[str], step: Step) -> str | None:
-    dtype = step.operands[0].dtype
-    if dtype.kind in "iu":
-        return f"pg_power_{type_name(dtype)}({args[0]}, {args[1]}, &bad)"
-    return f"pow{_suffix(step)}({args[0]}, {args[1]})" if dtype.kind == "f" else None
-
-
 def _special(formula: Formula) -> Spelling:
     """Return the call of a function that is emitted from its graph."""
     args = ", ".join(f"{{{k}}}" for k, _ in enumerate(formula.operands))
@@ -221,13 +194,17 @@ SPELLINGS: dict[Op, Spelling] = {
     e.add: _arithmetic("+"),
     e.sub: _arithmetic("-"),
     e.mul: _arithmetic("*"),
-    e.neg: _negate,
+    e.neg: _by_kind(f="-{0}", biu="({S})(0u - ({W}){0})"),
     e.div: _template("{0} / {1}", "f"),
     e.sqrt: _template("sqrt{f}({0})", "f"),
     e.integer_pow: _integer_power,
-    e.power: _power,
-    e.abs_: _absolute,
-    e.sign: _sign,
+    e.power: _by_kind(iu="pg_power_{t}({0}, {1}, &bad)", f="pow{f}({0}, {1})"),
+    e.abs_: _by_kind(f="fabs{f}({0})", u="{0}", bi="{0} < 0 ? ({S})(0u - ({W}){0}) : {0}"),
+    e.sign: _by_kind(
+        f="{0} != {0} ? {0} : ({T})(({0} > 0) - ({0} < 0))",
+        u="({T})({0} > 0)",
+        bi="({T})(({0} > 0) - ({0} < 0))",
+    ),
     e.maximum: _extremum(">"),
     e.minimum: _extremum("<"),
     e.floor: _template("floor{f}({0})", "f"),

@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
+from primgraph.base.locks import after_fork
 from primgraph.codegen.runtime.toolchain.folder import WORK, Folder, open_private
 
 # Size limit of the cache in bytes, and age in seconds of unfinished work that counts as abandoned.
@@ -190,13 +191,10 @@ def _release(handle: int) -> None:
     os.close(handle)
 
 
+@after_fork
 def _close_inherited_locks() -> None:
     while _held:
         os.close(_held.pop())
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_inherited_locks)
 
 
 def _wait(handle: int, limit: float) -> None:

@@ -108,8 +108,7 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
         return Text(library.format(f"{card.library}({args[0].text.code})"))
     if card.helper and card.repeated is None:
         page.include(card.helper)
-    arrays = [v for v in step.inputs if page.pieces[v].scalar is None]
-    if joins_parts(step) and any(v in page.shown for v in arrays):
+    if joins_parts(step) and any(v in page.shown for v in step.inputs):
         return _joined(page, step)
     shown = page.shown.get(step.outputs[0]) if step.op.fact(REDUCES) else None
     return card.read(

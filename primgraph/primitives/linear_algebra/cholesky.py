@@ -8,6 +8,7 @@ maps are not conjugated.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -103,10 +104,15 @@ def _adjoint_of(x: Any) -> Any:
     return np.conj(turned) if x.dtype.kind == "c" else turned
 
 
-def _cholesky_tangent(factor: Any, d: Any) -> Any:
+def factor_tangent(factor: Any, d: Any, adjoint: Callable[[Any], Any] = _adjoint_of) -> Any:
+    """Compute `cholesky_tangent`; with transposes for adjoints it is analytic.
+
+    >>> factor_tangent(np.array([[2.0]]), np.array([[1.0]]))
+    array([[0.25]])
+    """
     part = np.tril(factor)
     inverse = np.linalg.inv(part)
-    both = inverse @ (d + _adjoint_of(d)) @ _adjoint_of(inverse)
+    both = inverse @ (d + adjoint(d)) @ adjoint(inverse)
     half = np.tril(both) - np.eye(d.shape[-1]) * both / 2
     return (part @ half / 2).astype(factor.dtype)
 
@@ -116,7 +122,7 @@ def _tangent_flops(factor: TensorType, d: TensorType) -> int:
     return 4 * factor.size * factor.shape[-1]
 
 
-@primitive(impl=_cholesky_tangent, linear=(1,), singular=True, flops=_tangent_flops,
+@primitive(impl=factor_tangent, linear=(1,), singular=True, flops=_tangent_flops,
            facts={RAISES: True})  # fmt: skip
 def cholesky_tangent(factor: TensorType, d: TensorType) -> TensorType:
     """Return the tangent of the Cholesky factor along the symmetric part of `d`.
@@ -169,13 +175,18 @@ def _cholesky_tangent_batch(batched: tuple[bool, ...], factor: Value, d: Value) 
     return cholesky_tangent(factor, d)
 
 
-def _cholesky_slope(factor: Any, ct: Any) -> Any:
+def factor_slope(factor: Any, ct: Any, adjoint: Callable[[Any], Any] = _adjoint_of) -> Any:
+    """Compute `cholesky_slope`; with transposes for adjoints it is analytic.
+
+    >>> factor_slope(np.array([[2.0]]), np.array([[1.0]]))
+    array([[0.25]])
+    """
     part = np.tril(factor)
-    product = np.tril(_adjoint_of(part) @ np.tril(ct))
+    product = np.tril(adjoint(part) @ np.tril(ct))
     inverse = np.linalg.inv(part)
     half = product - np.eye(ct.shape[-1]) * product / 2
-    both = _adjoint_of(inverse) @ half @ inverse
-    return ((both + _adjoint_of(both)) / 2).astype(ct.dtype)
+    both = adjoint(inverse) @ half @ inverse
+    return ((both + adjoint(both)) / 2).astype(ct.dtype)
 
 
 def _slope_flops(factor: TensorType, ct: TensorType) -> int:
@@ -184,7 +195,7 @@ def _slope_flops(factor: TensorType, ct: TensorType) -> int:
 
 
 @primitive(
-    impl=_cholesky_slope,
+    impl=factor_slope,
     linear=(1,),
     singular=True,
     flops=_slope_flops,
