@@ -284,12 +284,12 @@ def hands_out(function: Callable[P, R]) -> Callable[P, R]:
 
 def handed_out(result: R) -> R:
     """Return `result` with distinct variables, also in lists, tuples and dicts."""
-    if type(result) is Variable:
-        if result.recorder.in_call:
+    alone: Any = result
+    if type(alone) is Variable:
+        if alone.recorder.in_call:
             return result
-        (value,) = result.recorder.hand_out([result.value])
-        same = value is result.value
-        return result if same else cast("R", Variable(result.recorder, value))
+        (value,) = alone.recorder.hand_out([alone.value])
+        return result if value is alone.value else cast("R", Variable(alone.recorder, value))
     found: list[Variable] = []
     map_variables(result, found.append)
     if not found or found[0].recorder.in_call:

@@ -345,7 +345,8 @@ def pair_of_floats(ufunc: np.ufunc, x: Any, y: Any) -> tuple[Variable, Variable]
 
     None for other operands, and where the result of `ufunc` has another dtype.
     """
-    left, right = type(x), type(y)
+    left: Any = type(x)
+    right: Any = type(y)
     common: TensorType | None = None
     if left is Variable:
         common = x.value.type
