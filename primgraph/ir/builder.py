@@ -104,8 +104,6 @@ class Builder:
         # Values that users hold, and the number of equations before the last call.
         self._held: set[Value] = set()
         self._seen = 0
-        # Key of the last equation in the table of known ones.
-        self._newest: Hashable = None
         # Maps a value to its defining equation; None for an input.
         self.definition: Callable[[Value], Equation | None] = self._defined_by.get
 
@@ -250,8 +248,6 @@ class Builder:
         several times in `values` get an identity reshape. Duplicates then do not depend on each
         other.
         """
-        if len(values) == 1 and self._hold_newest(values[0]):
-            return [values[0]]
         again: dict[Equation, tuple[Value, ...]] = {}
         repeated = set() if len(values) == 1 else {v for v, n in Counter(values).items() if n > 1}
         return [self._handed_out(v, again, v in repeated) for v in values]
@@ -273,17 +269,6 @@ class Builder:
         if other is not value:
             note_equal(self, value, other)
         return other
-
-    def _hold_newest(self, value: Value) -> bool:
-        """Claim `value` if the last equation, recorded since `begin_call`, computes it alone."""
-        if len(self.body) == self._seen or value in self._held:
-            return False
-        outputs = self.body[-1].outputs
-        if outputs != (value,) or self._known.get(self._newest) is not outputs:
-            return False
-        self._held.add(value)
-        del self._known[self._newest]
-        return True
 
     def _is_new(self, eqn: Equation) -> bool:
         """Return whether `eqn` was recorded since `begin_call`."""
@@ -370,10 +355,7 @@ class Builder:
         if self.ended:
             raise provider("origins").leaked_error(self, inputs[0] if inputs else None)
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
-        defined = self._defined_by
-        for value in operands:
-            if value not in defined:
-                raise provider("origins").unowned(self, f"an operand of {op.name}")
+        self._require_own(op.name, operands)
         frozen = self._frozen(params) if params else ()
         key = None
         if not distinct:
@@ -382,13 +364,10 @@ class Builder:
             if found is not None:
                 return found
         source = self.source or caller()
-        known = (op.name, tuple([v.type for v in operands]), id(frozen))
-        types = self._inferred.get(known)
-        if types is None:
-            try:
-                types = self.infer(op, known[1], frozen)
-            except PrimgraphError as error:
-                raise error.located(self.origin(source, operands)) from None
+        try:
+            types = self.infer(op, tuple([v.type for v in operands]), frozen)
+        except PrimgraphError as error:
+            raise error.located(self.origin(source, operands)) from None
         outputs = tuple([Value(t) for t in types])
         self._append(key, Equation(op, operands, frozen, outputs, source))
         return outputs
@@ -498,26 +477,21 @@ class Builder:
 
     def _append(self, key: Hashable | None, eqn: Equation) -> None:
         self.body.append(eqn)
-        self._newest = key
-        outputs = eqn.outputs
         if key is not None:
-            self._known[key] = outputs
-        for value in outputs:
+            self._known[key] = eqn.outputs
+        for value in eqn.outputs:
             self._defined_by[value] = eqn
 
     def _require_own(self, name: str, inputs: Sequence[Value]) -> None:
-        defined = self._defined_by
         for value in inputs:
-            if value not in defined:
+            if value not in self._defined_by:
                 raise provider("origins").unowned(self, f"an operand of {name}")
 
 
 def _interning_key(op: Op, inputs: tuple[Value, ...], params: Params) -> Hashable:
     """Return the key for common subexpression elimination: equal only for equal computations."""
-    if op.commutative and len(inputs) == 2:
-        x, y = inputs
-        if id(y) < id(x):
-            return (op.name, (y, x), id(params))
+    if op.commutative and len(inputs) == 2 and id(inputs[1]) < id(inputs[0]):
+        inputs = inputs[::-1]
     return (op.name, inputs, id(params))
 
 

@@ -166,7 +166,7 @@ def handle_operator(function: Callable[P, R], *, users: bool = False) -> Callabl
                     return cast("R", appliers[type(operand)](function, args, kwargs))
             entered = _entered_recorder(operands)
             if entered is not None and not users:
-                return handed_out(_apply_plainly(entered, function, args, kwargs))
+                return cast("R", _call_function(entered, function, args, kwargs))
             if not operands and innermost.get() is None and object in appliers:
                 return cast("R", appliers[object](function, args, kwargs))
             body = body_being_built() if operands else None
@@ -199,20 +199,6 @@ def _entered_recorder(operands: Sequence[Variable]) -> Recorder | None:
         if type(operand) is not Variable or operand.recorder is not recorder:
             return None
     return recorder if manner() is Variable and is_on.get() else None
-
-
-def _apply_plainly(
-    recorder: Recorder, function: Callable[P, R], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> R:
-    """Call `function` while `recorder` is entered; its intermediate values are not users'."""
-    if recorder.in_call:
-        return function(*args, **kwargs)
-    recorder.begin_call()
-    try:
-        recorder.in_call = True
-        return function(*args, **kwargs)
-    finally:
-        recorder.in_call = False
 
 
 def _apply_function(
@@ -298,13 +284,12 @@ def hands_out(function: Callable[P, R]) -> Callable[P, R]:
 
 def handed_out(result: R) -> R:
     """Return `result` with distinct variables, also in lists, tuples and dicts."""
-    if type(result) is Variable:
-        variable = cast("Variable", result)
-        if variable.recorder.in_call:
+    alone: Any = result
+    if type(alone) is Variable:
+        if alone.recorder.in_call:
             return result
-        (value,) = variable.recorder.hand_out([variable.value])
-        same = value is variable.value
-        return result if same else cast("R", Variable(variable.recorder, value))
+        (value,) = alone.recorder.hand_out([alone.value])
+        return result if value is alone.value else cast("R", Variable(alone.recorder, value))
     found: list[Variable] = []
     map_variables(result, found.append)
     if not found or found[0].recorder.in_call:
