@@ -1,4 +1,4 @@
-"""How long `import primgraph` takes, beside `import numpy` alone, in fresh interpreters.
+"""How long `import primgraph` takes, and the first result, in fresh interpreters.
 
 Run it as `python benchmarks/import_time.py`.
 """
@@ -11,7 +11,8 @@ import platform
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 
 LONGEST = 0.15
 RUNS, SHORT_RUNS = 15, 1
@@ -20,17 +21,49 @@ SHOWN = 12
 # Bytecode is written by the first run and used by the others, as in an installed package.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 TIMED = "import time; t = time.perf_counter(); import {0}; print(time.perf_counter() - t)"
+# Prints seconds of processor time until the function is there, those of the first result, and the
+# number of modules that were loaded.
+FIRST = """
+import sys, time
+import numpy as np
+before, start = len(sys.modules), time.process_time()
+import primgraph as pg
+f = pg.jit(pg.grad({function}), target={target!r})
+ready, x = time.process_time(), np.eye(3) + 0.1
+f(x)
+print(ready - start, time.process_time() - ready, len(sys.modules) - before)
+"""
+FUNCTIONS = {
+    "tanh(x) * x": "lambda x: pg.sum(pg.tanh(x) * x)",
+    "solve(x, x)": "lambda x: pg.sum(pg.linalg.solve(x, x))",
+}
 
 
-def interpreter(*arguments: str) -> subprocess.CompletedProcess[str]:
+def interpreter(
+    *arguments: str, environment: Mapping[str, str] = ENVIRONMENT
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], env=ENVIRONMENT, capture_output=True, text=True, check=True
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True
     )
 
 
 def seconds(module: str) -> float:
     """Seconds to import `module` in a fresh interpreter, without the interpreter's own start."""
     return float(interpreter("-c", TIMED.format(module)).stdout)
+
+
+def first_results(runs: int, count: int) -> Iterator[str]:
+    """Yield rows of the first result of a derivative; C is in the cache after the first run."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**ENVIRONMENT, "PRIMGRAPH_CACHE": folder}
+        for name, function in [*FUNCTIONS.items()][:count]:
+            for target, title in (("numpy", "NumPy"), ("c", "C")):
+                text = FIRST.format(function=function, target=target)
+                rows = [interpreter("-c", text, environment=environment) for _ in range(1 + runs)]
+                numbers = [[float(cell) for cell in row.stdout.split()] for row in rows[1:]]
+                ready, result, modules = map(statistics.median, zip(*numbers, strict=True))
+                times = f"{1e3 * ready:.0f} | {1e3 * result:.0f} | {modules:.0f}"
+                yield f"| gradient of `{name}`, {title} | {times} |"
 
 
 def costs() -> list[tuple[int, str]]:
@@ -63,6 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"| numpy | {1e3 * numpy:.0f} |\n| primgraph | {1e3 * primgraph:.0f} |")
     print(f"| the difference{over} | {1e3 * (primgraph - numpy):.0f} |")
 
+    print("\n| second process, processor time | jit(grad(f)), ms | its first result | modules |")
+    print("|---|---|---|---|")
+    for row in first_results(runs, 1 if options.short else len(FUNCTIONS)):
+        print(row, flush=True)
     print("\n| module, its own body | ms |\n|---|---|")
     for microseconds, name in costs()[:SHOWN]:
         print(f"| {name} | {microseconds / 1e3:.1f} |")

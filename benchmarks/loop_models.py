@@ -257,6 +257,7 @@ def cases(short: bool = False) -> list[Case]:
     steps, few = (10, 5) if short else (1000, 100)
     network = partial(_network, batch=2, width=4) if short else _network
     factors = numpy.random.default_rng(3).uniform(0.5, 1.5, 20)
+    numbers = (10,) if short else (3, 100, 100_000)
     rows = (4,) if short else (10, 20, 50, 100, 200)
     repeated = _with_steps(solves, few)
     begin, parameters = numpy.array([1.0, 2.0, 20.0]), numpy.array([10.0, 28.0, 8 / 3])
@@ -267,7 +268,7 @@ def cases(short: bool = False) -> list[Case]:
         Case(f"kuramoto T={steps}", by_steps[kuramoto], _oscillators(100), (0, 1, 2)),
         Case("lstm", characters, _text(12 if short else 1024), (0, 1)),
         Case("ode", _with_steps(ode, few), [factors], (0,)),
-        Case("newton", newton, [numpy.linspace(0.1, 0.9, 10 if short else 100_000)], (0,)),
+        *[Case(f"newton n={n}", newton, [numpy.linspace(0.1, 0.9, n)], (0,)) for n in numbers],
         *[Case(f"solves n={n}", repeated, _system(n), (0, 1)) for n in rows],
         Case("particle", particle, [numpy.array(0.1)], (0,), 1e-6),
         Case("saddle", saddle, [numpy.array(0.3)], (0,), 1e-6),

@@ -102,7 +102,7 @@ def with_jax(case: Case) -> Call:
 
 def with_hand(case: Case) -> Call | None:
     hand = importlib.import_module("hand_models")
-    if case.name == "newton":
+    if case.model.__name__ == "newton":
         return lambda: hand.newton(*case.arrays)
     if case.model.__name__ != "recurrent":
         return None

@@ -94,6 +94,29 @@ double gray_scott(long n, const double *us, const double *vs, double *gus, doubl
     return total;
 }
 
+double wave(long n, const double *us, const double *before, double *gus, double *gbs) {
+    double total = 0;
+    memset(gbs, 0, n * n * sizeof *gbs);
+    for (long i = 1; i < n - 1; i++) {
+        const double *u = us + i * n, *upu = u - n, *downu = u + n, *b = before + i * n;
+        double *restrict gb = gbs + i * n;
+        for (long j = 1; j < n - 1; j++) {
+            const double new = 2 * u[j] - b[j] + 0.1 * LAPLACIAN(u, j - 1, j + 1);
+            total += new * new, gb[j] = -2 * new;
+        }
+    }
+    for (long j = 0; j < n; j++) {
+        gus[j] = -0.1 * gbs[n + j], gus[(n - 1) * n + j] = -0.1 * gbs[(n - 2) * n + j];
+        if (j == 0 || j == n - 1) continue;
+        const double *b = gbs + j * n, *upb = b - n, *downb = b + n;
+        double *restrict g = gus + j * n;
+        g[0] = -0.1 * b[1], g[n - 1] = -0.1 * b[n - 2];
+        for (long k = 1; k < n - 1; k++)
+            g[k] = -1.6 * b[k] - 0.1 * (upb[k] + downb[k] + b[k - 1] + b[k + 1]);
+    }
+    return total;
+}
+
 double burgers(long n, const double *u, double *restrict g) {
     double total = 0;
     EACH(n, {

@@ -2,10 +2,11 @@
 
     python benchmarks/nests.py [--short] [--only gravity ...]
 
-Values and gradients by `target="c"`, at both levels, beside C by hand, JAX and numba if they are
-installed, in one process and one thread. The tools take turns; shortest times count. Results are
-compared first. C by hand is compiled as in `native.py`, and the better of its variants counts.
-Attention, normal distributions and more are in `native.py` (W11, W4).
+Values and gradients by `target="c"`, at both levels, beside C by hand, and JAX, numba and
+torch.compile (Inductor) if they are installed, in one process and one thread. The tools take turns;
+shortest times count. Results are compared first. C by hand is compiled as in `native.py`, and the
+better of its variants counts. Attention, normal distributions and more
+are in `native.py` (W11, W4).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ import primgraph as pg  # noqa: E402
 Call = Callable[[], Any]
 rng = np.random.default_rng(0)
 TOLERANCE = 1e-9
+PEERS = ("C", "numba", "jax", "torch")
 
 
 class Case(NamedTuple):
@@ -161,6 +163,37 @@ def by_numba(case: Case) -> Call | None:
     return lambda: [function(*case.arrays, *results), *results]
 
 
+class _Torch:
+    """The names of NumPy that the models of stencils use, for torch."""
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self.abs, self.maximum, self.sum = torch.abs, torch.maximum, torch.sum
+        self.concatenate = torch.cat
+
+    def roll(self, x: Any, shift: int, axis: int) -> Any:
+        return self.torch.roll(x, shift, axis)
+
+    def pad(self, x: Any, width: tuple[tuple[int, int], ...]) -> Any:
+        return self.torch.nn.functional.pad(x, [n for pair in reversed(width) for n in pair])
+
+
+def by_torch(case: Case) -> Call | None:
+    if case.kind not in ("gray_scott", "wave", "burgers"):
+        return None
+    torch = importlib.import_module("torch")
+    torch.set_num_threads(1)
+    library = _Torch(torch)
+    value = torch.compile(lambda *a: case.model(library, *a))
+    given = [torch.tensor(a, requires_grad=True) for a in case.arrays]
+
+    def run() -> Any:
+        found = value(*given)
+        return [found.detach(), *torch.autograd.grad(found, given)]
+
+    return run
+
+
 def agreeing(call: Call | None, expected: list[Any], name: str) -> Call | None:
     """Return the call if its results are those expected."""
     if call is None:
@@ -180,7 +213,7 @@ def calls_of(case: Case) -> dict[str, Call]:
     hand = {v: by_hand(case, v) for v in FLAGS}
     timed = {shortest(call): call for call in hand.values() if call is not None}
     found["C"] = timed[min(timed)] if timed else None
-    for name, tool in (("numba", by_numba), ("jax", by_jax)):
+    for name, tool in (("numba", by_numba), ("jax", by_jax), ("torch", by_torch)):
         found[name] = tool(case) if importlib.util.find_spec(name) else None
     checked = {n: agreeing(c, expected, f"{case.name}: {n}") for n, c in found.items()}
     return {name: call for name, call in checked.items() if call is not None}
@@ -197,9 +230,9 @@ def main() -> None:
             continue
         times = times_of(calls_of(case), 1 if chosen.short else 5)
         own = min(times["exact"], times["fast"])
-        ratios = [f"{own / times[n]:.2f}" if n in times else "-" for n in ("C", "numba", "jax")]
+        ratios = [f"{own / times[n]:.2f}" if n in times else "-" for n in PEERS]
         rows.append([case.name, seconds(times["exact"]), seconds(times["fast"]), *ratios])
-    head = ["value and gradient", "exact", "fast", "better / C", "/ numba", "/ JAX"]
+    head = ["value and gradient", "exact", "fast", "better / C", "/ numba", "/ JAX", "/ torch"]
     print("\n".join(table(head, rows)))
 
 

@@ -38,6 +38,26 @@ def gray_scott(u: Array, v: Array, gu: Array, gv: Array) -> float:
 
 
 @numba.njit(fastmath=True)
+def wave(u: Array, before: Array, gu: Array, gb: Array) -> float:
+    n, total = len(u), 0.0
+    gb[0], gb[-1], gb[:, 0], gb[:, -1] = 0.0, 0.0, 0.0, 0.0
+    for i in range(1, n - 1):
+        for j in range(1, n - 1):
+            near = u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - 4 * u[i, j]
+            new = 2 * u[i, j] - before[i, j] + 0.1 * near
+            total += new * new
+            gb[i, j] = -2 * new
+    for i in range(n):
+        gu[i, 0], gu[i, n - 1] = -0.1 * gb[i, 1], -0.1 * gb[i, n - 2]
+        gu[0, i], gu[n - 1, i] = -0.1 * gb[1, i], -0.1 * gb[n - 2, i]
+    for i in range(1, n - 1):
+        for j in range(1, n - 1):
+            near = gb[i - 1, j] + gb[i + 1, j] + gb[i, j - 1] + gb[i, j + 1]
+            gu[i, j] = -1.6 * gb[i, j] - 0.1 * near
+    return total
+
+
+@numba.njit(fastmath=True)
 def burgers(u: Array, g: Array) -> float:
     n, total = len(u), 0.0
     flux, new = np.empty_like(u), np.empty_like(u)

@@ -2,8 +2,10 @@
 
     python benchmarks/networks.py [--short]
 
-All take turns in one process, each with one thread; ratios are medians of the ratios of rounds. JAX
-is there if the interpreter has it. The images are blobs at places that tell their class.
+All take turns in one process, each with one thread. Times are of the processor, ratios medians of
+the ratios of rounds. JAX is there if the interpreter has it. The images are blobs at places that
+tell their class. It ends with an error if `math="fast"` takes more than 1.03 of the time of the
+default.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ ONE_THREAD = {
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
 }
+# The largest ratio of the time of "fast" to that of "exact", and the number of rounds.
+MOST_BY_FAST, ROUNDS = 1.03, 60
+LEVELS = {"exact": "primgraph", "fast": "primgraph, fast"}
 WEIGHTS = ((8, 1, 3, 3), (8,), (16, 8, 3, 3), (16,), (64, 10), (10,))
 
 
@@ -42,7 +47,7 @@ def digits(count: int, dtype: str) -> list[Any]:
     return [x.astype(dtype), y, *(w.astype(dtype) for w in weights)]
 
 
-def of_primgraph(arrays: list[Any]) -> Call:
+def of_primgraph(arrays: list[Any], math: str = "exact") -> Call:
     pg: Any = importlib.import_module("primgraph")
     pg.set_num_threads(1)
 
@@ -52,7 +57,7 @@ def of_primgraph(arrays: list[Any]) -> Call:
         loss = pg.cross_entropy(pg.reshape(h, (x.shape[0], -1)) @ w3 + b3, y)
         return (loss, *pg.grad(loss, [w1, b1, w2, b2, w3, b3]))
 
-    kernel = pg.compile(pg.trace(network, *(pg.spec(a.shape, a.dtype) for a in arrays)))
+    kernel = pg.compile(pg.trace(network, *(pg.spec(a.shape, a.dtype) for a in arrays)), math=math)
     return lambda: kernel(*arrays)
 
 
@@ -90,6 +95,7 @@ def tools(arrays: list[Any]) -> dict[str, Call]:
     }
     if importlib.util.find_spec("jax") is not None:
         found["JAX"] = of_jax(arrays)
+    found["primgraph, fast"] = of_primgraph(arrays, "fast")
     return found
 
 
@@ -97,10 +103,23 @@ def times(calls: dict[str, Call], rounds: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
-            start = time.perf_counter()
+            start = time.process_time()
             call()
-            found[name].append(time.perf_counter() - start)
+            found[name].append(time.process_time() - start)
     return found
+
+
+def is_slower_by_fast(arrays: list[Any], found: dict[str, list[float]]) -> bool:
+    """Whether "fast" takes longer by more than the bound, also where it is compiled again.
+
+    The places of arrays in memory slow down a kernel by more than that.
+    """
+    levels = {level: found[name] for level, name in LEVELS.items()}
+    for _ in range(3):
+        if min(levels["fast"]) <= MOST_BY_FAST * min(levels["exact"]):
+            return False
+        levels = times({level: of_primgraph(arrays, level) for level in LEVELS}, ROUNDS)
+    return min(levels["fast"]) > MOST_BY_FAST * min(levels["exact"])
 
 
 def main() -> None:
@@ -114,6 +133,7 @@ def main() -> None:
         again = [sys.executable, *sys.argv]
         raise SystemExit(subprocess.run(again, env={**os.environ, **ONE_THREAD}).returncode)
     print("| images | dtype | tool | ms | primgraph's time by its |\n|---|---|---|---|---|")
+    slower = []
     for count, dtype in (
         ((4, "float64"),) if short else ((64, "float64"), (256, "float64"), (256, "float32"))
     ):
@@ -124,11 +144,15 @@ def main() -> None:
             for one, other in zip(call(), expected, strict=True):
                 bound = 1e-9 if dtype == "float64" else 2e-3
                 np.testing.assert_allclose(one, other, rtol=bound, atol=bound, err_msg=name)
-        found = times(calls, 2 if short else 60)
+        found = times(calls, 2 if short else ROUNDS)
         for name, listed in found.items():
             ratios = [a / b for a, b in zip(found["primgraph"], listed, strict=True)]
             print(f"| {count} | {dtype} | {name} | {1e3 * statistics.median(listed):.2f} | "
                   f"{statistics.median(ratios):.2f} |")  # fmt: skip
+        if not short and is_slower_by_fast(arrays, found):
+            slower.append(f"{count} {dtype}")
+    if slower:
+        raise SystemExit(f'math="fast" is slower than "exact": {", ".join(slower)}')
 
 
 if __name__ == "__main__":

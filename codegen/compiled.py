@@ -30,7 +30,7 @@ from primgraph.codegen.runtime import blas
 from primgraph.codegen.targets.inplace.function import print_plan
 from primgraph.codegen.targets.scalar.function import scalar_function, scalar_trips
 from primgraph.codegen.targets.text.clocks import Clocks, with_clocks
-from primgraph.codegen.targets.text.module import Module
+from primgraph.codegen.targets.text.module import Function, Module
 from primgraph.codegen.targets.text.render import render
 from primgraph.ir.graph import Equation, Graph
 from primgraph.primitives.control import Flow
@@ -60,8 +60,7 @@ class Compiled:
     `once` is the code of the part that is computed only once, and `kept` its results; `run` and
     `scalar` take them after the other arrays.
 
-    If `scalar` is native code, the rest is a fallback for other arguments, and generated when it is
-    first needed.
+    With `scalar` the rest is a fallback for other arguments, and generated when first needed.
     """
 
     __slots__ = (
@@ -167,6 +166,13 @@ class Job(NamedTuple):
         found: Callable[..., Any] | None = home.native_function(*self[:3], by_numpy)
         return found
 
+    def numbers(self) -> tuple[list[str], Function] | None:
+        """Return the function of scalar code with the lines that it needs, if there is any."""
+        options = self.options
+        if options.donated or options.given:
+            return None
+        return scalar_function(schedule(self.part), options.alone, nested=self.clocks is None)
+
 
 def compile_planned(
     graph: Graph,
@@ -204,26 +210,30 @@ def compile_planned(
 def _compiled_part(graph: Graph, job: Job, *, native: bool) -> Compiled:
     """Compile planned code for a part of `graph`, to which its lines belong."""
     scalar = job.native() if native and job.clocks is None else None
+    is_native = scalar is not None
+    numbers = None if is_native else job.numbers()
+    if job.clocks is None and numbers is not None:
+        opening, function = numbers
+        module = Module(["import numpy as np", *opening], [], [function], function.name, {})
+        scalar = Loaded(module, render(module)).function(function.name)
     if scalar is not None and not debugging.get():
-        made = Compiled(graph, lambda code: _write_planned(code, job, native=True))
+        made = Compiled(graph, lambda code: _write_planned(code, job, numbers))
         made.users = _has_users(job.part)
     else:
         made = Compiled(graph)
-        _write_planned(made, job, native=scalar is not None)
+        _write_planned(made, job, numbers)
     if scalar is not None:
-        made.scalar, made.is_native = scalar, True
+        made.scalar, made.is_native = scalar, is_native
     return made
 
 
-def _write_planned(made: Compiled, job: Job, *, native: bool) -> None:
-    """Generate the planned code of a job, with scalar code unless there is native code."""
+def _write_planned(made: Compiled, job: Job, scalar: tuple[list[str], Function] | None) -> None:
+    """Generate the planned code of a job, with its scalar code, if any."""
     part, options, limits, clocks = job
     plan = plan_for(part, options, limits)
     steps, module = plan.schedule, print_plan(plan)
-    computes = not options.donated and not options.given
-    scalar = scalar_function(steps, options.alone) if computes and not native else None
     if scalar is not None:
-        module.opening = ["import math", *module.opening, *scalar[0]]
+        module.opening += scalar[0]
         module.functions.append(scalar[1])
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
@@ -234,8 +244,8 @@ def _write_planned(made: Compiled, job: Job, *, native: bool) -> None:
     if any(region.products for region in plan.regions):
         made.run = blas.single_threaded(made.run)
     made.fit = made.loaded.namespace.get("fit", _unknown)
-    if scalar is not None:
-        made.scalar = made.loaded.function("scalar")
+    if scalar is not None and clocks is not None:
+        made.scalar = made.loaded.function(scalar[1].name)
 
 
 def _has_users(graph: Graph) -> bool:

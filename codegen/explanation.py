@@ -11,7 +11,7 @@ from primgraph.codegen.ir.statements import Call, HostCall, Loop
 from primgraph.codegen.ir.text import line_of, origin_text, statement_lines
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.regions import LIMITS
-from primgraph.codegen.lower.nests.short_axes import unroll_short_axes
+from primgraph.codegen.lower.nests.shared_padding import prepare_graph
 from primgraph.codegen.runtime.toolchain.compile_c import compiler
 from primgraph.ir.graph import Graph
 
@@ -21,7 +21,7 @@ def native_listing(graph: Graph, limits: Limits, *, is_native: bool = True) -> t
     if compiler() is None:
         return ("NumPy does all: there is no C compiler",)
     limits = LIMITS if limits == default_limits() else limits
-    plan = nests(schedule(unroll_short_axes(graph)), limits)
+    plan = nests(schedule(prepare_graph(graph)), limits)
     if not stays_inside(plan):
         return ("NumPy does all: there are stacks that grow, and steps that C cannot do",)
     if not is_native:

@@ -223,7 +223,7 @@ def _tangents(
         taken = set(chain.from_iterable(linear))
         for i in dx:
             if i not in taken:
-                given = results if op.multiple else results[0], *x, dx[i]
+                given: tuple[Any, ...] = (results if op.multiple else results[0], *x, dx[i])
                 terms[i,] = _apply_rule(eqn, op, i, given)
     return _sum_terms([*masks.terms(eqn, terms)])
 

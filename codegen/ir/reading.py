@@ -125,20 +125,20 @@ class _Reader:
         for line in block.part("places").inside:
             name, _, place = line.line.partition(" = ")
             self.known[name] = self.data(place)
-        named = [
-            self.data(block.part(name).rest)
-            for name in ("arguments", "constants", "arrays", "buffers")
-        ]
+        names = ("options", "arguments", "constants", "arrays", "buffers")
+        fields = {name: self.data(block.part(name).rest) for name in names}
+        arena, least, space = self.data(block.part("memory").rest)
         body = self.statements(block.part("body"))
         return Plan(
             self.schedule,
-            self.data(block.part("options").rest),
-            *named,
-            body,
-            tuple([x for x in body if isinstance(x, Loop)]),
-            *self.data(block.part("memory").rest),
-            self.cards,
-            tuple([_Reader(self.long, self.cards).plan(b) for b in block.parts("plan")]),
+            body=body,
+            loops=tuple([x for x in body if isinstance(x, Loop)]),
+            arena=arena,
+            least=least,
+            space=space,
+            cards=self.cards,
+            bodies=tuple([_Reader(self.long, self.cards).plan(b) for b in block.parts("plan")]),
+            **fields,
         )
 
     def nests(self, block: _Block) -> Nests:
@@ -158,7 +158,8 @@ class _Reader:
 
     def constant(self, source: Any, type: TensorType) -> Any:
         if isinstance(source, tuple):
-            return np.full(type.shape, *source, type.dtype)
+            (number,) = source
+            return np.full(type.shape, number, type.dtype)
         step = self.schedule.steps[source]
         return np.ascontiguousarray(step.op.impl(**step.params))
 

@@ -227,11 +227,17 @@ PLAIN = ("text", "call", "copy", "take", "inner", "parts")
 @final
 @dataclass(slots=True)
 class Nest:
-    """A loop nest: `nodes` for all indices in `domain`; `stored` values are written to memory."""
+    """A loop nest: `nodes` for all indices in `domain`; `stored` values are written to memory.
+
+    If `added`, sums begin with what is in their memory. With `pairs`, the loops run over i < j, for
+    a square domain in squares of so many rows, without those on the diagonal.
+    """
 
     domain: Shape
     nodes: list[Node] = field(default_factory=list)
     stored: dict[int, None] = field(default_factory=dict)
+    added: bool = False
+    pairs: int = 0
 
     def indexed_sizes(self) -> list[int]:
         """Return the sizes of indexed axes that may be zero, so that no index is valid."""

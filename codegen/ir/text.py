@@ -103,8 +103,9 @@ def line_of(x: Any) -> str:
 def _item_line(x: s.Item) -> str:
     """Return the line of an item of nests."""
     match x:
-        case s.Nest(domain=domain, nodes=nodes):
-            return f"loops over {' x '.join(map(str, domain)) or 'one element'}: {_summary(nodes)}"
+        case s.Nest(domain=domain, nodes=nodes, pairs=pairs):
+            over = (" x ".join(map(str, domain)) or "one element") + ", in pairs" * (pairs > 0)
+            return f"loops over {over}: {_summary(nodes)}"
         case s.Product(step=step, is_added=is_added):
             added = ", added to the one before" * is_added
             return f"product of {' and '.join(map(str, step.operands))}{added}"
@@ -126,7 +127,7 @@ def _item_line(x: s.Item) -> str:
 
 def _summary(nodes: Iterable[s.Node]) -> str:
     names = [n.step.op.name if n.step else n.kind for n in nodes]
-    named = [name for name in dict.fromkeys(names) if name not in ("copy", "put")]
+    named = [name for name in dict.fromkeys(names) if name not in ("copy", "put", "text")]
     return (", ".join(named[:_NAMED]) + (", ..." if len(named) > _NAMED else "")) or "copies"
 
 
@@ -240,6 +241,10 @@ class _Text:
                 return f"{{{', '.join(pairs)}}}"
             case tuple() if not hasattr(value, "_fields"):
                 return f"({', '.join(map(self.of, value))}{',' * (len(value) == 1)})"
+        return self.of_object(value)
+
+    def of_object(self, value: Any) -> str:
+        """Return the name of a place, or the expression of another object."""
         if hasattr(value, "life"):
             return name_of(value)
         is_object = hasattr(value, "_fields") or is_dataclass(value)

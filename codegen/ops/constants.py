@@ -18,7 +18,8 @@ from primgraph.codegen.ops.spelling.literals import (
     scalar_text,
 )
 from primgraph.codegen.ops.spelling.notation import Read, Target, filling, reading
-from primgraph.codegen.ops.spelling.scalar import Elements, Scalar, number_text
+from primgraph.codegen.ops.spelling.numbers import Number, Numbers
+from primgraph.codegen.ops.spelling.scalar import Elements, Scalar
 from primgraph.ir.dims import Dim
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import INT64, DType
@@ -56,14 +57,17 @@ def _no_write(to: Target) -> list[str]:
     raise AssertionError("a constant is not written")
 
 
-def _scalar_full(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str]:
+def _scalar_full(
+    step: Step, operands: Sequence[Elements], in_order: bool, new: Numbers
+) -> list[Number]:
     result = step.results[0]
-    return [number_text(step.params["value"], result)] * result.size
+    return [new.constant(result.dtype.type(step.params["value"]).item())] * result.size
 
 
-def _scalar_constant(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str]:
-    numbers = step.params["value"].data.ravel().tolist()
-    return [number_text(x, step.results[0]) for x in numbers]
+def _scalar_constant(
+    step: Step, operands: Sequence[Elements], in_order: bool, new: Numbers
+) -> list[Number]:
+    return [new.constant(x) for x in step.params["value"].data.ravel().tolist()]
 
 
 def _literal(read: Read, scalar: Scalar | None) -> Card:
@@ -80,9 +84,9 @@ def random_card(helper: str, read: Read) -> Card:
 
 
 CARDS: dict[Op, Card] = {
-    c.full: _literal(_read_filled, Scalar(_scalar_full, 1)),
+    c.full: _literal(_read_filled, Scalar(_scalar_full)),
     c.extent: _literal(_read_filled, None),
-    c.constant: _literal(lambda args, step: Text(""), Scalar(_scalar_constant, 1)),
+    c.constant: _literal(lambda args, step: Text(""), Scalar(_scalar_constant)),
     c.iota: _literal(_read_iota, None),
     c.random_uniform: random_card(
         "random_uniform", reading("random_uniform({0}, {shape}, {dtype}, {low}, {high})")

@@ -17,6 +17,7 @@ from primgraph.codegen.ops.cost_model import MOVED, per_element
 from primgraph.codegen.ops.shapes import moving_card, read_copy
 from primgraph.codegen.ops.spelling.literals import shape_text
 from primgraph.codegen.ops.spelling.notation import Target
+from primgraph.codegen.ops.spelling.numbers import Number, Numbers
 from primgraph.codegen.ops.spelling.scalar import Elements, Scalar
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT64
@@ -104,17 +105,19 @@ def _write_placed(to: Target) -> list[str]:
     return [*lines, "; ".join(parts)]
 
 
-def _scalar_placed(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str] | None:
+def _scalar_placed(
+    step: Step, operands: Sequence[Elements], in_order: bool, new: Numbers
+) -> list[Number] | None:
     """Return the placed elements, and zeros elsewhere; None with batch axes."""
     if step.operands[0].ndim > len(step.params["strides"][0]):
         return None
-    zero = "0.0" if step.results[0].dtype == FLOAT64 else "False"
+    zero = new.constant(0.0 if step.results[0].dtype == FLOAT64 else False)
     made = np.full(step.results[0].size, zero, object)
     for x, start, steps in zip(
         operands, step.params["starts"], step.params["strides"], strict=True
     ):
         made[p.places_in(x.shape, start, steps)] = x
-    found: list[str] = made.tolist()
+    found: list[Number] = made.tolist()
     return found
 
 
@@ -130,7 +133,7 @@ CARDS: dict[Op, Card] = {
         moving_card(_read_placed, _write_placed, None, None),
         helper="placed",
         zeroed=True,
-        scalar=Scalar(_scalar_placed, 1),
+        scalar=Scalar(_scalar_placed),
     ),
     p.scatter_add: replace(
         moving_card(read_copy, _write_scatter, None, None),

@@ -21,7 +21,7 @@ from primgraph.codegen.ops.spelling.complex_step import (
     smooth_away_from,
 )
 from primgraph.codegen.ops.spelling.notation import Target, number_of, reading
-from primgraph.codegen.ops.spelling.scalar import Scalar, float_rule, template
+from primgraph.codegen.ops.spelling.scalar import Scalar, each, float_word, word
 from primgraph.codegen.ops.spelling.ufuncs import ALL, ufunc
 from primgraph.ir.primitive import Op
 from primgraph.primitives import logic as p
@@ -46,7 +46,7 @@ def _comparison(function: Callable[..., Any], infix: str, scalar: Scalar) -> Car
 
 def _logical(function: Callable[..., Any], infix: str, rank: int, scalar: str) -> Card:
     """Return the card of a function of booleans."""
-    rule, name = template(scalar), function.__name__
+    rule, name = word(scalar), function.__name__
     return ufunc(
         name, infix, rank, time=MOVED, scalar=rule, complex_step=ANALYTIC, marks=Marks.EACH
     )
@@ -117,7 +117,7 @@ def _write_unless_nan(to: Target) -> list[str]:
 _SELECT = replace(
     element_card(reading("np.where({args})"), _write_select, per_element(1.2, 1.2)),
     needs=_spare,
-    scalar=template("{1} if {0} else {2}"),
+    scalar=word("if"),
     complex_step=ANALYTIC,
     marks=Marks.CHOSEN,
     inline=True,
@@ -126,16 +126,16 @@ _SELECT = replace(
 )
 
 CARDS: dict[Op, Card] = {
-    p.equal: _comparison(np.equal, "==", template("{} == {}")),
-    p.not_equal: _comparison(np.not_equal, "!=", template("{} != {}")),
-    p.greater: _comparison(np.greater, ">", float_rule("{} > {}")),
-    p.greater_equal: _comparison(np.greater_equal, ">=", float_rule("{} >= {}")),
-    p.less: _comparison(np.less, "<", float_rule("{} < {}")),
-    p.less_equal: _comparison(np.less_equal, "<=", float_rule("{} <= {}")),
-    p.logical_and: _logical(np.logical_and, "&", AND, "{} and {}"),
-    p.logical_or: _logical(np.logical_or, "|", OR, "{} or {}"),
-    p.logical_xor: _logical(np.logical_xor, "^", XOR, "{} != {}"),
-    p.logical_not: _logical(np.logical_not, "~", UNARY, "not {}"),
+    p.equal: _comparison(np.equal, "==", word("==")),
+    p.not_equal: _comparison(np.not_equal, "!=", word("!=")),
+    p.greater: _comparison(np.greater, ">", float_word(">")),
+    p.greater_equal: _comparison(np.greater_equal, ">=", float_word(">=")),
+    p.less: _comparison(np.less, "<", float_word("<")),
+    p.less_equal: _comparison(np.less_equal, "<=", float_word("<=")),
+    p.logical_and: _logical(np.logical_and, "&", AND, "and"),
+    p.logical_or: _logical(np.logical_or, "|", OR, "or"),
+    p.logical_xor: _logical(np.logical_xor, "^", XOR, "!="),
+    p.logical_not: _logical(np.logical_not, "~", UNARY, "not"),
     p.select: _SELECT,
     p.unless_nan: replace(
         _SELECT,
@@ -144,7 +144,7 @@ CARDS: dict[Op, Card] = {
         needs=None,
         in_place=(0,),
         nanoseconds=per_element(1.4, 1.3),
-        scalar=template("{0} if {1} == {1} else {1}"),
+        scalar=each(lambda new, args, step: new("if", new("==", args[1], args[1]), *args)),
         complex_step=ComplexStep(
             lambda x, y: np.where(np.isnan(np.real(y)), y, x), partial=False, smooth=None
         ),

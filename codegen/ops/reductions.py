@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,8 @@ from primgraph.codegen.ops.spelling.complex_step import (
 )
 from primgraph.codegen.ops.spelling.literals import dtype_text, scalar_text
 from primgraph.codegen.ops.spelling.notation import Needs, Read, Target, reading, statements
-from primgraph.codegen.ops.spelling.scalar import (
-    Elements,
-    Scalar,
-    element_rule,
-    float_rule,
-    template,
-)
+from primgraph.codegen.ops.spelling.numbers import Number, Numbers
+from primgraph.codegen.ops.spelling.scalar import Elements, Scalar, each, element_rule, total
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, INT64, DType
 from primgraph.ir.views import flip_view
@@ -230,7 +226,7 @@ def _rows_of_position(step: Step, axes: Axes) -> Role | None:
 _PAIRWISE = 8
 
 
-def _sums(step: Step, elements: Elements) -> list[str] | None:
+def _sums(step: Step, elements: Elements, new: Numbers) -> list[Number] | None:
     """Return sums along the last axis in NumPy's order; None if the order is uncertain."""
     last = elements.ndim - 1
     if step.operands[0].dtype != FLOAT64 or step.params["axes"] != (last,):
@@ -238,38 +234,50 @@ def _sums(step: Step, elements: Elements) -> list[str] | None:
     rows = elements.reshape(-1, elements.shape[last]).tolist()
     if len(rows[0]) >= _PAIRWISE and last:
         return None
-    return [_sum(row) for row in rows]
+    return [_sum(new, row) for row in rows]
 
 
-def _sum(terms: Sequence[str]) -> str:
-    """Return NumPy's sum of a row: eight partial sums, then the remaining terms one by one."""
+def _sum(new: Numbers, terms: Sequence[Number]) -> Number:
+    """Return NumPy's sum of a row: eight partial sums, then the remaining terms one by one.
+
+    A sum of negative zeros is a positive zero.
+    """
     whole = len(terms) - len(terms) % _PAIRWISE
     if not whole:
-        return " + ".join(["0.0", *terms])
-    heads = [" + ".join(terms[k:whole:_PAIRWISE]) for k in range(_PAIRWISE)]
+        return total(new, terms)
+    heads = [reduce(partial(new, "+"), terms[k:whole:_PAIRWISE]) for k in range(_PAIRWISE)]
     while len(heads) > 1:
-        heads = [f"({a}) + ({b})" for a, b in zip(heads[::2], heads[1::2], strict=True)]
-    # A sum of negative zeros starts with a positive zero, too.
-    return " + ".join([heads[0], *terms[whole:], "0.0"])
+        heads = [new("+", a, b) for a, b in zip(heads[::2], heads[1::2], strict=True)]
+    return total(new, [heads[0], *terms[whole:]])
 
 
-def _scalar_sum(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str] | None:
+def _scalar_sum(
+    step: Step, operands: Sequence[Elements], in_order: bool, new: Numbers
+) -> Sequence[Number] | None:
     if step.operands[0].size > step.results[0].size:
-        return _sums(step, operands[0]) if in_order else None
-    return _sum_of_one(step, operands, in_order)
+        return _sums(step, operands[0], new) if in_order else None
+    return _sum_of_one(step, operands, in_order, new)
 
 
-_sum_of_one = element_rule(lambda args, step: f"{args[0]} + 0.0")
+_sum_of_one = element_rule(lambda new, args, step: total(new, args[:1]))
 
 
-def _scalar_root(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str]:
+def _scalar_root(
+    step: Step, operands: Sequence[Elements], in_order: bool, new: Numbers
+) -> list[Number]:
     """Return roots of sums of squares; a sum that has to be recomputed raises."""
-    low, high = safe_squares(step.results[0].dtype)
-    found = []
+    low, high = map(new.constant, safe_squares(step.results[0].dtype))
+    divisor, found = new.constant(float(step.params["divisor"])), []
     for squares in operands[1].ravel().tolist():
-        divided = f"{squares} / {step.params['divisor']!r}"
-        found.append(f"math_sqrt({divided} if {low!r} <= {squares} <= {high!r} else -1.0)")
+        safe = new("and", new("<=", low, squares), new("<=", squares, high))
+        quotient = new("/", squares, divisor)
+        found.append(new("sqrt", new("if", safe, quotient, new.constant(-1.0))))
     return found
+
+
+# Of an axis of one element.
+_ONE = each(lambda new, args, step: args[0])
+_ONE_FLOAT = each(lambda new, args, step: args[0] if step.operands[0].dtype == FLOAT64 else None)
 
 
 # Complex numbers. A tie of two numbers that vary together is not a kink.
@@ -321,18 +329,18 @@ def _is_long(inputs: Arrays, params: dict[str, Any]) -> bool:
 
 CARDS: dict[Op, Card] = {
     r.reduce_sum: replace(
-        _reduction("sum", "add", Scalar(_scalar_sum, 1), ANALYTIC),
+        _reduction("sum", "add", Scalar(_scalar_sum), ANALYTIC),
         needs=_summation_operands,
         blas=True,
     ),
     r.reduce_prod: _reduction(
-        "prod", "multiply", float_rule("{}"), ANALYTIC._replace(smooth=smooth_everywhere)
+        "prod", "multiply", _ONE_FLOAT, ANALYTIC._replace(smooth=smooth_everywhere)
     ),
     r.reduce_max: _reduction(
-        "max", "maximum", template("{}"), ComplexStep(_extremum(np.argmax), False, _largest_leads)
+        "max", "maximum", _ONE, ComplexStep(_extremum(np.argmax), False, _largest_leads)
     ),
     r.reduce_min: _reduction(
-        "min", "minimum", template("{}"), ComplexStep(_extremum(np.argmin), False, _smallest_leads)
+        "min", "minimum", _ONE, ComplexStep(_extremum(np.argmin), False, _smallest_leads)
     ),
     r.root_of_squares: replace(
         array_card(
@@ -344,7 +352,7 @@ CARDS: dict[Op, Card] = {
             per_element(0.0, 0.0),
             ComplexStep(_complex_root, partial=False, smooth=_is_long),
         ),
-        scalar=Scalar(_scalar_root, 1),
+        scalar=Scalar(_scalar_root),
         helper="root_of_squares",
     ),
     r.argmax: _position("argmax", np.argmax, _largest_leads),

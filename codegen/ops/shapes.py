@@ -28,6 +28,7 @@ from primgraph.codegen.ops.spelling.notation import (
     reading,
     statements,
 )
+from primgraph.codegen.ops.spelling.numbers import Number, Numbers
 from primgraph.codegen.ops.spelling.scalar import MOVING, Elements, Scalar
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT64, Shape
@@ -202,12 +203,15 @@ def _write_concat(to: Target) -> list[str]:
     return [f"{to.np('concatenate')}(({', '.join(to.args)},), {axis}, {to.out})"]
 
 
-def _scalar_pad(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str]:
+def _scalar_pad(
+    step: Step, operands: Sequence[Elements], in_order: bool, new: Numbers
+) -> list[Number]:
     """Return the elements, with zeros around them."""
     places = step.op.impl(np.ones(operands[0].shape, bool), **step.params)
-    made = np.full(places.shape, "0.0" if step.results[0].dtype == FLOAT64 else "False", object)
+    made = np.empty(places.shape, object)
+    made[...] = new.constant(0.0 if step.results[0].dtype == FLOAT64 else False)
     made[places] = operands[0].ravel()
-    found: list[str] = made.ravel().tolist()
+    found: list[Number] = made.ravel().tolist()
     return found
 
 
@@ -298,7 +302,7 @@ CARDS: dict[Op, Card] = {
     ),
     s.pad: replace(
         moving_card(_read_pad, _write_pad, _padding, Blocking(_pad, 0, "")),
-        scalar=Scalar(_scalar_pad, 1),
+        scalar=Scalar(_scalar_pad),
     ),
     s.concat: moving_card(_read_concat, _write_concat, _joined_parts, ALONG),
 }

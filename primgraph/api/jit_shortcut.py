@@ -96,9 +96,9 @@ class _Writer:
         inputs = [f"x{k}" for k in range(len(signature.arguments))]
         if args:
             self.line(f"{', '.join(inputs[: len(args)])}, = args")
-        for name, key in zip(inputs[len(args) :], keywords, strict=True):
-            self.reject(f"{key!r} not in kwargs")
-            self.line(f"{name} = kwargs[{key!r}]")
+        for name, keyword in zip(inputs[len(args) :], keywords, strict=True):
+            self.reject(f"{keyword!r} not in kwargs")
+            self.line(f"{name} = kwargs[{keyword!r}]")
         pairs = zip(signature.arguments, signature.parts, inputs, strict=True)
         for (_, part), key, name in pairs:
             if isinstance(part, Static):

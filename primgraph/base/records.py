@@ -27,21 +27,21 @@ _DEFAULT_FACTORY = object()
 
 
 def _declare(
-    cls: type[Any],
+    cls: Any,
     init: bool = True,
     repr: bool = True,
     eq: bool = True,
     frozen: bool = False,
     slots: bool = False,
     kw_only: bool = False,
-) -> type[Any]:
+) -> Any:
     """Declare the fields and slots of a class, and methods to be generated."""
     # Without a docstring, the standard decorator would inspect the signature.
     cls.__doc__ = cls.__doc__ or cls.__name__
     own = {name for name, value in vars(cls).items() if value is not None}
     # The standard decorator is not told that classes are frozen: it would compile two functions.
-    frozen_bases = [b for b in cls.__mro__[1:] if "__dataclass_params__" in vars(b)]
-    frozen_bases = [b for b in frozen_bases if b.__dataclass_params__.frozen]
+    bases: list[Any] = [b for b in cls.__mro__[1:] if "__dataclass_params__" in vars(b)]
+    frozen_bases = [b for b in bases if b.__dataclass_params__.frozen]
     try:
         for base in frozen_bases:
             base.__dataclass_params__.frozen = False

@@ -299,11 +299,12 @@ def hands_out(function: Callable[P, R]) -> Callable[P, R]:
 def handed_out(result: R) -> R:
     """Return `result` with distinct variables, also in lists, tuples and dicts."""
     if type(result) is Variable:
-        if result.recorder.in_call:
+        variable = cast("Variable", result)
+        if variable.recorder.in_call:
             return result
-        (value,) = result.recorder.hand_out([result.value])
-        same = value is result.value
-        return result if same else cast("R", Variable(result.recorder, value))
+        (value,) = variable.recorder.hand_out([variable.value])
+        same = value is variable.value
+        return result if same else cast("R", Variable(variable.recorder, value))
     found: list[Variable] = []
     map_variables(result, found.append)
     if not found or found[0].recorder.in_call:

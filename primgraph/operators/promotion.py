@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -132,8 +132,7 @@ def lift(x: ArrayLike, dtype: DType | None = None) -> Variable:
     array = array_of(x, dtype)
     if dtype is not None and isinstance(x, np.ndarray | np.generic) and x.dtype != dtype:
         _note_given(x.dtype)
-    name = name_of(x) if isinstance(x, np.ndarray) and x.ndim else ""
-    op, params = constant_op(np.ascontiguousarray(array).reshape(array.shape), name)
+    op, params = constant_op(np.ascontiguousarray(array).reshape(array.shape), partial(name_of, x))
     return emit(op, **params)
 
 
@@ -346,7 +345,8 @@ def pair_of_floats(ufunc: np.ufunc, x: Any, y: Any) -> tuple[Variable, Variable]
 
     None for other operands, and where the result of `ufunc` has another dtype.
     """
-    left, right = type(x), type(y)
+    left: Any = type(x)
+    right: Any = type(y)
     common: TensorType | None = None
     if left is Variable:
         common = x.value.type
@@ -362,7 +362,7 @@ def pair_of_floats(ufunc: np.ufunc, x: Any, y: Any) -> tuple[Variable, Variable]
 
 
 @cache
-def _keeps_float(ufunc: np.ufunc, dtype: DType, left: type, right: type) -> bool:
+def _keeps_float(ufunc: np.ufunc, dtype: DType, left: Any, right: Any) -> bool:
     """Return whether the result of `ufunc` has the float dtype of the operands.
 
     These are variables of that dtype, or one and a Python number.

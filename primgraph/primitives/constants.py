@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -193,15 +194,15 @@ def uniform_scalar(array: np.ndarray[Any, Any]) -> bool | int | float | None:
 
 
 def constant_op(
-    array: np.ndarray[Any, Any], name: str = ""
+    array: np.ndarray[Any, Any], name: Callable[[], str] = str
 ) -> tuple[Primitive[Value], dict[str, Any]]:
     """Return the primitive and parameters that produce `array`: `full` for equal elements.
 
-    `name` is the user's name of the array.
+    `name()` returns the user's name of the array.
     """
     scalar = uniform_scalar(array)
     if scalar is None:
-        return constant, {"value": Array(array, name)}
+        return constant, {"value": Array(array, name())}
     return full, {"value": scalar, "shape": array.shape, "dtype": array.dtype}
 
 

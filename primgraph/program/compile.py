@@ -192,6 +192,7 @@ def generic(
     plain = optimize_graph(graph, math, skip)
     native = _resolve_style(style, plain) == "native"
     chosen = "native" if native else "readable"
+    plain = _with_factors(plain, chosen)
     return compile_graph(plain, style=chosen, donated=donated, handed=handed, loose=math == "fast")
 
 
@@ -243,7 +244,8 @@ def pipeline(
         return Pipeline(kernel.graph, kernel, None, tuple(still), math == "fast")
     plain = optimize_graph(graph, math)
     style, loose = style_for("planned", target), math == "fast"
-    first, rest = hoist(plain, still)
+    factored = plain if style == "auto" else _with_factors(plain, style)
+    first, rest = hoist(factored, still)
     early = _kernel(first, style=style, loose=loose) if first.outputs else None
     late = _kernel(rest, style=style, handed=handed, loose=loose)
     return Pipeline(plain, late, early, tuple(still), loose)
@@ -286,9 +288,7 @@ def _kernel(
     """Compile the kernel of a program, function or graph."""
     graph = drop_formal(graph)
     chosen = _resolve_style(style, graph)
-    if chosen == "native":
-        # NumPy has no triangular solve that would repay factors.
-        graph = factor_invariant_matrices(graph).in_form(graph.form).titled(graph.titles)
+    graph = _with_factors(graph, chosen)
     once = () if graph.sizes else input_free(graph)
     options: dict[str, Any] = {"donated": donated, "once": once, "handed": handed, "loose": loose}
     if style == "auto" and chosen == "native":
@@ -299,6 +299,12 @@ def _kernel(
             warnings.warn(f"{error.message}: NumPy runs instead", RuntimeWarning, stacklevel=2)
             chosen = "planned"
     return compile_graph(graph, style=chosen, **options)
+
+
+def _with_factors(graph: Graph, style: str) -> Graph:
+    """Return `graph` with the factors of matrices that loops do not change before the loops."""
+    found = factor_invariant_matrices(graph, by_lu=style == "native")
+    return found.in_form(graph.form).titled(graph.titles)
 
 
 def _resolve_style(style: str, graph: Graph) -> str:

@@ -71,24 +71,27 @@ def choice_of(graph: Graph) -> Choice:
     return Choice(style, f"C would save about {saved * RUNS / 1e9:.2f} s {compiled}")
 
 
-def _estimate_saving(steps: Schedule) -> float:
-    """Estimate the nanoseconds that native code saves in one call."""
+def _estimate_saving(steps: Schedule, in_trip: bool = False) -> float:
+    """Estimate the nanoseconds that native code saves in one call, or one iteration of a loop."""
     native = importlib.import_module("primgraph.codegen.lower.nests.nests")
     items = importlib.import_module("primgraph.codegen.ir.statements")
+    scalars = importlib.import_module("primgraph.codegen.lower.scalars.program")
     outside = {id(i.step.eqn) for i in native.nests(steps).items if isinstance(i, items.HostCall)}
-    total, scalar = -float(_STEP * len(outside)), 0.0
+    numbers = (
+        scalars.number_trip([steps], CARDS) if in_trip else scalars.number_program(steps, CARDS)
+    )
+    total = -float(_STEP * len(outside))
     for step in steps.steps:
         here = step.outputs and not steps.is_view(step.outputs[0]) and not step.op.literal
         if here and id(step.eqn) not in outside:
             total += _in_step(step)
-            scalar += _in_operators(step)
-    return min(total, scalar)
+    return min(total, math.inf if numbers is None else _OPERATOR * numbers.operators)
 
 
 def _in_step(step: Step) -> float:
     if step.op.has_bodies:
-        inside = sum([_CALL + _estimate_saving(schedule(body)) for body in step.eqn.bodies])
-        return inside * _trips(step)
+        trips, bodies = _trips(step), map(schedule, step.eqn.bodies)
+        return trips * sum([_CALL + _estimate_saving(body, trips > 1) for body in bodies])
     card = CARDS[step.op]
     saved = _SHARE * card.nanoseconds(step)
     if step.op.fact(CONTRACTS):
@@ -100,15 +103,6 @@ def _in_step(step: Step) -> float:
         # BLAS computes sums along the first axes as products.
         return _REDUCTION + (0.0 if card.blas else saved)
     return _CALL + saved
-
-
-def _in_operators(step: Step) -> float:
-    """Estimate the nanoseconds of a step that Python computes element by element."""
-    scalar = None if step.op.has_bodies else CARDS[step.op].scalar
-    if step.op.fact(CONTRACTS) and any(t.size != 1 for t in step.operands):
-        return math.inf
-    elements = sum([typical(t.size) for t in step.results])
-    return math.inf if scalar is None else _OPERATOR * scalar.weight * elements
 
 
 def _trips(step: Step) -> int:

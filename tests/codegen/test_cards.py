@@ -297,17 +297,6 @@ OTHER_MEANINGS = {
     "primgraph/__init__.py": {"checkpoint", "cond", "fft", "scan", "while_loop"},
     "primgraph/ir/params.py": {"complex"},
     "primgraph/ir/frontend/parser.py": {"complex"},
-    "codegen/targets/scalar/function.py": {
-        "cos",
-        "cosh",
-        "exp",
-        "expm1",
-        "log",
-        "log1p",
-        "sin",
-        "sqrt",
-        "tan",
-    },
     "codegen/targets/readable/control.py": {"reverse"},
     # Names of activations, as arguments.
     "primgraph/nn/recurrent.py": {"tanh"},

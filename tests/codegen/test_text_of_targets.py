@@ -18,7 +18,7 @@ GIVEN = {
     "readable/containers.py", "text/docstrings.py", "text/names.py",
 }  # fmt: skip
 # Printers that still read text: of other printers, or their own. Remove those that no longer do.
-READING = {"scalar/function.py"}
+READING: set[str] = set()
 
 FOLDER = Path(targets.__file__).parent
 

@@ -97,6 +97,25 @@ def test_invariants_that_may_raise_are_computed_once():
         assert "cholesky" not in [name for body in loop_equation.bodies for name in ops(body)]
 
 
+@pytest.mark.parametrize("index", ["bool", "int64"])
+def test_a_batch_computes_branches_that_may_raise_only_if_a_sample_takes_them(index):
+    def chosen(k, a):
+        return pg.switch(k, [lambda: a, lambda: la.cholesky(a), lambda: la.inv(a) * 2.0])
+
+    def either(k, a):
+        return pg.cond(k, lambda: la.cholesky(a), lambda: a)
+
+    function, low = (either, 1) if index == "bool" else (chosen, 2)
+    many = pg.vmap(function, in_axes=(0, None))
+    none = np.zeros(3, index)
+    np.testing.assert_array_equal(many(none, -GOOD), np.stack([-GOOD] * 3))
+    some = np.array([0, low, 0]).astype(index)
+    expected = np.linalg.cholesky(GOOD) if index == "bool" else 2 * np.linalg.inv(GOOD)
+    np.testing.assert_allclose(many(some, GOOD), np.stack([GOOD, expected, GOOD]), 1e-12, 1e-14)
+    with pytest.raises(pg.LinAlgError):
+        many(some, -GOOD if index == "bool" else np.ones((3, 3)))
+
+
 def test_primitives_whose_code_may_raise_say_so():
     """Else loops without iterations would fail. The exceptions call functions that never raise."""
     silent = {"reorder", "reorder_back", "det", "slogdet", "cofactors", "lu", "qr", "by_scipy"}

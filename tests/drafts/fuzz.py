@@ -44,6 +44,7 @@ from program_numpy import NumpyProgram  # noqa: E402
 from program_numpy_checks import check_numpy  # noqa: E402
 from program_placed import PlacedProgram  # noqa: E402
 from program_placed_checks import check_placed, check_placed_natively  # noqa: E402
+from program_scalars import ScalarProgram, check_scalars  # noqa: E402
 from program_singular import SingularProgram  # noqa: E402
 from program_singular_checks import check_singular  # noqa: E402
 from program_sizes import check_sizes, sides  # noqa: E402
@@ -105,6 +106,7 @@ _SPECIAL = (
     Special("placed", PlacedProgram, check_placed, 30, 4),
     Special("identity", IdentityProgram, check_identity, 20, 5),
     Special("torch", TorchProgram, check_torch, 20, 6),
+    Special("scalar", ScalarProgram, check_scalars, 5, 2),
     _IN_NUMPY,
 )
 

@@ -468,8 +468,8 @@ def with_matrix(draft: Draft) -> list[Value]:
     return [draft.builder.own(v.value) for v in (x, xs)]
 
 
-_KINDS = (scan, mapped, counted, until, branch, switch, guarded, checkpointed, deep, with_matrix)
-_KIND_SHARES = (0.22, 0.08, 0.12, 0.16, 0.12, 0.08, 0.06, 0.1, 0.02, 0.04)
+_KINDS = (scan, mapped, counted, until, branch, switch, guarded, checkpointed, with_matrix, deep)
+_KIND_SHARES = (0.22, 0.08, 0.12, 0.16, 0.14, 0.08, 0.06, 0.09, 0.03, 0.02)
 
 
 def _stacks(draft: Draft, least: int) -> list[Value]:

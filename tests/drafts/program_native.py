@@ -10,6 +10,7 @@ from native_checks import faults
 from plan_checks import SHARED
 from program_complex import complex_program
 from program_pairs import pair_program
+from program_symmetric import symmetric_program
 from random_programs import Program, random_draft, random_program
 
 from primgraph.codegen.ir.limits import Limits
@@ -23,14 +24,15 @@ from primgraph.transforms import clean_up, lower
 
 # Programs in one file: the compiler takes longer to begin than for one of them.
 TOGETHER = 10
-# Of so many seeds one makes a program of complex numbers, too.
-_COMPLEX = 5
+# Of so many seeds one makes a program of complex numbers, too, and one a program of all pairs.
+_COMPLEX, _SYMMETRIC = 5, 5
 
 
 def native_faults(seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
     """Which programs of these seeds native code computes otherwise than the interpreter.
 
-    Each seed has a program of stacked pairs as well, and one in five a program of complex numbers.
+    Each seed has a program of stacked pairs as well, and one in five a program of complex numbers,
+    and another one a program of all pairs of some points.
     Each is there with both of its sets of feeds, one in four with sizes, but for those whose sizes
     are against what the program assumes. Programs are compiled
     together; where that fails, each is alone. Every other time they are in blocks of two rows.
@@ -75,6 +77,8 @@ def _drawn(seed: int, first: int) -> list[tuple[Graph, list[np.ndarray]]]:
     if seed % _COMPLEX == 0:
         whole, given = complex_program(seed)
         drawn.append((clean_up(lower(whole)), given))
+    if seed % _SYMMETRIC == 1:
+        drawn.append(symmetric_program(seed))
     return drawn
 
 

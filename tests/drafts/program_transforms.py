@@ -263,8 +263,16 @@ def _values_alone(case: Case) -> None:
     _same(case, "drop_eigenvectors", case.graph, case.feeds, case.expected, found)
 
 
-for _transform in (join_solves, join_sorts, structure, factor_invariant_matrices):
+for _transform in (join_solves, join_sorts, structure):
     of(_transform)(_reordered(_transform, _transform.__name__))
+
+
+@of(factor_invariant_matrices)
+def _factored(case: Case) -> None:
+    for by_lu in (True, False):
+        result = verify(factor_invariant_matrices(case.graph, by_lu))
+        name = f"factor_invariant_matrices, by_lu={by_lu}"
+        _roughly_same(case, name, case.graph, case.feeds, result)
 
 
 # Batches.

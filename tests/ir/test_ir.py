@@ -17,7 +17,7 @@ from primgraph.base.interpreter_limits import uncollected
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.containers import open_container
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.params import Array, bits, freeze
+from primgraph.ir.params import Array, InternedParams, bits, freeze
 from primgraph.ir.primitive import Primitive, lookup
 from primgraph.ir.text import to_text
 from primgraph.ir.types import FLOAT32, FLOAT64, TensorType, as_dtype
@@ -69,6 +69,28 @@ def test_equal_expressions_are_one_equation():
 def test_parameters_are_told_apart_by_bits(one, other):
     assert bits(freeze(one)) != bits(freeze(other))
     assert bits(freeze(one)) == bits(freeze(one))
+
+
+def test_interned_parameters_are_told_apart_by_bits():
+    nan = float("nan")
+    values = [0.0, -0.0, 1, True, 1.0, 1j, "1", None, (1, 2), (1, True), (1.0, 2), FLOAT32, FLOAT64]
+    table = InternedParams()
+    found = [table.frozen({"value": v}) for v in (*values, nan)]
+    assert len({id(params) for params in found}) == len(found)
+    again = [table.frozen({"value": v}) for v in (*values, float("nan"))]
+    assert all(one is other for one, other in zip(found, again, strict=True))
+    assert table.frozen({"value": [1, 2]}) is table.frozen({"value": (1, 2)})
+
+
+def test_a_value_of_a_user_is_its_own_also_after_a_scratch():
+    builder = Builder()
+    x = builder.input(TensorType((3,), FLOAT64))
+    builder.begin_call()
+    (held,) = builder.emit(sin, (x,), {})
+    with builder.scratch():
+        builder.emit(tanh, (x,), {})
+    assert builder.hand_out([held]) == [held]
+    assert builder.emit(sin, (x,), {}) != (held,), "later equations are not merged with it"
 
 
 def test_constants_are_told_apart_by_bits():

@@ -111,6 +111,18 @@ def test_import_time_tells_both_times_and_what_costs_most():
     assert times["primgraph"] > 0
     assert times["numpy"] > 0
     assert sum(row[0].startswith("primgraph.") for row in rows) >= 3
+    first = [row[1:] for row in rows if row[0].startswith("gradient of")]
+    assert len(first) == 2
+    assert all(float(cell) > 0 for row in first for cell in row)
+
+
+def test_dispatch_is_measured_with_both_back_ends():
+    rows = {row[0]: row[1:] for row in short("dispatch.py")[1:]}
+    assert len(rows) == 11
+    for name, cells in rows.items():
+        times = [float(cell) for cell in cells if cell]
+        assert len(times) == (1 if name.startswith("tensors") else 2)
+        assert min(times) > 0
 
 
 def test_steps_at_new_sizes_stand_beside_those_at_a_known_one():
@@ -234,6 +246,12 @@ def test_nests_agree_with_c_by_hand():
     rows = short("nests.py", "--only", "gravity", "gray_scott", "burgers")
     assert [row[0].split()[0] for row in rows[1:]] == ["gravity", "gray_scott", "burgers"]
     assert all(float(row[3]) > 0 for row in rows[1:])
+
+
+def test_programs_of_few_numbers_are_measured():
+    rows = short("scalars.py")
+    assert [row[0].split(",")[0] for row in rows[1:3]] == ["inverse dynamics", "arm Jacobian"]
+    assert len(rows) == 1 + 6
 
 
 def test_lines_of_a_kernel_are_told_with_their_shares():

@@ -221,3 +221,23 @@ def test_a_factor_of_what_another_reads_too_stays_where_it_is():
 
     found = simplify(built(f, DTYPES[0], 4, DERIVED))
     assert ops(found) == {"neg": 1, "permute": 1, "reduce_sum": 2, "exp": 1, "mul": 1}
+
+
+def test_a_complex_product_with_one_is_dropped_in_derivatives_only():
+    """NumPy adds zeros times the parts of z, which are NaN where these are infinite."""
+    dtype = np.dtype("complex128")
+    for source, kept in ((DERIVED, {}), (LINE, {"mul": 1})):
+        graph = built(lambda x, y: x * 1.0, dtype, 2, source)
+        assert ops(simplify(graph)) | {"full": 0} == kept | {"full": 0}
+
+
+def test_a_factor_is_found_through_four_operations_and_no_more():
+    for depth, count in ((4, 0), (5, 1)):
+
+        def function(x: Value, y: Value, depth: int = depth) -> Value:
+            value = -x
+            for _ in range(depth):
+                value = reductions.cumsum(value, axis=0, reverse=False)
+            return e.sin(x) + value
+
+        assert ops(simplify(built(function, DTYPES[0], 4, DERIVED), "signs"))["neg"] == count

@@ -7,25 +7,30 @@ from typing import Any
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import TRIPS, Dim, is_open
+from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.primitive import active_recorder
+from primgraph.ir.primitive import Op, Primitive, active_recorder
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import BOOL, INT64, TensorType
 from primgraph.primitives.constants import extent, filled_constant, zeros_like
 from primgraph.primitives.control import COUNT, Regions, cond, scan, split_operands, while_loop
 from primgraph.primitives.elementwise import add, cast, minimum, sub
-from primgraph.primitives.logic import less, less_equal, select
+from primgraph.primitives.logic import equal, greater, less, less_equal, logical_not, select
 from primgraph.primitives.reductions import reduce_max, reduce_sum
 from primgraph.primitives.shapes import broadcast, pad, permute
 from primgraph.transforms.batch import batch, batch_graph
 from primgraph.transforms.dataflow.activity import varying_inputs
+from primgraph.transforms.optimize.loop_invariants import guarded
 
 
 @cond.batch
 def _cond_batch(
     flags: tuple[bool, ...], index: Value, *operands: Value, branches: tuple[Graph, ...]
 ) -> tuple[Value, ...]:
-    """Compute all branches and select per sample, if the index differs between samples."""
+    """Compute all branches and select per sample, if the index differs between samples.
+
+    A branch whose linear algebra may raise is computed only if some sample takes it.
+    """
     size = _size(flags, (index, *operands))
     axes = [0 if has else None for has in flags[1:]]
     many = tuple([batch(branch, size, axes) for branch in branches])
@@ -33,8 +38,26 @@ def _cond_batch(
         return cond(index, *operands, branches=many)
     builder = active_recorder()
     assert isinstance(builder, Builder)
-    found = [builder.inline(branch, operands) for branch in many]
+    found = []
+    for k, branch in enumerate(many):
+        if len(many) > 1 and any(map(_raises_for_values, branch.ops)):
+            taken = cast(_takes(index, k, len(many)), dtype=INT64)
+            runs = greater(_largest(taken), filled_constant(0, COUNT))
+            found.append(cond(runs, *operands, branches=guarded(branch)))
+        else:
+            found.append(tuple(builder.inline(branch, operands)))
     return tuple([_choose(index, choices) for choices in zip(*found, strict=True)])
+
+
+def _takes(index: Value, k: int, count: int) -> Value:
+    """Return whether each sample takes branch `k` of `count`, two at least."""
+    if index.dtype == BOOL:
+        return index if k else logical_not(index)
+    if k == 0:
+        return less_equal(index, filled_constant(0, index.type))
+    if k + 1 == count:
+        return greater(index, filled_constant(k - 1, index.type))
+    return equal(index, filled_constant(k, index.type))
 
 
 @scan.batch
@@ -249,6 +272,11 @@ def _swap_axes(value: Value) -> Value:
     if is_open(value.shape):
         return value
     return permute(value, axes=(1, 0, *range(2, value.type.ndim)))
+
+
+def _raises_for_values(op: Op) -> bool:
+    """Return whether an op raises for some values of its operands."""
+    return isinstance(op, Primitive) and bool(op.fact(RAISES)) and op.singular
 
 
 def _choose(index: Value, choices: Sequence[Value]) -> Value:

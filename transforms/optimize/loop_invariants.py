@@ -30,7 +30,7 @@ def hoistable_equations(loop: Loop) -> tuple[list[Equation], list[Equation]]:
     _, states, xs = loop.inputs
     varying = forward_slice(body, [*states, *xs])
     out = [e for e in body if _may_leave(e, varying)]
-    if not out or _surely_runs(loop):
+    if not out or surely_runs(loop):
         return out, []
     after = after_raising(e for e in body if varying.isdisjoint(e.inputs))
     plain = [e for e in out if after.isdisjoint(e.outputs)]
@@ -55,7 +55,7 @@ def _may_leave(eqn: Equation, varying: Collection[Value]) -> bool:
     return isinstance(op, Primitive) and not (op.is_view or op.formal or op.has_bodies)
 
 
-def _surely_runs(loop: Loop) -> bool:
+def surely_runs(loop: Loop) -> bool:
     """Return whether a loop has at least one iteration for all values of its operands."""
     return loop.test is None and surely_steps(loop.trips, dict(loop.rest)["length"])
 

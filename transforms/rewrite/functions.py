@@ -53,12 +53,14 @@ def _power_by_squaring(x: Value, n: int) -> Value:
 
 @_rule(e.integer_pow, level="fast")
 def _power_by_products(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Expand `x**n` by repeated squaring: each product rounds, where `np.power` rounds once."""
+    """Expand `x**n` by repeated squaring: each product rounds, where `np.power` rounds once.
+
+    Negative powers of one number share its reciprocal.
+    """
     (x,), n = inputs, params["n"]
     if not 2 < abs(n) <= _LARGEST:
         return None
-    powers = _power_by_squaring(x, abs(n))
-    return powers if n > 0 else 1.0 / powers
+    return _power_by_squaring(x if n > 0 else e.integer_pow(x, n=-1), abs(n))
 
 
 exact(power(x, 0), 1, why="for NaN too (C17, F.10.4.4)")

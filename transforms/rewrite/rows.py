@@ -11,7 +11,6 @@ it is declared, into one rule per order of operands: a list of steps on a growin
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple, Protocol, TypeAlias, final
 
@@ -61,13 +60,13 @@ def rows(family: Family, level: str, *, any_dtype: bool = False) -> Declare:
         if not isinstance(left, Applied) or is_number(left):
             raise ArgumentError(f"a row rewrites what a primitive computes, not {left}")
         row = Row(level, left, term(right), conditions, why)
-        for rule in _rules(row):
-            family.add(left.op, replace(rule, any_dtype=anywhere))
+        for rule in _rules(row, anywhere):
+            family.add(left.op, rule)
 
     return declare
 
 
-def _rules(row: Row) -> Iterator[Rule]:
+def _rules(row: Row, any_dtype: bool) -> Iterator[Rule]:
     """Yield the rules of a row, one for each distinct order of commutative operands."""
     name, known, readings = str(row), set(), [*_readings(row.left)]
     for reading in readings:
@@ -83,7 +82,8 @@ def _rules(row: Row) -> Iterator[Rule]:
                 continue
             known.add(key)
         wanted = tuple([_made_by(part.term) for part in reading.parts])
-        yield Rule(row.level, _Matching(row, reading).function(name), at=wanted, row=row)
+        apply = _Matching(row, reading).function(name)
+        yield Rule(row.level, apply, at=wanted, row=row, any_dtype=any_dtype)
 
 
 class _Reading(NamedTuple):

@@ -165,9 +165,28 @@ def expect(draft: LoweringState) -> None:
         first, begun = laid[0], laid[0].outputs[0]
         if leaves_nothing(laid):
             draft.unfilled.add(begun)
-        elif value in draft.schedule.outputs and first.inputs[0] in known:
+        elif value in draft.whole and first.inputs[0] in known:
             draft.front[begun] = len(draft.items)
-            draft.items.append(Nest(tuple([n for n in first.results[0].shape if n != 1])))
+            draft.fills[begun] = boxes = [whole_part(first.inputs[0], first.results[0].shape)]
+            if len(chain) == 1 and all(n == 1 for n in first.params["steps"]):
+                boxes[:] = _borders(first)
+            draft.items += [Nest(tuple([n for n in box.shape if n != 1])) for box in boxes]
+
+
+def _borders(step: Step) -> list[Part]:
+    """Return the parts that cover the elements around the part that a step assigns."""
+    (x, _), (whole, part), starts = step.inputs, step.operands, step.params["starts"]
+    found, strides = [], row_major(whole.shape)
+    for axis, (n, m, start) in enumerate(zip(whole.shape, part.shape, starts, strict=True)):
+        # Along earlier axes these parts are as long as what is assigned.
+        shape = (*part.shape[:axis], 0, *whole.shape[axis + 1 :])
+        for first, count in ((0, start), (start + m, n - start - m)):
+            if count:
+                place = (*starts[:axis], first)
+                offset = sum(n * s for n, s in zip(place, strides, strict=False))
+                box = (*shape[:axis], count, *shape[axis + 1 :])
+                found.append(Part(x, box, offset, strides))
+    return found
 
 
 def place(draft: LoweringState, step: Step) -> None:
@@ -211,10 +230,10 @@ def _begin_overlay(draft: LoweringState, value: int, x: int) -> AssembledArray:
     laid = np.zeros(type.size, bool) if known else None
     begun, first = draft.after_numpy, -1
     if value not in draft.unfilled:
-        begun, fill = draft.front.get(value, -1), whole_part(x, type.shape)
+        begun = first = draft.front.get(value, -1)
         if begun >= draft.after_numpy:
-            _store_at(draft, value, fill, begun)
+            for first, part in enumerate(draft.fills[value], begun):
+                _store_at(draft, value, part, first)
         else:
-            begun = store_part(draft, value, fill)
-        first = begun
+            begun = first = store_part(draft, value, whole_part(x, type.shape))
     return AssembledArray(value, begun, max(first + 1, draft.after_numpy), first, laid)

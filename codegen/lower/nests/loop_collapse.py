@@ -38,7 +38,7 @@ class Flat(NamedTuple):
 
 def collapse_nest(nest: Nest) -> Flat | None:
     """Return the collapsed nest, or None if that is impossible or does not pay."""
-    if len(nest.domain) < 2 or not all(_is_known(node) for node in nest.nodes):
+    if len(nest.domain) < 2 or nest.pairs or not all(_is_known(node) for node in nest.nodes):
         return None
     n = nest.domain[-1]
     if type(n) is not int or not 1 < n <= _NARROW or (n % _LANES == 0 and n >= _SHORT):
@@ -54,7 +54,7 @@ def collapse_nest(nest: Nest) -> Flat | None:
     nodes = [spread.node(node) for node in nest.nodes]
     if not (spread.found or segmented) or not (calls or segmented or n < _SHORT):
         return None
-    made = Nest(nest.domain, [*spread.nodes, *nodes], nest.stored)
+    made = replace(nest, nodes=[*spread.nodes, *nodes])
     return Flat(made, len(nest.domain) - 2, n, spread.sources)
 
 

@@ -8,7 +8,7 @@ overlap, do not vectorise, and processors prefetch few streams.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TypeAlias, final
 
 from primgraph.base.records import dataclass
@@ -45,7 +45,7 @@ def split_nest(nest: Nest) -> list[Nest]:
     Nodes that depend on each other stay in one loop. So do nodes that read the same memory, as long
     as there are few streams.
     """
-    if not nest.domain or _runs(nest) <= _MOST:
+    if not nest.domain or nest.pairs or _runs(nest) <= _MOST:
         return [nest]
     groups: list[_Group] = []
     readers: dict[_Read, _Group] = {}
@@ -100,4 +100,5 @@ def _connected_components(nest: Nest) -> Iterator[_Group]:
 
 def _nest_of(nest: Nest, places: list[int]) -> Nest:
     nodes = [nest.nodes[k] for k in places]
-    return Nest(nest.domain, nodes, {n.value: None for n in nodes if n.value in nest.stored})
+    stored = {n.value: None for n in nodes if n.value in nest.stored}
+    return replace(nest, nodes=nodes, stored=stored)

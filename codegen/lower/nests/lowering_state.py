@@ -82,6 +82,8 @@ class LoweringState:
         # nests at the front that fill the others.
         self.unfilled: set[int] = set()
         self.front: dict[int, int] = {}
+        # What these fill: the whole, or what is around the only part.
+        self.fills: dict[int, list[Any]] = {}
         # Matrix products and their sums: root value and index of the last product.
         self.sums: dict[int, tuple[int, int]] = {}
         for v in range(schedule.inputs):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -42,11 +43,10 @@ from primgraph.codegen.lower.nests.lowering_state import (
     memory_access,
     whole_operands,
 )
-from primgraph.codegen.lower.nests.regions import LIMITS, add_blocks, regions_of
+from primgraph.codegen.lower.nests.pairs import pair_loops
+from primgraph.codegen.lower.nests.regions import LIMITS, add_blocks, regions_of, traffic
 from primgraph.codegen.lower.nests.routines import pays, routine
-from primgraph.codegen.lower.nests.short_axes import unroll_short_axes
-from primgraph.codegen.lower.nests.sums import add_up
-from primgraph.codegen.lower.nests.traffic import traffic
+from primgraph.codegen.lower.nests.shared_padding import prepare_graph
 from primgraph.codegen.ops.c.spellings import (
     FUNCTIONS,
     SPELLINGS,
@@ -98,7 +98,7 @@ def nests(
     if regions and limits.rows is None and any(s.op.moves for s in steps.steps):
         # Loops over the whole read the parts of joined arrays in place, which blocks may cut.
         plan = min(plan, lowered(steps, ()), key=traffic)
-    return plan
+    return plan if alone else pair_loops(plan)
 
 
 def _lower(draft: LoweringState, regions: Sequence[Region], limits: Limits) -> Nests:
@@ -151,7 +151,7 @@ def _add(draft: LoweringState, step: Step) -> None:
         _compute(draft, step)
     elif not all(c_type(t.dtype) for t in (*form.operands, *form.results)):
         _outside(draft, step, _dtype_reason(step))
-    elif op is add and add_up(draft, step):
+    elif op is add and _add_up(draft, step):
         pass
     elif op in SPELLINGS or op in FUNCTIONS:
         _compute(draft, step)
@@ -254,6 +254,33 @@ def _multiply(draft: LoweringState, step: Step) -> None:
     draft.sums[step.outputs[0]] = step.outputs[0], at
 
 
+def _add_up(draft: LoweringState, step: Step) -> bool:
+    """Accumulate a sum of products in place, by the later product.
+
+    The gradient by a matrix that is used in many steps is such a sum. Otherwise each product would
+    be stored, and read again to be added.
+
+    Return False, without effect, if one operand has another use or is not a product, or if a host
+    call comes between them.
+    """
+    found = [draft.sums.get(v) for v in step.inputs]
+    if None in found or any(draft.schedule.uses[v] > 1 for v in step.inputs):
+        return False
+    (root, at), (last, end) = sorted(filter(None, found), key=lambda sum: sum[1])
+    item = draft.items[end]
+    # The later operand has to be a single product.
+    if not isinstance(item, Product) or item.is_added or at < draft.after_numpy:
+        return False
+    assert item.value == last
+    (value,) = step.outputs
+    draft.items[end] = replace(item, value=root, is_added=True)
+    draft.access[value] = whole(root, draft.types[value].shape)
+    draft.made_by[root] = end
+    draft.keep(root, end)
+    draft.sums[value] = root, end
+    return True
+
+
 def _outside(draft: LoweringState, step: Step, reason: str = "") -> None:
     """Leave a step to NumPy; without another `reason` C has no such function."""
     operands = whole_operands(draft, step)
@@ -287,8 +314,7 @@ def _control(draft: LoweringState, step: Step, bodies: Sequence[Nests]) -> None:
     """Lower a branch or a loop; NumPy runs the whole if C cannot do a step of its bodies."""
     outside = [item for body in bodies for item in body.items if isinstance(item, HostCall)]
     if outside or not bodies:
-        grows = "its stacks grow" if step.regions is not None else ""
-        _outside(draft, step, _reason_of_bodies(outside) or grows)
+        _outside(draft, step, _reason_of_bodies(outside))
         return
     operands = whole_operands(draft, step)
     at = draft.next_item(step, operands)
@@ -301,10 +327,10 @@ def _bodies(step: Step, draft: LoweringState) -> list[Nests]:
     regions = step.regions
     if regions is None:
         return []
-    # Bodies have no memory for growing stacks; a loop along some might have none.
+    # Files that stand alone allocate no memory, so stacks cannot grow.
     along = regions.flow is Flow.ROWS and not regions.stacks
-    if draft.complete and (along or any(is_open(type.shape) for type in step.results)):
+    if draft.alone and (along or any(is_open(type.shape) for type in step.results)):
         return []
     limits, alone = draft.limits or LIMITS, draft.alone
-    bodies = regions.graphs if alone else [unroll_short_axes(body) for body in regions.graphs]
+    bodies = regions.graphs if alone else [prepare_graph(body) for body in regions.graphs]
     return [nests(schedule(body), limits, complete=True, alone=alone) for body in bodies]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import ceil
+from math import ceil, prod
 from typing import NamedTuple, TypeAlias
 
 from primgraph.codegen.ir.access import Access, loop_strides, row_major, whole
@@ -22,18 +22,20 @@ from primgraph.codegen.ir.statements import (
     Blocks,
     Control,
     HostCall,
+    Item,
     Nest,
     Nests,
     Node,
     Product,
     Region,
     Routine,
+    values_written,
 )
 from primgraph.codegen.lower.arrays.fusion_groups import arrange_regions
 from primgraph.codegen.lower.nests.lowering_state import LoweringState, copy_value, memory_access
 from primgraph.codegen.lower.nests.symbolic_tiling import arrange_symbolic_regions
 from primgraph.codegen.ops.table import CARDS
-from primgraph.ir.dims import Dim
+from primgraph.ir.dims import Dim, typical
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.types import larger, smaller
 from primgraph.primitives.linear_algebra.products import CONTRACTS
@@ -51,6 +53,9 @@ _GROUPS, _MOST_ADDED = 16, 1 << 22
 _ADDED, _ADDING = 0.03, 1 / 64
 # Rows per tile of a matrix product.
 _TILE = 8
+
+# A byte in a block of rows is in the cache, and costs this share of one in memory.
+_CACHED = 0.25
 
 _CARDS = {op: replace(card, blas=False) for op, card in CARDS.items()}
 _KINDS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
@@ -228,3 +233,26 @@ def _store_strided(draft: LoweringState, value: int, shape: Sequence[int]) -> in
 def _rows_of(draft: LoweringState, value: int, axis: int | None, at: int) -> Access:
     access = memory_access(draft, value, at)
     return Access(access.root, access.offset, (0 if axis is None else access.strides[axis],))
+
+
+def traffic(plan: Nests) -> float:
+    """Return the estimated bytes that the items of a plan read and write."""
+    return sum(_traffic_of(plan, item) for item in plan.items)
+
+
+def _traffic_of(plan: Nests, item: Item) -> float:
+    written = sum(_nbytes(plan, v) for v in values_written(item))
+    if isinstance(item, Blocks):
+        read = sum(_nbytes(plan, rows.root) for rows in item.given.values())
+        return read + written + _CACHED * traffic(item.bodies[0]) * typical(item.count)
+    if isinstance(item, Nest):
+        size = prod(map(typical, item.domain))
+        roots = {o.root for node in item.nodes for o in node.operands if o.root >= 0}
+        return written + sum(min(_nbytes(plan, v), 8 * size) for v in roots)
+    if isinstance(item, Product):
+        return written + _nbytes(plan, item.left.root) + _nbytes(plan, item.right.root)
+    return written + sum(_nbytes(plan, v) for v in item.operands)
+
+
+def _nbytes(plan: Nests, value: int) -> float:
+    return typical(plan.types[value].nbytes)

@@ -5,7 +5,7 @@ Large matrices go to LAPACK, as do eigenvalues, singular values and orthogonal f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 from primgraph.codegen.ir.c_extents import is_zero
@@ -63,16 +63,24 @@ def _size(call: Call) -> int:
     return call.step.operands[0].shape[-1]
 
 
-def _elimination(name: str, results: Sequence[str], more: Sequence[str] = ()) -> Lines:
-    """Return the generator for an elimination, with workspace for a matrix and a permutation."""
+def _matrices(name: str, arguments: str) -> Lines:
+    """Return the generator of calls of a function for each matrix.
+
+    Besides results and operands, `arguments` are workspace for a `matrix`, a `row` and an `order`
+    of rows, the number `n` of rows, and the number `m` of columns of the result.
+    """
 
     def lines(call: Call) -> Iterator[str]:
         n = _size(call)
-        order = call.room("int64_t", n)
-        rest = [call.size(n)]
-        if name == "solve":
-            rest.append(call.size(call.step.results[0].shape[-1]))
-        yield from _matrix(call, name, [*results, *more, _room(call, n * n), order, *rest])
+        words: dict[str, Callable[[], str]] = {
+            "matrix": lambda: _room(call, n * n),
+            "row": lambda: _room(call, n),
+            "order": lambda: call.room("int64_t", n),
+            "n": lambda: call.size(n),
+            "m": lambda: call.size(call.step.results[0].shape[-1]),
+        }
+        args = [words[word]() if word in words else word for word in arguments.split()]
+        yield from _matrix(call, name, args)
 
     return lines
 
@@ -87,21 +95,6 @@ def _triangular(call: Call) -> Iterator[str]:
         f"{call.use('memcpy')}({z}, {b}, {call.size(n * m)} * sizeof *{z});",
         call.checked_call(f"{choose_function(call, 'triangular', n)}({args})"),
     )
-
-
-def _cholesky(call: Call) -> Iterator[str]:
-    n = _size(call)
-    yield from _matrix(call, "cholesky", ["z0", "x0", _room(call, n), call.size(n)])
-
-
-def _tangent(call: Call) -> Iterator[str]:
-    n = _size(call)
-    args = ["z0", "x0", "x1", _room(call, n * n), call.size(n)]
-    yield from _matrix(call, "cholesky_tangent", args)
-
-
-def _slope(call: Call) -> Iterator[str]:
-    yield from _matrix(call, "cholesky_slope", ["z0", "x0", "x1", call.size(_size(call))])
 
 
 def _lu(call: Call) -> Iterator[str]:
@@ -190,14 +183,14 @@ FAR: dict[Op, tuple[str, Lines]] = {
 }
 
 ROUTINES: dict[Op, tuple[str, Lines]] = {
-    systems.solve: ("f", _elimination("solve", ["z0", "x0", "x1"])),
-    systems.inv: ("f", _elimination("solve", ["z0", "x0", "0"])),
-    systems.slogdet: ("f", _elimination("slogdet", ["z0", "z1", "x0"])),
-    systems.det: ("f", _elimination("det", ["z0", "x0"])),
+    systems.solve: ("f", _matrices("solve", "z0 x0 x1 matrix order n m")),
+    systems.inv: ("f", _matrices("solve", "z0 x0 0 matrix order n m")),
+    systems.slogdet: ("f", _matrices("slogdet", "z0 z1 x0 matrix order n")),
+    systems.det: ("f", _matrices("det", "z0 x0 matrix order n")),
     systems.triangular_solve: ("f", _triangular),
-    cholesky.cholesky: ("f", _cholesky),
-    cholesky.cholesky_tangent: ("f", _tangent),
-    cholesky.cholesky_slope: ("f", _slope),
+    cholesky.cholesky: ("f", _matrices("cholesky", "z0 x0 row n")),
+    cholesky.cholesky_tangent: ("f", _matrices("cholesky_tangent", "z0 x0 x1 matrix n")),
+    cholesky.cholesky_slope: ("f", _matrices("cholesky_slope", "z0 x0 x1 n")),
     matrix_functions.lu: ("f", _lu),
 }
 

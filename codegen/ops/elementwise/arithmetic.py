@@ -28,10 +28,11 @@ from primgraph.codegen.ops.spelling.complex_step import (
 )
 from primgraph.codegen.ops.spelling.literals import dtype_text
 from primgraph.codegen.ops.spelling.notation import reading, statements
-from primgraph.codegen.ops.spelling.scalar import Scalar, element_rule, float_rule
+from primgraph.codegen.ops.spelling.numbers import Number, Numbers
+from primgraph.codegen.ops.spelling.scalar import Scalar, each, float_word
 from primgraph.codegen.ops.spelling.ufuncs import ufunc
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import BOOL
+from primgraph.ir.types import BOOL, FLOAT64
 from primgraph.primitives.elementwise import arithmetic as e
 
 
@@ -92,11 +93,25 @@ def _read_cast(args: Sequence[Text], step: Step) -> Text:
     return Text(f"{args[0].operand_code(ATOM)}.astype({dtype_text(step.params['dtype'])})")
 
 
-def _scalar_cast(args: Sequence[str], step: Step) -> str:
+def _scalar_cast(new: Numbers, args: Sequence[Number], step: Step) -> Number:
     source, target = step.operands[0].dtype, step.results[0].dtype
     if source == target:
         return args[0]
-    return f"{args[0]} != 0.0" if target == BOOL else f"1.0 if {args[0]} else 0.0"
+    if target == BOOL:
+        return new("!=", args[0], new.constant(0.0))
+    return new("if", args[0], new.constant(1.0), new.constant(0.0))
+
+
+def extremum(comparison: str) -> Scalar:
+    """Choose the operand that compares so, the first one if it is NaN; of floats only."""
+
+    def rule(new: Numbers, args: Sequence[Number], step: Step) -> Number | None:
+        x, y = args
+        if step.operands[0].dtype != FLOAT64:
+            return None
+        return new("if", new("or", new(comparison, x, y), new("!=", x, x)), x, y)
+
+    return each(rule)
 
 
 def _complex_cast(x: Any, *, dtype: Any) -> Any:
@@ -108,28 +123,24 @@ def _is_cast_smoothly(inputs: Arrays, params: dict[str, Any]) -> bool:
 
 
 CARDS: dict[Op, Card] = {
-    e.add: operator_card("add", "+", ADD, MOVED, float_rule("{} + {}"), ANALYTIC),
-    e.sub: operator_card("subtract", "-", ADD, MOVED, float_rule("{} - {}"), ANALYTIC),
+    e.add: operator_card("add", "+", ADD, MOVED, float_word("+"), ANALYTIC),
+    e.sub: operator_card("subtract", "-", ADD, MOVED, float_word("-"), ANALYTIC),
     # With strided output, NumPy 2.4 reads 4-byte numbers 4 bytes apart, and 8-byte numbers 8 bytes
     # apart, as if contiguous.
     e.neg: replace(
-        operator_card("negative", "-", UNARY, MOVED, float_rule("-{}"), ANALYTIC), spaced=False
+        operator_card("negative", "-", UNARY, MOVED, float_word("-x"), ANALYTIC), spaced=False
     ),
-    e.mul: operator_card("multiply", "*", MUL, MOVED, float_rule("{} * {}"), ANALYTIC),
+    e.mul: operator_card("multiply", "*", MUL, MOVED, float_word("*"), ANALYTIC),
     e.div: replace(
-        operator_card("divide", "/", MUL, MOVED, float_rule("{} / {}"), step_of(_quotient, None)),
+        operator_card("divide", "/", MUL, MOVED, float_word("/"), step_of(_quotient, None)),
         advice="keep its divisor off 0: pg.where on the divisor leaves no NaN in the gradient",
     ),
     e.abs_: replace(
-        ufunc_card("absolute", MOVED, float_rule("math_fabs({})"), _ABSOLUTE),
+        ufunc_card("absolute", MOVED, float_word("fabs"), _ABSOLUTE),
         read=reading("np.abs({0})"),
     ),
-    e.maximum: ufunc_card(
-        "maximum", MOVED, float_rule("{0} if {0} > {1} or {0} != {0} else {1}"), _LARGER
-    ),
-    e.minimum: ufunc_card(
-        "minimum", MOVED, float_rule("{0} if {0} < {1} or {0} != {0} else {1}"), _SMALLER
-    ),
+    e.maximum: ufunc_card("maximum", MOVED, extremum(">"), _LARGER),
+    e.minimum: ufunc_card("minimum", MOVED, extremum("<"), _SMALLER),
     e.remainder: operator_card("remainder", "%", MUL, per_element(5.6, 5.6), None, _REMAINDER),
     e.sign: ufunc_card("sign", per_element(0.5, 0.3), None, _constant(np.sign, _off_zero)),
     e.floor: ufunc_card("floor", MOVED, None, _constant(np.floor, _off_integers)),
@@ -149,7 +160,7 @@ CARDS: dict[Op, Card] = {
     ),
     e.cast: replace(
         element_card(_read_cast, statements("{out}[...] = {0}"), MOVED),
-        scalar=Scalar(element_rule(_scalar_cast), 1),
+        scalar=each(_scalar_cast),
         complex_step=step_of(_complex_cast, _is_cast_smoothly),
         inline=True,
         broadcasts=(0,),

@@ -23,10 +23,10 @@ from primgraph.codegen.ops.spelling.complex_step import (
     PARTIAL,
     Arrays,
     ComplexStep,
-    Function,
 )
 from primgraph.codegen.ops.spelling.notation import Target, number_of
-from primgraph.codegen.ops.spelling.scalar import CALL, Scalar, element_rule, function, template
+from primgraph.codegen.ops.spelling.numbers import Number, Numbers
+from primgraph.codegen.ops.spelling.scalar import Scalar, each, word
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT64, scalar_of
 from primgraph.ir.views import Reshape
@@ -107,17 +107,51 @@ def _write_power(to: Target) -> list[str]:
     return [f"{out}[...] = {x}**{n}"]
 
 
-def _scalar_power_of_each(args: Sequence[str], step: Step) -> str | None:
-    return f"math_pow({args[0]}, {args[1]})" if step.results[0].dtype == FLOAT64 else None
+def _scalar_power_of_each(new: Numbers, args: Sequence[Number], step: Step) -> Number | None:
+    return new("pow", *args) if step.results[0].dtype == FLOAT64 else None
 
 
-def _scalar_power(args: Sequence[str], step: Step) -> str | None:
+def _scalar_power(new: Numbers, args: Sequence[Number], step: Step) -> Number | None:
     """Return small powers as NumPy computes them; others by the C library."""
     n, x = step.params["n"], args[0]
     if step.results[0].dtype != FLOAT64:
         return None
-    short = {0: "1.0", 1: x, 2: f"{x} * {x}", -1: f"1.0 / {x}"}
-    return short.get(n, f"math_pow({x}, {float(n)!r})")
+    match n:
+        case 0:
+            return new.constant(1.0)
+        case 1:
+            return x
+        case 2:
+            return new("*", x, x)
+        case -1:
+            return new("/", new.constant(1.0), x)
+    return new("pow", x, new.constant(float(n)))
+
+
+def _scalar_rsqrt(new: Numbers, args: Sequence[Number], step: Step) -> Number:
+    return new("/", new.constant(1.0), new("sqrt", *args))
+
+
+def _scalar_sigmoid(new: Numbers, args: Sequence[Number], step: Step) -> Number | None:
+    """Return `e / (e + 1)` for `e = exp(min(x, c))`, as NumPy code does."""
+    (x,), limit = args, new.constant(compositions.SATURATED)
+    if step.results[0].dtype != FLOAT64:
+        return None
+    e = new("exp", new("if", new(">", x, limit), limit, x))
+    return new("/", e, new("+", e, new.constant(1.0)))
+
+
+def _scalar_logaddexp(new: Numbers, args: Sequence[Number], step: Step) -> Number | None:
+    """Return `max(x, y) + log1p(exp(-|x - y|))`, as NumPy does, for finite numbers."""
+    x, y = args
+    if step.results[0].dtype != FLOAT64:
+        return None
+    new.required.append(new("-", x, y))
+    gap = new("-x", new("fabs", new("-", x, y)))
+    top = new("if", new(">", x, y), x, y)
+    rest = new("+", top, new("log1p", new("exp", gap)))
+    twice = new("+", x, new.constant(math.log(2.0)))
+    return new("if", new("==", x, y), twice, rest)
 
 
 def _repeated_product(x: Any, *, n: int) -> Any:
@@ -130,13 +164,13 @@ def _is_positive(inputs: Arrays, params: dict[str, Any]) -> bool:
     return bool(np.all(np.real(inputs[0]) > 0.01))
 
 
-def _complex_erf(function: Callable[[float], float], sign: float) -> Function:
+def _erf_step(function: Callable[[float], float], sign: float) -> ComplexStep:
     def rule(x: Any) -> Any:
         value = np.reshape([function(v) for v in x.real.reshape(-1)], x.shape)
         slope = sign * 2 / math.sqrt(math.pi) * np.exp(-(x.real**2))
         return value + 1j * slope * x.imag
 
-    return rule
+    return step_of(rule, None)
 
 
 def _complex_logaddexp(x: Any, y: Any) -> Any:
@@ -161,7 +195,7 @@ CARDS: dict[Op, Card] = {
         ufunc_card(
             "power",
             per_element(1.2, 0.4),
-            Scalar(element_rule(_scalar_power_of_each), 1),
+            each(_scalar_power_of_each),
             PARTIAL._replace(smooth=_is_positive),
         ),
         write=_write_power_of_each,
@@ -173,11 +207,11 @@ CARDS: dict[Op, Card] = {
         ufunc="",
     ),
     e.sqrt: replace(
-        ufunc_card("sqrt", per_element(0.9, 0.3), function("sqrt"), PARTIAL),
+        ufunc_card("sqrt", per_element(0.9, 0.3), word("sqrt"), PARTIAL),
         advice="keep its operand from 0 on: pg.where on the operand leaves no NaN in the gradient",
     ),
     e.rsqrt: replace(
-        ufunc_card("sqrt", per_element(1.2, 0.4), template("1.0 / math_sqrt({})"), PARTIAL),
+        ufunc_card("sqrt", per_element(1.2, 0.4), each(_scalar_rsqrt), PARTIAL),
         read=lambda args, step: Text(f"1.0 / np.sqrt({args[0].code})", MUL),
         write=compositions.write_rsqrt,
         needs=compositions.a_one,
@@ -187,7 +221,7 @@ CARDS: dict[Op, Card] = {
         ufunc_card(
             "power",
             per_element(1.4, 1.0),
-            Scalar(element_rule(_scalar_power), 1),
+            each(_scalar_power),
             step_of(_repeated_product, None),
         ),
         read=_read_power,
@@ -198,48 +232,54 @@ CARDS: dict[Op, Card] = {
         ufunc="",
     ),
     e.exp: replace(
-        ufunc_card("exp", per_element(0.5, 0.3), function("exp"), ANALYTIC),
+        ufunc_card("exp", per_element(0.5, 0.3), word("exp"), ANALYTIC),
         advice="it overflows at about 709 in float64, 88 in float32: shift or scale its operand",
     ),
-    e.expm1: ufunc_card("expm1", per_element(0.7, 0.3), function("expm1"), ANALYTIC),
+    e.expm1: ufunc_card("expm1", per_element(0.7, 0.3), word("expm1"), ANALYTIC),
     e.log: replace(
-        ufunc_card("log", per_element(0.5, 0.3), function("log"), PARTIAL),
+        ufunc_card("log", per_element(0.5, 0.3), word("log"), PARTIAL),
         advice="keep its operand above 0: pg.where on the operand leaves no NaN in the gradient",
     ),
-    e.log1p: ufunc_card("log1p", per_element(0.6, 0.3), function("log1p"), PARTIAL),
+    e.log1p: ufunc_card("log1p", per_element(0.6, 0.3), word("log1p"), PARTIAL),
     e.sigmoid: replace(
         _helper(
-            "sigmoid", per_element(1.8, 1.4), None, step_of(lambda x: 1 / (1 + np.exp(-x)), None)
+            "sigmoid",
+            per_element(1.8, 1.4),
+            each(_scalar_sigmoid),
+            step_of(lambda x: 1 / (1 + np.exp(-x)), None),
         ),
         write=compositions.write_sigmoid,
         needs=compositions.saturation,
     ),
     e.logaddexp: compositions.logaddexp(
-        ufunc_card("logaddexp", per_element(12.0, 11.0), None, step_of(_complex_logaddexp, None))
+        ufunc_card(
+            "logaddexp",
+            per_element(12.0, 11.0),
+            each(_scalar_logaddexp),
+            step_of(_complex_logaddexp, None),
+        )
     ),
-    e.sin: ufunc_card("sin", per_element(7.2, 0.4), function("sin"), ANALYTIC),
-    e.cos: ufunc_card("cos", per_element(7.1, 0.4), function("cos"), ANALYTIC),
-    e.tan: ufunc_card("tan", per_element(0.8, 0.2), function("tan"), ANALYTIC),
+    e.sin: ufunc_card("sin", per_element(7.2, 0.4), word("sin"), ANALYTIC),
+    e.cos: ufunc_card("cos", per_element(7.1, 0.4), word("cos"), ANALYTIC),
+    e.tan: ufunc_card("tan", per_element(0.8, 0.2), word("tan"), ANALYTIC),
     e.sinh: ufunc_card("sinh", per_element(0.7, 0.2), None, ANALYTIC),
-    e.cosh: ufunc_card("cosh", per_element(0.6, 0.2), function("cosh"), ANALYTIC),
-    e.tanh: ufunc_card(
-        "tanh", per_element(0.7, 0.2), template("float_of(ufunc_tanh({}))", CALL), ANALYTIC
-    ),
-    e.arcsin: ufunc_card("arcsin", per_element(0.7, 0.2), function("asin"), PARTIAL),
-    e.arccos: ufunc_card("arccos", per_element(0.7, 0.2), function("acos"), PARTIAL),
-    e.arctan: ufunc_card("arctan", per_element(0.7, 0.2), function("atan"), ANALYTIC),
+    e.cosh: ufunc_card("cosh", per_element(0.6, 0.2), word("cosh"), ANALYTIC),
+    e.tanh: ufunc_card("tanh", per_element(0.7, 0.2), word("tanh"), ANALYTIC),
+    e.arcsin: ufunc_card("arcsin", per_element(0.7, 0.2), word("asin"), PARTIAL),
+    e.arccos: ufunc_card("arccos", per_element(0.7, 0.2), word("acos"), PARTIAL),
+    e.arctan: ufunc_card("arctan", per_element(0.7, 0.2), word("atan"), ANALYTIC),
     e.arcsinh: ufunc_card("arcsinh", per_element(1.2, 0.4), None, ANALYTIC),
     e.arccosh: ufunc_card("arccosh", per_element(2.9, 2.0), None, PARTIAL),
     e.arctanh: ufunc_card("arctanh", per_element(0.8, 0.3), None, PARTIAL),
     e.arctan2: ufunc_card(
-        "arctan2", per_element(1.3, 0.4), None, step_of(_complex_arctan2, _is_off_cut)
+        "arctan2", per_element(1.3, 0.4), word("atan2"), step_of(_complex_arctan2, _is_off_cut)
     ),
     e.erf: replace(
-        _helper("erf", per_element(9.0, 7.0), None, step_of(_complex_erf(math.erf, 1.0), None)),
+        _helper("erf", per_element(9.0, 7.0), word("erf"), _erf_step(math.erf, 1.0)),
         library="erf",
     ),
     e.erfc: replace(
-        _helper("erfc", per_element(9.5, 7.5), None, step_of(_complex_erf(math.erfc, -1.0), None)),
+        _helper("erfc", per_element(9.5, 7.5), word("erfc"), _erf_step(math.erfc, -1.0)),
         library="erfc",
     ),
 }

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.ops.card import Card
+from primgraph.codegen.ops.linear_algebra import elimination
+from primgraph.codegen.ops.linear_algebra.elimination import of_matrices
 from primgraph.codegen.ops.linear_algebra.systems import (
     changing_card,
     helper_card,
@@ -51,7 +53,10 @@ _TANGENT_STEP, _SLOPE_STEP = (
 
 CARDS: dict[Op, Card] = {
     c.cholesky: replace(
-        numpy_card("cholesky", _CHOLESKY_STEP), write=_write_cholesky, in_place=(0,)
+        numpy_card("cholesky", _CHOLESKY_STEP),
+        write=_write_cholesky,
+        in_place=(0,),
+        scalar=of_matrices(elimination.cholesky),
     ),
     c.cholesky_tangent: helper_card("cholesky_tangent", _TANGENT_STEP),
     c.cholesky_slope: changing_card(

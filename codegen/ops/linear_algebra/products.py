@@ -12,7 +12,8 @@ from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC
 from primgraph.codegen.ops.spelling.notation import Target
-from primgraph.codegen.ops.spelling.scalar import Elements, Scalar
+from primgraph.codegen.ops.spelling.numbers import Number, Numbers
+from primgraph.codegen.ops.spelling.scalar import Elements, Scalar, total
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, FLOAT64
 from primgraph.primitives.linear_algebra import products as p
@@ -76,18 +77,32 @@ def _time(step: Step) -> float:
     return prod(result.shape) * x.shape[-1] * each
 
 
-def _scalar(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str] | None:
-    """Return the product of two numbers; a sum starts with a positive zero."""
-    x, y = step.operands
-    if x.size != 1 or y.size != 1 or x.dtype != FLOAT64:
+def _scalar(
+    step: Step, operands: Sequence[Elements], in_order: bool, new: Numbers
+) -> list[Number] | None:
+    """Return sums of products in the order of their terms.
+
+    Where one is not finite, another order may be: NumPy computes all of these.
+    """
+    if step.operands[0].dtype != FLOAT64:
         return None
-    return [f"{operands[0].item()} * {operands[1].item()} + 0.0"]
+    x, y = operands
+    (*_, rows, inner), columns = x.shape, y.shape[-1]
+    pairs = zip(x.reshape(-1, rows, inner), y.reshape(-1, inner, columns), strict=True)
+    made = [
+        total(new, [new("*", s, t) for s, t in zip(row, column, strict=True)])
+        for a, b in pairs
+        for row in a
+        for column in b.T
+    ]
+    new.finite += made if inner > 1 else []
+    return made
 
 
 CARDS: dict[Op, Card] = {
     p.matmul: replace(
         array_card(_read_matmul, _write, None, Blocking(_role, 0, ""), _time, ANALYTIC),
-        scalar=Scalar(_scalar, 1),
+        scalar=Scalar(_scalar),
         inline=True,
         blas=True,
     ),

@@ -10,6 +10,8 @@ import numpy as np
 from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, array_card
+from primgraph.codegen.ops.linear_algebra import elimination
+from primgraph.codegen.ops.linear_algebra.elimination import of_matrices
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC, ComplexStep
 from primgraph.codegen.ops.spelling.notation import Read, Target, filling, reading
 from primgraph.ir.primitive import Op
@@ -66,10 +68,14 @@ _read_triangular = reading(
 CARDS: dict[Op, Card] = {
     p.solve: replace(
         numpy_card("solve", ANALYTIC),
+        scalar=of_matrices(elimination.solve),
         advice="its matrix is singular, or nearly so",
     ),
-    p.triangular_solve: changing_card(_read_triangular, "triangular_solve", ANALYTIC),
-    p.inv: numpy_card("inv", ANALYTIC),
+    p.triangular_solve: replace(
+        changing_card(_read_triangular, "triangular_solve", ANALYTIC),
+        scalar=of_matrices(elimination.triangular_solve),
+    ),
+    p.inv: replace(numpy_card("inv", ANALYTIC), scalar=of_matrices(elimination.inverse)),
     p.slogdet: numpy_card("slogdet", None),
     p.det: numpy_card("det", ANALYTIC),
     p.cofactors: helper_card("cofactors", _COFACTORS_STEP),

@@ -19,7 +19,7 @@ from primgraph.ir.types import FLOAT16, scalar_of
 _FEW = 64
 
 # Beyond this the logistic function rounds to 1, while the exponential is still far from overflow.
-_SATURATED, _SATURATED_HALF = 64.0, 11.0
+SATURATED, _SATURATED_HALF = 64.0, 11.0
 
 
 def a_one(site: Site) -> list[Place]:
@@ -33,7 +33,7 @@ write_rsqrt = statements("{np[sqrt]}({0}, {out})", "{np[divide]}({parts[0]}, {ou
 def saturation(site: Site) -> list[Place]:
     """Return the number from which on the logistic function is 1, a scratch buffer, and 1."""
     dtype = site.step.results[0].dtype
-    largest = site.number(_SATURATED_HALF if dtype == FLOAT16 else _SATURATED, dtype)
+    largest = site.number(_SATURATED_HALF if dtype == FLOAT16 else SATURATED, dtype)
     return [largest, site.scratch(), site.number(1.0, dtype)]
 
 

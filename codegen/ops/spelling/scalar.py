@@ -1,74 +1,71 @@
-"""How primitives are written in scalar mode: one Python expression per element."""
+"""How primitives are computed in scalar mode: one expression of Python numbers per element."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.spelling.literals import scalar_text
-from primgraph.ir.types import FLOAT64, TensorType
-
-# The number of expressions that take as long as one call of a NumPy function.
-CALL = 12
+from primgraph.codegen.ops.spelling.numbers import Number, Numbers
+from primgraph.ir.types import FLOAT64
 
 # Expressions of the elements of a value, in an array of its shape.
 Elements: TypeAlias = "np.ndarray[Any, Any]"
-Rule: TypeAlias = Callable[[Sequence[str], Step], str | None]
-Texts: TypeAlias = Callable[[Step, Sequence[Elements], bool], list[str] | None]
+Rule: TypeAlias = Callable[[Numbers, Sequence[Number], Step], Number | None]
+Rows: TypeAlias = Callable[[Step, Sequence[Elements], bool, Numbers], Sequence[Number] | None]
 
 
 class Scalar(NamedTuple):
-    """How scalar mode writes a primitive.
+    """How scalar mode computes a primitive.
 
-    `texts(step, operands, in_order)` returns the expressions of the result's elements, or None.
-    `in_order` tells that the elements of the first operand are in memory order. Without `texts`,
-    the primitive only moves elements. An expression costs `weight` operators.
+    `elements(step, operands, in_order, new)` returns the elements of the result, created by `new`,
+    or None. `in_order` tells that the elements of the first operand are in memory order. Without
+    `elements`, the primitive only moves elements.
     """
 
-    texts: Texts | None
-    weight: int
+    elements: Rows | None
 
 
-MOVING = Scalar(None, 1)
+MOVING = Scalar(None)
 
 
-def element_rule(rule: Rule) -> Texts:
-    """Apply `rule` elementwise to operands of the size of the result."""
+def each(rule: Rule) -> Scalar:
+    """Apply `rule` elementwise to operands of the size of the result, or of one element."""
+    return Scalar(element_rule(rule))
 
-    def texts(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str] | None:
-        if not all(t.size == step.results[0].size for t in step.operands):
+
+def element_rule(rule: Rule) -> Rows:
+    """Return the elements by applying `rule` to one element of each operand."""
+
+    def elements(
+        step: Step, operands: Sequence[Elements], in_order: bool, new: Numbers
+    ) -> list[Number] | None:
+        result = step.results[0]
+        if any(x.size not in (1, result.size) for x in operands):
             return None
-        rows = zip(*(x.ravel().tolist() for x in operands), strict=True)
-        found = [rule(row, step) for row in rows]
-        known = [text for text in found if text is not None]
+        columns = [x.ravel().tolist() * (result.size // x.size) for x in operands]
+        found = [rule(new, row, step) for row in zip(*columns, strict=True)]
+        known = [x for x in found if x is not None]
         return known if len(known) == len(found) else None
 
-    return texts
+    return elements
 
 
-def template(text: str, weight: int = 1) -> Scalar:
-    """Use the same Python expression for every element."""
-    return Scalar(element_rule(lambda args, step: text.format(*args)), weight)
+def word(name: str) -> Scalar:
+    """Use the same word of `codegen/ops/spelling/numbers.py` for every element."""
+    return each(lambda new, args, step: new(name, *args))
 
 
-def float_rule(text: str) -> Scalar:
-    """Use an expression for floats, and none for booleans."""
-
-    def rule(args: Sequence[str], step: Step) -> str | None:
-        return text.format(*args) if step.operands[0].dtype == FLOAT64 else None
-
-    return Scalar(element_rule(rule), 1)
+def float_word(name: str) -> Scalar:
+    """Use a word for floats, and none for booleans."""
+    return each(
+        lambda new, args, step: new(name, *args) if step.operands[0].dtype == FLOAT64 else None
+    )
 
 
-def function(name: str) -> Scalar:
-    """Use a function of the module `math`."""
-    return template(f"math_{name}({{}})")
-
-
-def number_text(value: bool | float, type: TensorType) -> str:
-    """Return the expression of a number."""
-    text = scalar_text(value, type.dtype).replace("np.", "float_")
-    return f"({text})" if text.startswith("-") else text
+def total(new: Numbers, terms: Sequence[Number]) -> Number:
+    """Return the sum of terms in their order, which is not -0.0."""
+    return new("+", reduce(lambda x, y: new("+", x, y), terms), new.constant(0.0))

@@ -143,7 +143,9 @@ class Elements:
 
     def _step_expression(self, node: Node, args: Sequence[str]) -> str:
         """Return the C expression of a step."""
-        assert node.step is not None
+        if node.step is None:
+            # A prefix of C.
+            return f"{node.name}({args[0]})"
         if node.name:
             return f"{self.use(node.name)}({args[0]})"
         text = template(node.step)
@@ -189,7 +191,7 @@ class Body:
 
     def fill_results(self) -> None:
         for node in self.nest.nodes:
-            if node.kind in IDENTITY and node.value not in self.added:
+            if node.kind in IDENTITY and not self.nest.added and node.value not in self.added:
                 v = node.value
                 self.lines.append(initial_statement(node.kind, self.types(v), self.place(v)))
 
@@ -213,7 +215,9 @@ class Body:
                 )
                 # Compilers that know the bounds split loops at them, and do not vectorise.
                 self.lines.append(f'__asm__("" : "+r"({low}), "+r"({count}));')
-        self.lines += self.strips.buffer_declarations(self.room)
+        self.buffers = list(self.strips.buffer_declarations(self.room))
+        if not self.walk.in_octets:
+            self.lines += self.buffers
 
     def loops(self) -> None:
         outer = self.extents[:-1]
@@ -228,14 +232,14 @@ class Body:
         else:
             n = extent(self.extents[-1])
             self._choose_parts(pad)
-            if self.walk.pieces:
+            if self.walk.first:
+                self._octets(pad, n) if self.walk.in_octets else self._strips(
+                    pad, self.walk.first, n
+                )
+            elif self.walk.pieces:
                 self._pieces(pad)
             elif self.walk.start:
-                strip = self.walk.strip
-                self.lines.append(f"{pad}for (long s = 0; s < {n}; s += {strip}) {{")
-                self.lines.append(f"{pad}    const long n = {n} - s < {strip} ? {n} - s : {strip};")
-                self._strip(pad + "    ", "n")
-                self.lines.append(f"{pad}}}")
+                self._strips(pad, "0", n)
             else:
                 self._strip(pad, n)
         for depth in reversed(range(len(outer))):
@@ -258,20 +262,49 @@ class Body:
 
     def _pieces(self, pad: str) -> None:
         """Write the strips of each piece of the innermost loop."""
-        strip = self.walk.strip
         for low, high in self.walk.pieces:
             self.elements.low = low
-            if high - low <= strip or not self.walk.in_strips:
+            if high - low <= self.walk.strip or not self.walk.in_strips:
                 self.lines.append(f"{pad}{{")
                 self.lines.append(f"{pad}    const long s = {low}; (void)s;")
                 self._strip(pad + "    ", str(high - low))
+                self.lines.append(f"{pad}}}")
             else:
-                self.lines.append(f"{pad}for (long s = {low}; s < {high}; s += {strip}) {{")
-                self.lines.append(
-                    f"{pad}    const long n = {high} - s < {strip} ? {high} - s : {strip};"
-                )
-                self._strip(pad + "    ", "n")
-            self.lines.append(f"{pad}}}")
+                self._strips(pad, str(low), str(high))
+
+    def _strips(self, pad: str, low: str, high: str) -> None:
+        """Write a loop over the strips from one index to another."""
+        strip = self.walk.strip
+        self.lines.append(f"{pad}for (long s = {low}; s < {high}; s += {strip}) {{")
+        self.lines.append(f"{pad}    const long n = {high} - s < {strip} ? {high} - s : {strip};")
+        self._strip(pad + "    ", "n")
+        self.lines.append(f"{pad}}}")
+
+    def _octets(self, pad: str, count: str) -> None:
+        """Write strips of eight elements, whose sums stay in registers up to the end of a row."""
+        nodes = self.nest.nodes
+        runs = [node for node in nodes if node.kind == "sum" and self.walk.is_run(node)]
+        name = type_name(self.types(runs[0].value).dtype)
+        sums = [(f"s{node.value}", self.strips.buffer[node.operands[0].value]) for node in runs]
+        self._say(pad, [
+            f"pg_octet_{name} {', '.join([f'{s} = {{0}}' for s, _ in sums])};",
+            f"long s = {self.walk.first};",
+            f"for (; s + 8 <= {count}; s += 8) {{",
+            *[f"    {line}" for line in self.buffers],
+        ])  # fmt: skip
+        self._loop(pad + "    ", nodes, "8")
+        self._say(pad, [
+            *[f"    {s} += *(const pg_octet_{name} *){buffer};" for s, buffer in sums],
+            "}",
+            *self.buffers,
+        ])  # fmt: skip
+        size = self.extents[-1]
+        if type(size) is not int or size % 8:
+            self._loop(pad, nodes, f"{count} - s")
+        for node, (s, buffer) in zip(runs, sums, strict=True):
+            target = f"w{node.value}[{self.walk.base(0, node.strides)}]"
+            total = self.use(f"pg_total_{name}")
+            self.lines.append(f"{pad}{target} += {total}({s}, {buffer}, {count} - s);")
 
     # One strip.
 

@@ -12,7 +12,7 @@ from primgraph.codegen.ir.schedule import Schedule, schedule
 from primgraph.codegen.ir.statements import Control, Nests
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.regions import LIMITS
-from primgraph.codegen.lower.nests.short_axes import unroll_short_axes
+from primgraph.codegen.lower.nests.shared_padding import prepare_graph
 from primgraph.codegen.runtime.toolchain.code_cache import (
     MADE,
     NAME,
@@ -52,7 +52,7 @@ class NativeCode(NamedTuple):
 
 def generate_native(graph: Graph, options: Options, limits: Limits) -> NativeCode | None:
     """Generate native code for `graph`; None if growing stacks would leave the C code."""
-    steps = schedule(unroll_short_axes(graph))
+    steps = schedule(prepare_graph(graph))
     told = SizeArguments(graph) if graph.sizes else None
     plan = nests(steps, LIMITS if limits == default_limits() else limits)
     if not stays_inside(plan):

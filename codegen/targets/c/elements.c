@@ -237,11 +237,15 @@ static inline T pg_power_4_T(T x) {
 
 /* = f */
 static inline T pg_power_minus_2_T(T x) {
+#ifdef LOOSE
+    return 1 / x * (1 / x);
+#else
 #ifdef FP_FAST_FMA
     const T y = 1 / x, lost = fma_F(-y, x, 1) * y, z = y * y;
     return pg_of_parts_T(z, fma_F(y, y, -z) + 2 * y * lost);
 #else
     return pow_F(x, -2);
+#endif
 #endif
 }
 
@@ -269,17 +273,25 @@ static inline T pg_power_minus_4_T(T x) {
 
 /* = f */
 static inline T pg_power_3_halves_T(T x) {
+#ifdef LOOSE
+    return x == -INFINITY ? INFINITY : x * sqrt_F(x) + 0;
+#else
 #ifdef FP_FAST_FMA
     const T y = sqrt_F(x), lost = fma_F(-y, y, x) * ((T)0.5 / y), z = x * y;
     return x == -INFINITY ? INFINITY : pg_of_parts_T(z, fma_F(x, y, -z) + x * lost) + 0;
 #else
     return pow_F(x, (T)1.5);
 #endif
+#endif
 }
 
 /* = f */
 /* 1 / sqrt(x) in parts is y and y_lost, where s is sqrt(x) up to a rounding. */
 static inline T pg_power_minus_3_halves_T(T x) {
+#ifdef LOOSE
+    const T y = 1 / x;
+    return x == 0 ? INFINITY : y * sqrt_F(y);
+#else
 #ifdef FP_FAST_FMA
     const T s = sqrt_F(x), y = 1 / s;
     const T lost = y * (fma_F(-s, y, 1) - y * (y * ((T)0.5 * fma_F(-s, s, x))));
@@ -290,10 +302,15 @@ static inline T pg_power_minus_3_halves_T(T x) {
 #else
     return pow_F(x, (T)-1.5);
 #endif
+#endif
 }
 
 /* = f */
 static inline T pg_power_minus_5_halves_T(T x) {
+#ifdef LOOSE
+    const T y = 1 / x;
+    return x == 0 ? INFINITY : y * (y * sqrt_F(y)) + 0;
+#else
 #ifdef FP_FAST_FMA
     const T s = sqrt_F(x), y = 1 / s;
     const T lost = y * (fma_F(-s, y, 1) - y * (y * ((T)0.5 * fma_F(-s, s, x))));
@@ -303,6 +320,7 @@ static inline T pg_power_minus_5_halves_T(T x) {
     return x == 0 ? INFINITY : x == -INFINITY ? 0 : whole;
 #else
     return pow_F(x, (T)-2.5);
+#endif
 #endif
 }
 

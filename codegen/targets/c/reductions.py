@@ -57,7 +57,7 @@ def accumulation_statement(kind: str, target: str, text: str) -> str:
 def strip_accumulation(strips: Strips, node: Node, here: Set[int]) -> str:
     """Return a reduction across strips: each element of a strip has its own result."""
     text = strips.argument(node.operands[0], here)
-    target = f"w{node.value}[{strips.walk.index(0, node.strides)}]"
+    target = f"w{node.value}[{strips.walk.index(node.offset, node.strides)}]"
     return accumulation_statement(node.kind, target, text)
 
 
@@ -69,7 +69,7 @@ def write_reduction(strips: Strips, node: Node, count: str) -> Iterator[str]:
         return
     dtype = strips.types(node.value).dtype
     kind, name = moved_type(dtype), type_name(dtype)
-    target = f"w{node.value}[{strips.walk.base(0, node.strides)}]"
+    target = f"w{node.value}[{strips.walk.base(node.offset, node.strides)}]"
     run = strips.run(o)
     if run is None:
         yield f"const {kind} one{node.value} = {strips.element(o)};"
@@ -108,7 +108,7 @@ def write_joint_sums(
         yield f"      s{node.value} += *(const pg_octet_{name} *)({first} + k);"
     yield "  }"
     for node, (first, _) in zip(nodes, runs, strict=True):
-        target = f"w{node.value}[{strips.walk.base(0, node.strides)}]"
+        target = f"w{node.value}[{strips.walk.base(node.offset, node.strides)}]"
         total = use(f"pg_total_{name}")
         yield f"  {target} += {total}(s{node.value}, {first} + k, {count} - k);"
     yield "}"
@@ -120,7 +120,7 @@ def _rows_reduced(strips: Strips, node: Node, count: str) -> Iterator[str]:
     assert run is not None
     dtype = strips.types(node.value).dtype
     n, kind, name = flat.width, moved_type(dtype), type_name(dtype)
-    first = strips.walk.first_row(0, node.strides)
+    first = strips.walk.first_row(node.offset, node.strides)
     target = f"w{node.value}[{first} + q * {extent(node.strides[flat.row])}]"
     yield f"for (long q = 0; q < {count} / {n}; q++) {{"
     yield f"    const {kind} *p = {run[0]} + q * {n};"

@@ -157,7 +157,8 @@ class SharedNests:
         stored = [renumber(v) for v in nest.stored]
         values = list(number)[1:]
         key = (
-            *(nest.domain, tuple(stored), tuple([self.types[v] for v in values])),
+            *(nest.domain, nest.added, nest.pairs, tuple(stored)),
+            tuple([self.types[v] for v in values]),
             tuple([v in self.added for v in values]),
             tuple(
                 [
@@ -166,4 +167,4 @@ class SharedNests:
                 ]
             ),
         )
-        return _Renamed(nest, Nest(nest.domain, nodes, dict.fromkeys(stored)), values, key)
+        return _Renamed(nest, replace(nest, nodes=nodes, stored=dict.fromkeys(stored)), values, key)

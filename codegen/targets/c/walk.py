@@ -19,6 +19,9 @@ _LONG, _EDGES = 32, 8
 # A shorter innermost axis is exchanged with a longer one.
 _SHORT = 16
 
+# Number of elements of an inner loop that is one vector.
+_VECTOR = 8
+
 # Initial values of reductions.
 IDENTITY = {"sum": "0", "prod": "1", "max": "-INFINITY", "min": "INFINITY"}
 
@@ -38,17 +41,25 @@ class Walk:
         self.order = _loop_order(nest) if self.flat is None else list(range(len(nest.domain)))
         # The elements of a strip: whole rows of a collapsed nest.
         self.strip = STRIP if self.flat is None else STRIP // self.flat.width * self.flat.width
+        # Whether a strip is one vector, so that sums stay in registers.
+        self.in_octets = _has_octets(nest)
+        if self.in_octets:
+            self.strip = _VECTOR
         self.extents = [nest.domain[i] for i in self.order]
         self.stored_strides = row_major(nest.domain)
         self.levels: list[int] = []
         self.find_levels()
-        self.collapse()
+        if not nest.pairs:
+            self.collapse()
         # Pieces of the innermost loop, in each of which a "parts" node reads one part, and an
         # "inner" node is inside or outside of its range.
         self.pieces = self._peel()
+        # The first index of the innermost loop, if that depends on the outer one.
+        self.first = f"(i0 / {nest.pairs} + 1) * {nest.pairs}" if nest.pairs else ""
         # The variable of a strip's first element; empty if there is only one strip.
         several = bool(self.extents) and not is_few(self.extents[-1], self.strip)
-        self.start = "s" if (several and self.in_strips) or len(self.pieces) > 1 else ""
+        cut = (several and self.in_strips) or len(self.pieces) > 1
+        self.start = "s" if cut or self.first else ""
 
     def find_levels(self) -> None:
         """Assign each node to a loop of a strip; function calls are between loops."""
@@ -170,6 +181,17 @@ class Walk:
         return step if base == "0" else f"{base} + {step}"
 
 
+def _has_octets(nest: Nest) -> bool:
+    """Return whether pairs have no function calls, and sums of values alone, of one dtype."""
+    sums = [node for node in nest.nodes if node.kind == "sum"]
+    return (
+        nest.pairs > 0
+        and all(node.kind != "call" for node in nest.nodes)
+        and all(node.operands[0].value >= 0 for node in sums)
+        and len({node.step.results[0].dtype for node in sums if node.step is not None}) == 1
+    )
+
+
 def axes_of_inner(node: Node) -> list[int]:
     """Return the axis of each index operand of an "inner" node; none for others."""
     return [o.strides.index(1) for o in node.operands[1:]] if node.kind == "inner" else []
@@ -186,6 +208,8 @@ def _loop_order(nest: Nest) -> list[int]:
         return order
     if len(order) > 1 and typical(nest.domain[-1]) < _SHORT:
         rows = [o.strides for n in nest.nodes for o in n.operands if o.root >= 0]
+        if nest.domain[-1] == _VECTOR and all(r[-1] in (0, 1) for r in rows):
+            return order
         longest = max(order, key=lambda i: typical(nest.domain[i]))
         whole = all(r == row_major(nest.domain) or all(s == 0 for s in r) for r in rows)
         whole = whole and not any(n.strides for n in nest.nodes)

@@ -17,7 +17,13 @@ from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.targets.c.parts import functions_in, required_parts
 from primgraph.codegen.targets.export.extents import helpers
 from primgraph.codegen.targets.export.function import write_function
-from primgraph.codegen.targets.export.identifiers import Names, function_name, is_name, require_name
+from primgraph.codegen.targets.export.identifiers import (
+    Names,
+    fill_lines,
+    function_name,
+    is_name,
+    require_name,
+)
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.page import Page, Part, extents, pointers
 from primgraph.codegen.targets.export.places import Place, Tables
@@ -295,15 +301,7 @@ def _prototype(
     line = f"{name}({', '.join(listed) or 'void'})"
     if len(line) <= 98:
         return [line]
-    rows, row = [f"{name}("], ""
-    for k, text in enumerate(listed):
-        text += ")" if k + 1 == len(listed) else ","
-        if row and len(row) + 1 + len(text) > 92:
-            rows.append(f"    {row}")
-            row = text
-        else:
-            row = f"{row} {text}" if row else text
-    return [*rows, f"    {row}"]
+    return [f"{name}(", *fill_lines("    ", listed, "    ", ")")]
 
 
 def _parts(
@@ -367,15 +365,8 @@ def _entry(
 
 def _call(part: Part, words: Sequence[str]) -> list[str]:
     """Return lines that call a part, and return if it fails."""
-    rows, row = [], f"    {'failed = ' if part.can_fail else ''}{part.name}("
-    for k, word in enumerate(words):
-        word += ");" if k + 1 == len(words) else ","
-        if len(row) + 1 + len(word) > 98:
-            rows.append(row)
-            row = f"        {word}"
-        else:
-            row += word if row.endswith("(") else f" {word}"
-    rows.append(row if words else f"{row});")
+    head = f"    {'failed = ' if part.can_fail else ''}{part.name}("
+    rows = fill_lines(head, words, "        ", ");")
     if part.can_fail:
         rows += ["    if (failed) {", "        return failed;", "    }"]
     return rows

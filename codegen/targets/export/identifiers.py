@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import final
 
 from primgraph.base.user_lines import message_text
@@ -198,6 +198,27 @@ def remark(text: str, depth: int = 0) -> str:
 
 
 _INDENT = "    "
+
+
+# Maximum width of a line.
+_WIDTH = 100
+
+
+def fill_lines(head: str, words: Sequence[str], indent: str, ends: str) -> list[str]:
+    """Return lines of `head` and words between commas; `ends` follows the last word.
+
+    >>> fill_lines("f(", ["x", "y"], "    ", ");")
+    ['f(x, y);']
+    """
+    lines, line = [], head
+    for k, word in enumerate(words):
+        word += "," if k + 1 < len(words) else ends
+        between = " " * (line != head and line != indent)
+        if len(line) + len(between) + len(word) > _WIDTH and line.strip():
+            lines.append(line)
+            line, between = indent, ""
+        line += between + word
+    return [*lines, line] if words else [f"{head}{ends}"]
 
 
 def wrap_statement(text: str, depth: int) -> list[str]:

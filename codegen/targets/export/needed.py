@@ -6,7 +6,6 @@ from math import prod
 
 from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.statements import Blocks, Control, Item, Nest, Nests, Node, Product
-from primgraph.primitives.control import cond, scan, while_loop
 
 PLAIN = ("text", "call", "copy", "take")
 
@@ -48,19 +47,14 @@ def values_read(plan: Nests, item: Item) -> set[int]:
 
 def _control_reads(item: Control) -> set[int]:
     """Return the values that a branch or loop and its bodies read, and the carries."""
-    p, op = item.step.params, item.step.op
-    # Operands of the bodies follow the index of a branch, or the iteration count.
-    begin = 1 if op is cond else int(p["counted"]) if op is scan else 0
-    found = set(item.operands[:begin])
-    given = item.operands[begin:]
-    if op is scan:
-        carried = given[p["consts"] : p["consts"] + p["carries"]]
-        if is_zero(p["length"]):
-            # No iteration runs: the results are the initial carries.
-            return set(carried)
-        found.update(carried)
-    elif op is while_loop:
-        found.update(given[p["consts"] :])
+    regions, most = item.step.regions, item.step.most_trips
+    assert regions is not None
+    begin, given = regions.consts, item.operands[regions.lead :]
+    carried = given[begin : begin + regions.carries]
+    if most is not None and is_zero(most):
+        # No iteration runs: the results are the initial carries.
+        return set(carried)
+    found = {*item.operands[: regions.lead], *carried}
     for plan, constants in zip(item.bodies, item.constants, strict=True):
         used = reads(plan)
         found.update(own for v, own in constants.items() if v in used)

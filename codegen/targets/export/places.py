@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, final
@@ -11,13 +11,11 @@ import numpy as np
 
 from primgraph.codegen.ir.arena import Arena
 from primgraph.codegen.ops.c.spellings import literal
-from primgraph.codegen.targets.export.identifiers import Names
+from primgraph.codegen.targets.export.identifiers import Names, fill_lines
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import typical
 from primgraph.ir.types import DType, Shape, TensorType
-
-_WIDTH = 100
 
 
 @final
@@ -206,23 +204,10 @@ def _rows(array: np.ndarray[Any, Any]) -> Iterator[str]:
     width = array.shape[-1] if array.ndim > 1 else array.size
     flat = array.reshape(-1)
     for begin in range(0, flat.size, width):
-        yield from wrap_words(bare(number(x, array.dtype)) for x in flat[begin : begin + width])
+        words = [bare(number(x, array.dtype)) for x in flat[begin : begin + width]]
+        yield from fill_lines("    ", words, "    ", ",")
 
 
 def bare(text: str) -> str:
     """Return a number without the parentheses around its sign."""
     return text[1:-1] if text.startswith("(-") and text.count("(") == 1 else text
-
-
-def wrap_words(words: Iterable[str], indent: str = "    ", ends: str = ",") -> Iterator[str]:
-    """Yield lines of words separated by commas; `ends` follows the last word."""
-    line = indent
-    listed = list(words)
-    for k, word in enumerate(listed):
-        word += "," if k + 1 < len(listed) else ends
-        if len(line) + len(word) >= _WIDTH and line.strip():
-            yield line.rstrip()
-            line = indent
-        line += f"{word} "
-    if line.strip():
-        yield line.rstrip()

@@ -4,61 +4,79 @@ A call of a NumPy function costs some hundred nanoseconds however little it comp
 operator about ten. Arrays of a few elements are split into one variable per element, and joined
 again for the results. Results are those of NumPy: arithmetic, sums and square roots to the bit,
 other functions within one unit in the last place; only functions of the C library that are this
-accurate are used.
+accurate are used. Matrix products add in the order of their terms, while BLAS may fuse operations.
 
 Compilation decides by types and operations whether a graph is suitable. The code first checks
 class, dtype and shape of its arguments. Where NumPy returns infinities and NaNs, Python arithmetic
-raises one of two exceptions, which the code catches. In both cases it returns None, and the caller
-uses NumPy.
+raises one of two exceptions, which the code catches; special values in dropped terms, such as those
+of structural zeros, are found by a check of the results. In all cases it returns None, and the
+caller uses NumPy.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import Any, final
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import final
 
-import numpy as np
-
-from primgraph.codegen.ir.schedule import Schedule, Step
-from primgraph.codegen.ir.views import tuple_text
-from primgraph.codegen.ops.spelling.scalar import CALL, Elements
+from primgraph.codegen.ir.extents import Text
+from primgraph.codegen.ir.schedule import Schedule
+from primgraph.codegen.lower.scalars.program import NumberProgram, number_program, number_trip
+from primgraph.codegen.lower.scalars.simplify import in_order
+from primgraph.codegen.ops.spelling.numbers import (
+    ATOM,
+    CONSTANT,
+    NOT,
+    UNARY,
+    VARIABLE,
+    WORDS,
+    Number,
+)
 from primgraph.codegen.ops.table import CARDS
+from primgraph.codegen.targets.text.layout import WIDTH
 from primgraph.codegen.targets.text.module import Function, Line, Module
-from primgraph.ir.types import BOOL, FLOAT64, TensorType
-from primgraph.ir.views import Slice
+from primgraph.ir.types import FLOAT64, TensorType
 
-# Limits of the program, the number of inputs, and the length of vectors: beyond these there is
-# little gain.
-LONGEST = 500
-WIDEST = 20
-_MOST_ELEMENTS = 100
-# The same for a loop body, which is compiled for all iterations. Here a NumPy call stands for more
-# expressions, as the numbers are in variables already.
-_LONGEST_TRIP = 2000
-_CALL_IN_TRIP = 20
+# Width of an expression within another one.
+_WIDTH = WIDTH - 24
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-_SHORT = re.compile(r"[\w.+-]+|\(-[\w.+-]+\)")
+_OPENING = (
+    "import math",
+    "ndarray, new_array, new_empty = np.ndarray, np.array, np.empty",
+    "float64_dtype, bool_dtype = np.dtype(np.float64), np.dtype(np.bool_)",
+    "float_inf, float_nan = np.inf, np.nan",
+)
 
 
-def scalar_function(schedule: Schedule, alone: bool = False) -> tuple[list[str], Function] | None:
+def scalar_function(
+    schedule: Schedule, alone: bool = False, *, nested: bool = True
+) -> tuple[list[str], Function] | None:
     """Return lines that bind names, and `scalar(*arrays)`, which returns the kernel's results.
 
-    Results are in a list, unless there is a single one that is to be `alone`. The function returns
-    None for arguments that are not arrays of exactly the declared types, and where NumPy's results
-    would be special values. Return None if the graph is not one of a few floats and booleans, or
+    Results are in a list, unless there is a single one that is to be `alone`. Unless `nested`, each
+    operation is a statement, which belongs to its step. The function returns None for arguments
+    that are not arrays of exactly the declared types, and where NumPy's results would be special
+    values. Return None if the graph is not one of a few floats and booleans, or
     has operations that are faster on arrays.
     """
-    if not 0 < len(schedule.steps) <= LONGEST or schedule.inputs > WIDEST:
+    program = number_program(schedule, CARDS)
+    if program is None:
         return None
-    types = {schedule.types[v] for s in schedule.steps for v in (*s.inputs, *s.outputs)}
-    types.update(schedule.types[: schedule.inputs])
-    if any(t.dtype not in (FLOAT64, BOOL) or t.is_larger(_MOST_ELEMENTS) for t in types):
-        return None
-    if not all(t.size for t in types):
-        return None
-    return _Scalars(schedule, alone).function()
+    writer = _Writer(program, nested)
+    made = Function("scalar", ", ".join(f"a{i}" for i in range(schedule.inputs)))
+    for i, given in enumerate(program.inputs):
+        _write_argument(made, f"a{i}", schedule.types[i], given)
+    made.line("try:")
+    made.body += writer.lines(in_order(program.needed), 1)
+    made.body += writer.check(1)
+    for k, value in enumerate(schedule.outputs):
+        texts = [writer.text(x).code for x in program.results[k]]
+        made.body += _result(f"r{k}", texts, schedule.types[value], 1)
+    made.line("except (ArithmeticError, ValueError):")
+    made.line("return None", depth=1)
+    returned = ", ".join(f"r{k}" for k, _ in enumerate(schedule.outputs))
+    made.returns([returned if alone else f"[{returned}]"])
+    return [*_OPENING, *writer.bindings], made
 
 
 def scalar_trips(
@@ -73,72 +91,79 @@ def scalar_trips(
     of a few numbers.
     """
     graphs = [body] if test is None else [test, body]
-    types = {t for graph in graphs for t in graph.types}
-    if any(t.dtype not in (FLOAT64, BOOL) or t.is_larger(_MOST_ELEMENTS) for t in types):
+    program = number_trip(graphs, CARDS)
+    if program is None:
         return None
-    if not all(t.size for t in types):
-        return None
-    parts = [_Scalars(g, False, "t" if g is test else "v", 2) for g in graphs]
-    inner = parts[-1]
-    for part in parts:
-        for i in range(part.schedule.inputs):
-            part.elements[i] = inner.names_of(i)
-        for i, step in enumerate(part.schedule.steps):
-            if not part.add(i, step) or part.expressions > _LONGEST_TRIP:
-                return None
-    if any(part.expressions > _CALL_IN_TRIP * part.calls for part in parts):
-        return None
-    function = _trips(inner, consts, carries, None if test is None else parts[0])
-    opening = ["import numpy as np", "import math", *_binding_lines([function])]
+    writer = _Writer(program)
+    function = _trips(writer, program, consts, carries, test is not None)
+    opening = ["import numpy as np", *_OPENING, *writer.bindings]
     return Module(opening, [], [function], "numbers", {})
 
 
-def _trips(body: _Scalars, consts: int, carries: int, test: _Scalars | None) -> Function:
-    made, count = Function("numbers", "fixed, state, rows"), body.schedule.inputs
-    names = [body.names_of(i).tolist() for i in range(count)]
-    found = [body.elements[v].ravel().tolist() for v in body.schedule.outputs]
+def _trips(
+    writer: _Writer, program: NumberProgram, consts: int, carries: int, has_test: bool
+) -> Function:
+    made, names = Function("numbers", "fixed, state, rows"), program.inputs
+    tests, found = program.results[:has_test], program.results[has_test:]
     for k in range(consts + carries):
         given = f"fixed[{k}]" if k < consts else f"state[{k - consts}]"
-        made.line(f"[{', '.join(_flat(names[k]))}] = {given}")
+        made.line(f"[{', '.join(names[k])}] = {given}")
     stacks = range(len(found) - carries)
     for k in stacks:
         made.line(f"s{k} = []")
         # Creating an array from a flat list takes a third of the time of a list of rows.
         alone = len(found[carries + k]) == 1
-        made.line(f"a{k} = s{k}.{'append' if alone else 'extend'}")
+        made.line(f"append{k} = s{k}.{'append' if alone else 'extend'}")
     made.line("n, ended = 0, False")
     made.line("try:")
-    rows = [_row(_flat(x)) for x in names[consts + carries :]]
-    made.line(f"for {tuple_text(['n', *rows])} in zip(*rows):", depth=1)
-    if test is not None:
-        made.body += test.computed
-        (truth,) = test.elements[test.schedule.outputs[0]].ravel().tolist()
-        made.line(f"if not {truth}:", depth=2)
+    rows = [_row(x) for x in names[consts + carries :]]
+    for line in _filled("for (", ["n", *rows], ",) in zip(*rows):"[bool(rows) :]):
+        made.line(line, depth=1)
+    if has_test:
+        (truth,) = tests[0]
+        made.body += writer.lines(in_order([truth]), 2)
+        made.line(f"if not {writer.text(truth).operand_code(NOT)}:", depth=2)
         made.line("ended = True", depth=3)
         made.line("break", depth=3)
-    made.body += body.computed
+    made.body += writer.lines(in_order(program.needed), 2)
+    made.body += writer.check(2)
     for k in stacks:
-        made.line(f"a{k}({_row(found[carries + k])})", depth=2)
-    targets = [name for x in names[consts : consts + carries] for name in _flat(x)]
-    pairs = zip(targets, [text for x in found[:carries] for text in x], strict=True)
-    changed = [(name, text) for name, text in pairs if name != text]
-    if not changed:
-        made.line("pass", depth=2)
-    else:
-        left, right = (", ".join(texts) for texts in zip(*changed, strict=True))
-        made.line(f"{left} = {right}", depth=2)
+        made.line(f"append{k}({_row([writer.text(x).code for x in found[carries + k]])})", depth=2)
+    _write_carries(made, writer, names[consts : consts + carries], found)
     made.line("else:", depth=1)
     made.line("n += 1", depth=2)
     made.line("except (ArithmeticError, ValueError):")
     made.line("return None", depth=1)
-    ends = [f"[{', '.join(_flat(x))}]" for x in names[consts : consts + carries]]
-    lists = [f"s{k}" for k in stacks]
-    made.returns([f"[{', '.join(ends)}], [{', '.join(lists)}], n, ended"])
+    ends = [f"[{', '.join(x)}]" for x in names[consts : consts + carries]]
+    made.body += [Line(row) for row in _filled("ends = [", ends, "]")]
+    made.body += [Line(row) for row in _filled("stacks = [", [f"s{k}" for k in stacks], "]")]
+    made.returns(["ends, stacks, n, ended"])
     return made
 
 
-def _flat(names: Any) -> list[str]:
-    return np.ravel(np.asarray(names, object)).tolist()
+def _write_carries(
+    made: Function,
+    writer: _Writer,
+    names: Sequence[Sequence[str]],
+    found: Sequence[Sequence[Number]],
+) -> None:
+    """Write the assignment of the carries that change."""
+    pairs = [
+        (name, writer.text(x).code)
+        for row, numbers in zip(names, found, strict=False)
+        for name, x in zip(row, numbers, strict=True)
+    ]
+    changed = [(name, text) for name, text in pairs if name != text]
+    if not changed:
+        made.line("pass", depth=2)
+        return
+    left, right = zip(*changed, strict=True)
+    rows = [f"{', '.join(left)} = {', '.join(right)}"]
+    if len(rows[0]) > WIDTH and len(changed) > 1:
+        *above, last = _filled("(", left, ")")
+        rows = [*above, *_filled(f"{last} = (", right, ")")]
+    for row in rows:
+        made.line(row, depth=2)
 
 
 def _row(texts: Sequence[str]) -> str:
@@ -146,184 +171,112 @@ def _row(texts: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
-def _binding_lines(functions: Sequence[Function]) -> list[str]:
-    """Return lines that bind the outer names that functions use."""
-    lines = [line.text for function in functions for line in function.body]
-    names = set(_NAME.findall("\n".join(lines)))
-    known = [line for n, line in _BINDINGS.items() if n in names]
-    others = sorted(n for n in names if n.startswith("math_") and n not in _BINDINGS)
-    return [*known, *(f"{n} = math.{n.removeprefix('math_')}" for n in others)]
-
-
 @final
-class _Scalars:
-    """Generator of a graph of numbers, expression by expression; names begin with `letter`."""
+class _Writer:
+    """Printer of the expressions of a program.
 
-    def __init__(self, schedule: Schedule, alone: bool, letter: str = "v", depth: int = 1) -> None:
-        self.schedule = schedule
-        self.alone = alone
-        self.letter, self.depth = letter, depth
-        self.made = Function("scalar", ", ".join(f"x{i}" for i in range(schedule.inputs)))
-        self.elements: dict[int, Elements] = {}
-        self.computed: list[Line] = []
-        # Number of expressions, and of array operations that they replace.
-        self.expressions = 0
-        self.calls = 0
-        # Values whose elements may be in reverse memory order.
-        self.reversed: set[int] = set()
+    If `nested`, what is used once stands within the expression that uses it, unless that becomes
+    too long.
+    """
 
-    def function(self) -> tuple[list[str], Function] | None:
-        """Return the bindings and the function; None if impossible or not faster."""
-        for i in range(self.schedule.inputs):
-            self._argument(i)
-        for i, step in enumerate(self.schedule.steps):
-            if not self.add(i, step) or self.expressions > LONGEST:
-                return None
-        if self.expressions > CALL * self.calls:
-            return None
-        if self.computed:
-            self.made.line("try:")
-            self.made.body += self.computed
-            self.made.line("except (ArithmeticError, ValueError):")
-            self.made.line("return None", depth=1)
-        for k, value in enumerate(self.schedule.outputs):
-            for line in _result(f"r{k}", self.elements[value], self.schedule.types[value]):
-                self.made.line(line)
-        results = ", ".join(f"r{k}" for k, _ in enumerate(self.schedule.outputs))
-        self.made.returns([results if self.alone else f"[{results}]"])
-        return _binding_lines([self.made]), self.made
+    def __init__(self, program: NumberProgram, nested: bool = True) -> None:
+        self.nested = nested
+        self.finite, order = program.finite, in_order(program.needed)
+        self.uses = Counter(a for x in order for a in x.args)
+        self.uses.update(program.needed)
+        words = [WORDS[x.word] for x in order if x.args]
+        self.bindings = list(dict.fromkeys(word.binding for word in words if word.binding))
+        self._texts: dict[Number, Text] = {}
+        self._count = 0
 
-    def names_of(self, value: int) -> Elements:
-        """Return variable names for the elements of a value."""
-        type = self.schedule.types[value]
-        return _array(_names(self.letter, value, type.size), type)
+    def lines(self, order: Iterable[Number], depth: int) -> list[Line]:
+        """Return the statements that compute numbers, without those that were computed before."""
+        lines = []
+        for x in order:
+            if x in self._texts or not x.args:
+                continue
+            word = WORDS[x.word]
+            pairs = zip(x.args, word.ranks, strict=True)
+            code = word.text.format(*[self.text(a).operand_code(rank) for a, rank in pairs])
+            self._texts[x] = Text(code, word.rank)
+            if not self.nested or self.uses[x] > 1 or len(code) > _WIDTH:
+                name = f"v{self._count}"
+                self._count += 1
+                lines.append(Line(f"{name} = {code}", x.step, depth))
+                self._texts[x] = Text(name)
+        return lines
 
-    def _argument(self, i: int) -> None:
-        type = self.schedule.types[i]
-        names = _names(self.letter, i, type.size)
-        unfit = _unfit(f"x{i}", type)
-        if type.shape == () and type.dtype == FLOAT64:
-            self._number(f"x{i}", names[0], unfit)
-            self.elements[i] = _array(names, type)
-            return
-        self.made.line(f"if {unfit}:")
-        self.made.line("return None", depth=1)
-        if type.size == 1:
-            self.made.line(f"{names[0]} = x{i}.item()")
-        else:
-            flat = f"x{i}" if len(type.shape) == 1 else f"x{i}.ravel()"
-            self.made.line(f"{', '.join(names)} = {flat}.tolist()")
-        self.elements[i] = _array(names, type)
+    def text(self, x: Number) -> Text:
+        """Return the text of a number whose operands have been written."""
+        if x.word == VARIABLE:
+            return Text(x.value)
+        return _constant_text(x.value) if x.word == CONSTANT else self._texts[x]
 
-    def _number(self, given: str, name: str, unfit: str) -> None:
-        """Write the conversion of a scalar argument, which may be a Python float."""
-        self.made.line(f"if {given}.__class__ is float:")
-        self.made.line(f"{name} = {given}", depth=1)
-        self.made.line(f"elif {unfit}:")
-        self.made.line("return None", depth=1)
-        self.made.line("else:")
-        self.made.line(f"{name} = {given}.item()", depth=1)
-
-    def add(self, i: int, step: Step) -> bool:
-        """Write an equation; return whether that is possible."""
-        card = CARDS.get(step.op)
-        form = None if card is None else card.scalar
-        if form is None:
-            return False
-        operands = [self.elements[v] for v in step.inputs]
-        if form.texts is None:
-            self.elements.update(zip(step.outputs, _move_elements(step, operands), strict=True))
-            if _turns(step) or not self.reversed.isdisjoint(step.inputs):
-                self.reversed.update(step.outputs)
-            return True
-        in_order = not step.inputs or step.inputs[0] not in self.reversed
-        found = form.texts(step, operands, in_order)
-        if found is None:
-            return False
-        value, texts = step.outputs[0], []
-        names = _names(self.letter, value, len(found))
-        for name, text in zip(names, found, strict=True):
-            if not _is_short(text):
-                self.computed.append(Line(f"{name} = {text}", i, self.depth))
-                self.expressions += form.weight
-            texts.append(text if _is_short(text) else name)
-        self.calls += 1
-        self.elements[value] = _array(texts, step.results[0])
-        return True
+    def check(self, depth: int) -> list[Line]:
+        """Return the statements that return None for special values where there must be none."""
+        if not self.finite:
+            return []
+        total = " + ".join(self.text(x).operand_code(UNARY) for x in self.finite)
+        return [
+            Line(f"if ({total}) * 0.0 != 0.0:", -1, depth),
+            Line("return None", -1, depth + 1),
+        ]
 
 
-def _move_elements(step: Step, operands: Sequence[Elements]) -> list[Elements]:
-    """Return the elements of a step that moves elements, by evaluating it on indices."""
-    texts = np.concatenate([x.ravel() for x in operands])
-    ends = np.cumsum([x.size for x in operands])
-    places = [
-        np.arange(end - x.size, end).reshape(x.shape) for x, end in zip(operands, ends, strict=True)
-    ]
-    taken = step.op.impl(*places, **step.params)
-    taken = taken if step.op.multiple else [taken]
-    pairs = zip(taken, step.results, strict=True)
-    return [_array(texts[np.ravel(found)].tolist(), type) for found, type in pairs]
+def _constant_text(value: bool | float) -> Text:
+    code = repr(value)
+    for name in ("inf", "nan"):
+        code = code.replace(name, f"float_{name}")
+    return Text(code, UNARY if code.startswith("-") else ATOM)
 
 
-def _names(letter: str, value: int, count: int) -> list[str]:
-    name = f"{letter}{value}"
-    return [name] if count == 1 else [f"{name}_{k}" for k in range(count)]
-
-
-def _array(texts: Sequence[str], type: TensorType) -> Elements:
-    made = np.empty(type.size, object)
-    made[:] = texts
-    return made.reshape(type.shape)
-
-
-def _unfit(name: str, type: TensorType) -> str:
-    """Return the condition that an array does not have that type."""
+def _write_argument(made: Function, given: str, type: TensorType, names: Sequence[str]) -> None:
+    """Write the conversion of an argument to numbers."""
     dtype = "float64_dtype" if type.dtype == FLOAT64 else "bool_dtype"
-    return (
-        f"{name}.__class__ is not ndarray or {name}.dtype is not {dtype} "
-        f"or {name}.shape != {type.shape!r}"
+    unfit = (
+        f"{given}.__class__ is not ndarray or {given}.dtype is not {dtype} "
+        f"or {given}.shape != {type.shape!r}"
     )
+    if type.shape == () and type.dtype == FLOAT64:
+        # It may be a Python float.
+        made.line(f"if {given}.__class__ is float:")
+        made.line(f"{names[0]} = {given}", depth=1)
+        made.line(f"elif {unfit}:")
+        made.line("return None", depth=1)
+        made.line("else:")
+        made.line(f"{names[0]} = {given}.item()", depth=1)
+        return
+    made.line(f"if {unfit}:")
+    made.line("return None", depth=1)
+    if type.size == 1:
+        made.line(f"{names[0]} = {given}.item()")
+    else:
+        flat = given if len(type.shape) == 1 else f"{given}.ravel()"
+        made.line(f"{', '.join(names)} = {flat}.tolist()")
 
 
-def _result(name: str, elements: Elements, type: TensorType) -> list[str]:
+def _result(name: str, texts: Sequence[str], type: TensorType, depth: int) -> list[Line]:
     """Return the fastest known statements that create a result from its elements."""
-    texts = elements.ravel().tolist()
     if not type.shape:
-        return [f"{name} = new_array({texts[0]})"]
+        return [Line(f"{name} = new_array({texts[0]})", -1, depth)]
     if type.size > 1:
-        flat = f"{name} = new_array([{', '.join(texts)}])"
-        return [flat if len(type.shape) == 1 else f"{flat}.reshape({type.shape!r})"]
+        shaped = "" if len(type.shape) == 1 else f".reshape({type.shape!r})"
+        rows = _filled(f"{name} = new_array([", texts, f"]){shaped}")
+        return [Line(row, -1, depth) for row in rows]
     dtype = "float64_dtype" if type.dtype == FLOAT64 else "bool_dtype"
     first = ", ".join("0" for _ in type.shape)
-    return [f"{name} = new_empty({type.shape!r}, {dtype})", f"{name}[{first}] = {texts[0]}"]
+    rows = [f"{name} = new_empty({type.shape!r}, {dtype})", f"{name}[{first}] = {texts[0]}"]
+    return [Line(row, -1, depth) for row in rows]
 
 
-def _turns(step: Step) -> bool:
-    """Return whether a result has its elements in the reverse order of the operand's."""
-    ranges = [r for how in step.form.seen if isinstance(how, Slice) for r in how.ranges]
-    return any(r[2] < 0 for r in ranges) or any(n < 0 for n in step.params.get("steps", ()))
-
-
-def _is_short(text: str) -> bool:
-    """Return whether an expression is a name or a number, which needs no variable."""
-    return _SHORT.fullmatch(text) is not None
-
-
-_BINDINGS = {
-    "ndarray": "ndarray = np.ndarray",
-    "float64_dtype": "float64_dtype = np.dtype(np.float64)",
-    "bool_dtype": "bool_dtype = np.dtype(np.bool_)",
-    "new_array": "new_array = np.array",
-    "new_empty": "new_empty = np.empty",
-    "ufunc_tanh": "ufunc_tanh = np.tanh",
-    "float_of": "float_of = float",
-    "float_inf": "float_inf = np.inf",
-    "float_nan": "float_nan = np.nan",
-    **{
-        f"math_{name}": f"math_{name} = math.{name}"
-        for name in (
-            "fabs", "sqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "cosh",
-            "asin", "acos", "atan", "pow",
-        )
-    },
-}  # fmt: skip
+def _filled(head: str, texts: Sequence[str], tail: str) -> list[str]:
+    """Return a display of expressions, broken into lines if too long."""
+    whole = head + ", ".join(texts) + tail
+    if len(whole) <= WIDTH:
+        return [whole]
+    rows = ["   "]
+    for text in texts:
+        if len(rows[-1]) + len(text) + 2 > WIDTH and rows[-1].strip():
+            rows.append("   ")
+        rows[-1] += f" {text},"
+    return [head, *rows, tail]

@@ -258,15 +258,15 @@ class _Assignments:
     def _name_operands(self, line: str, place: Place, steps: Sequence[Step]) -> None:
         """Name what a line reads, if its steps are the operations that are written."""
         expressions = written_expressions(line) if line else ()
-        operands = OperandNames(steps) if expressions else None
+        if not expressions:
+            return
+        operands = OperandNames(steps)
         values: dict[str, set[int]] = defaultdict(set)
-        for step in steps if operands is not None else ():
-            for value in step.outputs:
-                if not self.titles.is_read_outside(value, place):
-                    continue
-                found = next(filter(None, (operands.bound(x, value) for x in expressions)), {})
-                for name, operand in found.items():
-                    values[name].add(operand)
+        outside = [v for s in steps for v in s.outputs if self.titles.is_read_outside(v, place)]
+        for value in outside:
+            bound = next(filter(None, (operands.bound(x, value) for x in expressions)), None)
+            for name, operand in (bound or {}).items():
+                values[name].add(operand)
         for name, found in values.items():
             for operand in found:
                 made = self.made.get(operand)

@@ -23,6 +23,9 @@ Bound: TypeAlias = "dict[str, int]"
 
 _COMMUTATIVE: frozenset[Op] = frozenset({add, mul})
 
+# Maximum number of comparisons for one value: operands of sums and products are tried both ways.
+_MOST = 500
+
 
 @lru_cache(maxsize=4096)
 def written_expressions(line: str) -> tuple[ast.expr, ...]:
@@ -45,6 +48,7 @@ class OperandNames:
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.made: Mapping[int, Step] = {v: s for s in steps for v in s.outputs}
+        self._left = 0
 
     def bound(self, expression: ast.expr, value: int) -> Bound | None:
         """Return the values of the names in an expression, if it is what computes `value`.
@@ -53,10 +57,13 @@ class OperandNames:
         """
         if isinstance(expression, ast.Name):
             return None
+        self._left = _MOST
         return self._match(expression, value, {})
 
     def _match(self, node: ast.expr, value: int, known: Bound) -> Bound | None:
-        value = self._whole(value)
+        value, self._left = self._whole(value), self._left - 1
+        if self._left < 0:
+            return None
         if isinstance(node, ast.Name):
             return {**known, node.id: value} if known.get(node.id, value) == value else None
         step = self.made.get(value)

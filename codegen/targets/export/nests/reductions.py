@@ -9,11 +9,12 @@ from typing import final
 from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.extents import ADD, ATOM, CHOICE, Text
 from primgraph.codegen.ir.statements import Nest, Node
+from primgraph.codegen.targets.c.reductions import first_of
 from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.nests.grid import Grid, is_apart
 from primgraph.codegen.targets.export.page import Page
 from primgraph.codegen.targets.export.places import assignment, number
-from primgraph.ir.types import DType
+from primgraph.ir.types import DType, TensorType
 
 KINDS = ("sum", "prod", "min", "max")
 
@@ -54,7 +55,7 @@ class Reductions:
             if node.value in others:
                 continue
             type, place = self.page.type(node.value), self.page.place(node.value)
-            start = _start(node.kind, type.dtype)
+            start = _start(node.kind, type)
             if place.is_number:
                 self.page.line(assignment(place, start, type.dtype, constant=False))
             elif not is_zero(type.size):
@@ -67,7 +68,7 @@ class Reductions:
         """Declare the accumulators of the reductions inside `depth` loops."""
         for node in self.inner.get(depth, ()):
             type, place = self.page.type(node.value), self.page.place(node.value)
-            start = _start(node.kind, type.dtype)
+            start = _start(node.kind, type)
             if place.is_number and not place.is_declared:
                 self.totals[node.value] = place.name
                 self.page.line(assignment(place, start, type.dtype, constant=False))
@@ -94,9 +95,9 @@ class Reductions:
         """Declare partial sums to accumulate into; return the former accumulators."""
         whole = dict(self.totals)
         for node in sums:
-            dtype = self.page.type(node.value).dtype
+            type = self.page.type(node.value)
             part = self.totals[node.value] = self.page.name("part")
-            self.page.line(f"{kind_of(dtype)} {part} = {_start('sum', dtype)};")
+            self.page.line(f"{kind_of(type.dtype)} {part} = {_start('sum', type)};")
         return whole
 
     def end_parts(self, sums: Sequence[Node], whole: dict[int, str]) -> None:
@@ -146,13 +147,8 @@ def accumulation_lines(kind: str, target: str, text: Text, dtype: DType) -> list
     return [f"if ({test}) {{", f"    {target} = {text.code};", "}"]
 
 
-def _start(kind: str, dtype: DType) -> str:
+def _start(kind: str, type: TensorType) -> str:
     """Return the initial value of a reduction."""
-    if kind in ("sum", "prod") or dtype.kind == "b":
-        return number(dtype.type(kind in ("prod", "min")), dtype)
-    if dtype.kind == "f":
-        return "-INFINITY" if kind == "max" else "INFINITY"
-    bits = 8 * dtype.itemsize
-    if dtype.kind == "u":
-        return "0" if kind == "max" else f"UINT{bits}_MAX"
-    return f"INT{bits}_{'MIN' if kind == 'max' else 'MAX'}"
+    if kind in ("sum", "prod") or type.dtype.kind == "b":
+        return number(type.dtype.type(kind in ("prod", "min")), type.dtype)
+    return first_of(kind, type)

@@ -1,0 +1,1 @@
+"""Programs of a few numbers: graphs as arithmetic of their elements."""

@@ -1,0 +1,269 @@
+"""Arithmetic of single numbers: expressions as data, equal ones shared.
+
+`WORDS` has a row for each operation: its text in Python, its precedence, its cost, and which
+properties of operands pass to the result. `Numbers` creates expressions, and applies the rules that
+keep every bit: constants are computed, and signs move outwards until a sum takes them.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias, final
+
+# Precedence of Python's operators.
+CHOICE, OR, AND, NOT, COMPARE, ADD, MUL, UNARY, ATOM = range(9)
+
+
+class Word(NamedTuple):
+    """An operation: `text` with its operands in braces, and the lowest precedence of each.
+
+    `compute` is its value for constants. `cost` is that of so many operators. `binding` is a line
+    that binds the names of the text. The sign of a zero among the operands `signed` may decide
+    the sign of a zero result; without `negative_zero` there is no result -0.0. If one of the
+    operands `spreads` is not finite, neither is the result, or Python raises.
+    """
+
+    text: str
+    rank: int
+    ranks: tuple[int, ...]
+    compute: Callable[..., Any] | None
+    signed: tuple[int, ...] = ()
+    spreads: tuple[int, ...] = ()
+    negative_zero: bool = True
+    cost: int = 1
+    binding: str = ""
+
+
+# The cost of a call of a function of the module `math`.
+_FUNCTION = 3
+
+
+def _comparison(text: str, compute: Callable[..., Any]) -> Word:
+    return Word(f"{{}} {text} {{}}", COMPARE, (ADD, ADD), compute)
+
+
+def _function(name: str, signed: bool, spreads: bool, negative_zero: bool = True) -> Word:
+    operand, compute = (0,), getattr(math, name)
+    bound = f"math_{name} = math.{name}"
+    return Word(
+        f"math_{name}({{}})", ATOM, (CHOICE,), compute, operand * signed, operand * spreads,
+        negative_zero, _FUNCTION, bound,
+    )  # fmt: skip
+
+
+WORDS: dict[str, Word] = {
+    "+": Word("{} + {}", ADD, (ADD, MUL), operator.add, (0, 1), (0, 1)),
+    "-": Word("{} - {}", ADD, (ADD, MUL), operator.sub, (0, 1), (0, 1)),
+    "*": Word("{} * {}", MUL, (MUL, UNARY), operator.mul, (0, 1), (0, 1)),
+    "/": Word("{} / {}", MUL, (MUL, UNARY), operator.truediv, (0,), (0,)),
+    "-x": Word("-{}", UNARY, (UNARY,), operator.neg, (0,), (0,)),
+    "==": _comparison("==", operator.eq),
+    "!=": _comparison("!=", operator.ne),
+    ">": _comparison(">", operator.gt),
+    ">=": _comparison(">=", operator.ge),
+    "<": _comparison("<", operator.lt),
+    "<=": _comparison("<=", operator.le),
+    "and": Word("{} and {}", AND, (AND, NOT), lambda x, y: x and y),
+    "or": Word("{} or {}", OR, (OR, AND), lambda x, y: x or y),
+    "not": Word("not {}", NOT, (NOT,), operator.not_),
+    "if": Word("{1} if {0} else {2}", CHOICE, (OR, OR, OR), None, (1, 2)),
+    "fabs": _function("fabs", signed=False, spreads=True, negative_zero=False),
+    "sqrt": _function("sqrt", signed=True, spreads=True),
+    "exp": _function("exp", signed=False, spreads=False, negative_zero=False),
+    "expm1": _function("expm1", signed=True, spreads=False),
+    "log": _function("log", signed=False, spreads=True, negative_zero=False),
+    "log1p": _function("log1p", signed=True, spreads=True),
+    "sin": _function("sin", signed=True, spreads=True),
+    "cos": _function("cos", signed=False, spreads=True, negative_zero=False),
+    "tan": _function("tan", signed=True, spreads=True),
+    "cosh": _function("cosh", signed=False, spreads=True, negative_zero=False),
+    "asin": _function("asin", signed=True, spreads=True),
+    "acos": _function("acos", signed=False, spreads=True, negative_zero=False),
+    "atan": _function("atan", signed=True, spreads=False),
+    "pow": Word(
+        "math_pow({}, {})", ATOM, (CHOICE, CHOICE), math.pow, (0,), cost=_FUNCTION,
+        binding="math_pow = math.pow",
+    ),
+    "erf": _function("erf", signed=True, spreads=False),
+    "erfc": _function("erfc", signed=False, spreads=False, negative_zero=False),
+    "atan2": Word(
+        "math_atan2({}, {})", ATOM, (CHOICE, CHOICE), math.atan2, (0, 1), cost=_FUNCTION,
+        binding="math_atan2 = math.atan2",
+    ),
+    # The C library's is less accurate than NumPy's.
+    "tanh": Word(
+        "float_of(ufunc_tanh({}))", ATOM, (CHOICE,), None, (0,), cost=40,
+        binding="float_of, ufunc_tanh = float, np.tanh",
+    ),
+}  # fmt: skip
+
+CONSTANT, VARIABLE = "number", "name"
+
+
+@final
+class Number:
+    """An expression: a word and its operands, or a constant or a variable, with its value or name.
+
+    `place` is its position in the order of creation, behind its operands; `step` is the step that
+    it belongs to, -1 for none. Without `negative_zero` its value is never -0.0.
+    """
+
+    __slots__ = ("args", "negative_zero", "place", "step", "value", "word")
+
+    def __init__(
+        self, word: str, args: tuple[Number, ...], value: Any, place: int, step: int
+    ) -> None:
+        self.word, self.args, self.value = word, args, value
+        self.place, self.step = place, step
+        self.negative_zero = _may_be_negative_zero(word, args, value)
+
+    @property
+    def is_zero(self) -> bool:
+        """Return whether this is the constant 0.0 or -0.0."""
+        return self.word == CONSTANT and self.value.__class__ is float and self.value == 0.0
+
+
+def _may_be_negative_zero(word: str, args: Sequence[Number], value: Any) -> bool:
+    """Return whether a result can be -0.0, as far as the last operation tells."""
+    match word:
+        case "number":
+            return value.__class__ is float and value == 0.0 and math.copysign(1.0, value) < 0
+        case "name":
+            return True
+        case "+":
+            return args[0].negative_zero and args[1].negative_zero
+        case "-" | "sqrt":
+            return args[0].negative_zero
+        case "*":
+            return args[0] is not args[1]
+        case "if":
+            return args[1].negative_zero or args[2].negative_zero
+    return WORDS[word].negative_zero
+
+
+@final
+class Numbers:
+    """Creator of expressions; equal ones are one object. `step` is the step of new ones.
+
+    Expressions in `required` must be computed, and be finite, for the results to be right; those in
+    `finite` must be finite if a result depends on them.
+    """
+
+    __slots__ = ("_known", "finite", "required", "step")
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Number] = {}
+        self.required: list[Number] = []
+        self.finite: list[Number] = []
+        self.step = -1
+
+    def constant(self, value: bool | float) -> Number:
+        # The text tells zeros of both signs and True from 1.0.
+        return self._shared((CONSTANT, repr(value)), CONSTANT, (), value)
+
+    def variable(self, name: str) -> Number:
+        return self._shared((VARIABLE, name), VARIABLE, (), name)
+
+    def __call__(self, word: str, *args: Number) -> Number:
+        """Return the expression, or a simpler one of exactly the same value."""
+        if not any(x.word != CONSTANT for x in args):
+            value = _computed(word, [x.value for x in args])
+            if value is not None:
+                return self.constant(value)
+        rule = _EXACT.get(word)
+        simpler = None if rule is None else rule(self, *args)
+        if simpler is not None:
+            return simpler
+        places = [x.place for x in args]
+        if word in ("+", "*"):
+            places.sort()
+        return self._shared((word, *places), word, args, None)
+
+    def _shared(self, key: Any, word: str, args: tuple[Number, ...], value: Any) -> Number:
+        found = self._known.get(key)
+        if found is None:
+            found = Number(word, args, value, len(self._known), self.step)
+            self._known[key] = found
+        return found
+
+
+def _computed(word: str, values: Sequence[Any]) -> bool | float | None:
+    """Return the value of an operation of constants; None for special values and errors."""
+    compute = WORDS[word].compute
+    if compute is None:
+        return None
+    try:
+        value: bool | float = compute(*values)
+    except (ArithmeticError, ValueError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+# Rules that keep every bit, the signs of zeros included. NaNs have no sign here.
+
+_Rule: TypeAlias = Callable[..., "Number | None"]
+
+
+def _add(new: Numbers, x: Number, y: Number) -> Number | None:
+    if y.word == "-x":
+        return new("-", x, y.args[0])
+    if x.word == "-x":
+        return new("-", y, x.args[0])
+    for a, b in ((x, y), (y, x)):
+        if a.is_zero and (a.negative_zero or not b.negative_zero):
+            return b
+    return None
+
+
+def _sub(new: Numbers, x: Number, y: Number) -> Number | None:
+    if y.word == "-x":
+        return new("+", x, y.args[0])
+    return x if y.is_zero and not y.negative_zero else None
+
+
+def _mul(new: Numbers, x: Number, y: Number) -> Number | None:
+    for a, b in ((x, y), (y, x)):
+        if a.word == CONSTANT and a.value == 1.0:
+            return b
+        if a.word == CONSTANT and a.value == -1.0:
+            return new("-x", b)
+        if a.word == CONSTANT and b.word == "-x":
+            return new("*", new("-x", a), b.args[0])
+    if x.word == "-x":
+        return new("-x", new("*", x.args[0], y))
+    return new("-x", new("*", x, y.args[0])) if y.word == "-x" else None
+
+
+def _div(new: Numbers, x: Number, y: Number) -> Number | None:
+    if y.word == CONSTANT and y.value in (1.0, -1.0):
+        return x if y.value == 1.0 else new("-x", x)
+    if x.word == "-x":
+        return new("-x", new("/", x.args[0], y))
+    return new("-x", new("/", x, y.args[0])) if y.word == "-x" else None
+
+
+def _neg(new: Numbers, x: Number) -> Number | None:
+    if x.word == "-x":
+        return x.args[0]
+    if x.word in ("*", "/") and x.args[0].word == CONSTANT:
+        return new(x.word, new("-x", x.args[0]), x.args[1])
+    if x.word in ("*", "/") and x.args[1].word == CONSTANT:
+        return new(x.word, x.args[0], new("-x", x.args[1]))
+    return None
+
+
+def _select(new: Numbers, condition: Number, x: Number, y: Number) -> Number | None:
+    if condition.word == CONSTANT:
+        return x if condition.value else y
+    return x if x is y else None
+
+
+def _not(new: Numbers, x: Number) -> Number | None:
+    return x.args[0] if x.word == "not" else None
+
+
+_EXACT: dict[str, _Rule] = {
+    "+": _add, "-": _sub, "*": _mul, "/": _div, "-x": _neg, "if": _select, "not": _not,
+}  # fmt: skip

@@ -1,0 +1,132 @@
+"""Shared padding in native code: parts embedded in zeros are views of one padded array."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+from primgraph.codegen import compile_graph
+from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.ir.statements import Nest, Product
+from primgraph.codegen.lower.nests.nests import nests
+from primgraph.codegen.lower.nests.shared_padding import share_padding
+from primgraph.ir.interpret import interpret
+from primgraph.ir.verify import verify
+from primgraph.transforms import clean_up, lower
+
+pytestmark = [
+    pytest.mark.skipif(
+        not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
+    ),
+    pytest.mark.usefixtures("native_cache"),
+]
+
+rng = np.random.default_rng(23)
+
+
+def traced(function, *arrays, level="exact"):
+    return clean_up(lower(pg.trace(function, *arrays)), level)
+
+
+def ops(graph):
+    return [eqn.op.name for eqn in graph.body]
+
+
+def kinds(graph):
+    items = nests(schedule(share_padding(graph))).items
+    return {node.kind for item in items if isinstance(item, Nest) for node in item.nodes}
+
+
+def check(graph, *arrays):
+    """Compare the rewritten graph and its native code with the interpreter."""
+    expected = interpret(graph, *arrays)
+    for found in (
+        interpret(verify(share_padding(graph)), *arrays),
+        compile_graph(graph, style="native")(*arrays),
+    ):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, 1e-13, 1e-13)
+
+
+def wave(u, before):
+    middle = u[1:-1, 1:-1]
+    near = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4.0 * middle
+    new = pg.pad(2.0 * middle - before[1:-1, 1:-1] + 0.1 * near, ((1, 1), (1, 1)))
+    value = pg.sum(new * new)
+    return value, *pg.grad(value, [u, before])
+
+
+@pytest.mark.parametrize("shape", [(6, 9), (40, 71)])
+@pytest.mark.parametrize("level", ["exact", "fast"])
+def test_gradients_of_stencils_read_one_padded_array(shape, level):
+    u, before = rng.normal(size=(2, *shape))
+    graph = traced(wave, u, before, level=level)
+    check(graph, u, before)
+    # No loop has conditions, and the sum of squares is no product of matrices.
+    assert kinds(graph) <= {"text", "copy", "put", "sum"}
+    items = nests(schedule(share_padding(graph))).items
+    assert not any(isinstance(item, Product) for item in items)
+    large = [n for n in items if isinstance(n, Nest) and len(n.domain) == 2 and min(n.domain) > 2]
+    assert len(large) == 2
+
+
+def test_elements_of_shared_padding_are_those_of_the_whole_to_the_bit():
+    def program(x):
+        y = pg.exp(x)
+        parts = [pg.pad(y, ((a, 3 - a), (b, 2 - b))) for a, b in ((0, 0), (3, 1), (1, 2), (2, 0))]
+        return parts[0] + parts[1] - 2.0 * parts[2] + parts[3]
+
+    x = rng.normal(size=(12, 20))
+    x[3, 4], x[5, 6], x[7, 8] = np.nan, np.inf, -np.inf
+    graph = traced(program, x)
+    assert ops(share_padding(graph)).count("pad") == 0
+    (expected,) = interpret(traced(lambda x: program(pg.log(x)), np.exp(x)), np.exp(x))
+    (found,) = compile_graph(traced(lambda x: program(pg.log(x)), np.exp(x)), style="native")(
+        np.exp(x)
+    )
+    np.testing.assert_allclose(found, expected, 1e-13)
+
+
+def test_values_that_are_not_zero_outside_are_padded_themselves():
+    def program(x):
+        one, other = 2.0 * x, x + 1.0
+        return sum(pg.pad(v, (k, 3 - k)) for v in (one, other) for k in range(4))
+
+    x = rng.normal(size=50)
+    graph = traced(program, x)
+    check(graph, x)
+    # Twice x is zero where x is, x + 1 is not.
+    changed = share_padding(graph)
+    assert ops(changed).count("slice_assign") == 2
+
+
+def test_padding_of_one_place_and_of_symbolic_sizes_stays():
+    x = rng.normal(size=(8, 9))
+    graph = traced(lambda x: pg.pad(pg.exp(x), ((1, 1), (2, 0))) * 2.0, x)
+    assert share_padding(graph) == graph
+    sized = clean_up(lower(pg.trace(
+        lambda x: pg.pad(x, (0, 2)) + pg.pad(x, (1, 1)) + pg.pad(x, (2, 0)), pg.spec("N")
+    )))  # fmt: skip
+    assert share_padding(sized) == sized
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_sums_of_embedded_parts(seed):
+    draw = np.random.default_rng(seed)
+    rank = int(draw.integers(1, 4))
+    shape = tuple(draw.integers(2, 9, rank).tolist())
+    room = draw.integers(0, 4, rank)
+    scales = draw.choice([-1.0, 0.5, 2.0, 3.0], 6)
+    places = [[int(draw.integers(n + 1)) for n in room] for _ in scales]
+
+    def program(x):
+        base, total = pg.sin(x), 0.0
+        for scale, starts in zip(scales, places, strict=True):
+            widths = [(a, int(n) - a) for a, n in zip(starts, room, strict=True)]
+            total = total + pg.pad(base * scale, widths)
+        return total, pg.grad(pg.sum(total * total), x), pg.sum(pg.pad(base, widths) ** 2)
+
+    x = draw.normal(size=shape)
+    for level in ("exact", "fast"):
+        check(traced(program, x, level=level), x)

@@ -1,0 +1,195 @@
+"""Random programs of numbers, short vectors and matrices with structural zeros, on Python floats.
+
+Scalar code is generated whatever it costs, and compared with the interpreter on usual numbers, and
+on zeros of both signs, infinities, NaNs and huge numbers. It may leave any of these to NumPy, but
+must not return anything else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from program_derivatives import demand
+from program_draft import F64, Choices
+from program_tolerance import differs
+
+from primgraph.codegen import compile_graph
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.interpret import interpret
+from primgraph.ir.params import Array
+from primgraph.ir.types import TensorType
+from primgraph.primitives import elementwise as e
+from primgraph.primitives.constants import constant
+from primgraph.primitives.control import scan
+from primgraph.primitives.linear_algebra.cholesky import cholesky
+from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.linear_algebra.systems import inv, solve, triangular_solve
+from primgraph.primitives.logic import less, select
+from primgraph.primitives.reductions import reduce_sum
+from primgraph.primitives.shapes import concat, permute, reshape, slice_
+from primgraph.transforms import dead_code
+
+_STEPS = 14
+_HUGE = 1e12
+_FEEDS = 6
+_SHAPES = ((1, 1), (2, 2), (3, 3), (4, 4), (3, 1), (4, 1), (1, 3), (2, 3))
+_ENTRIES = (0.0, 0.0, 0.0, -0.0, 1.0, 1.0, -1.0, 0.5, 6.1e-17)
+_SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e200, -1e308, 5e-324)
+
+_OF_ONE: tuple[Callable[[Value], Any], ...] = (
+    e.neg, e.sin, e.cos, e.abs_, e.sigmoid, e.erf, e.arctan, e.exp, e.sqrt, e.log,
+    lambda x: e.sqrt(e.abs_(x)),
+    lambda x: e.integer_pow(x, n=2),
+    lambda x: e.rsqrt(e.add(e.mul(x, x), e.cos(x))),
+)  # fmt: skip
+_OF_TWO: tuple[Callable[[Value, Value], Any], ...] = (
+    *[e.add, e.sub, e.mul] * 4, e.div, e.maximum, e.arctan2, e.logaddexp,
+    lambda x, y: select(less(x, y), y, e.mul(x, y)),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ScalarProgram:
+    """The program of a seed, less the steps in `left_out`."""
+
+    seed: int
+    left_out: frozenset[int] = frozenset()
+
+    def draw(self, step: int) -> Choices:
+        """What a step chooses at random does not depend on the steps before."""
+        return Choices(np.random.default_rng((self.seed, 61, step)))
+
+    @cached_property
+    def count(self) -> int:
+        return self.draw(0).below(_STEPS, 3)
+
+    @cached_property
+    def graph(self) -> Graph:
+        draw, builder = self.draw(1), Builder("f")
+        with builder:
+            shapes = [draw.choose(_SHAPES) for _ in range(draw.below(4, 1))]
+            values = [builder.input(TensorType(s, F64)) for s in shapes]
+            for step in range(self.count):
+                if step not in self.left_out:
+                    values.append(_step(self.draw(100 + step), values))
+            last = [values[-1], *(draw.choose(values) for _ in range(draw.below(3)))]
+        return builder.graph(last)
+
+    def feeds(self, number: int) -> list[np.ndarray]:
+        """Numbers for the inputs; from the second time on some of them are special."""
+        rng = np.random.default_rng((self.seed, 63, number))
+        found = [rng.normal(size=v.shape) for v in self.graph.inputs]
+        share = 0.3 if number else 0.0
+        chosen = [(rng.random(x.shape) < share, rng.choice(_SPECIAL, x.shape)) for x in found]
+        return [np.where(*pair, x) for pair, x in zip(chosen, found, strict=True)]
+
+    def __str__(self) -> str:
+        return f"scalar program {self.seed}, without {sorted(self.left_out)}\n{self.graph}"
+
+
+def _step(draw: Choices, values: list[Value]) -> Value:
+    x = draw.choose(values)
+    alike = [v for v in values if v.shape == x.shape]
+    match draw.below(8):
+        case 0:
+            return draw.choose(_OF_ONE)(x)
+        case 1:
+            return _moved(draw, x)
+        case 2:
+            return constant(value=Array(draw.rng.choice(_ENTRIES, x.shape)))
+        case 3 | 4:
+            return _product(draw, x, values)
+        case 5:
+            return _system(draw, x, values)
+        case _:
+            return draw.choose(_OF_TWO)(x, draw.choose(alike))
+
+
+def _moved(draw: Choices, x: Value) -> Value:
+    rows, columns = x.shape
+    match draw.below(4):
+        case 0:
+            return permute(x, axes=(1, 0))
+        case 1:
+            return reshape(x, shape=(columns, rows))
+        case 2:
+            first = draw.below(rows)
+            upper = slice_(x, starts=(first, 0), sizes=(rows - first, columns), steps=(1, 1))
+            if not first:
+                return upper
+            lower = slice_(x, starts=(0, 0), sizes=(first, columns), steps=(1, 1))
+            return concat(upper, lower, axis=0)
+    return reshape(reduce_sum(x, axes=(1,)), shape=(rows, 1))
+
+
+def _product(draw: Choices, x: Value, values: list[Value]) -> Value:
+    fitting = [v for v in values if v.shape[0] == x.shape[1]]
+    if fitting and draw.chance(0.8):
+        return matmul(x, draw.choose(fitting))
+    entries = draw.rng.choice(_ENTRIES, (x.shape[1], draw.below(5, 1)))
+    return matmul(x, constant(value=Array(entries)))
+
+
+def _system(draw: Choices, x: Value, values: list[Value]) -> Value:
+    """A solution, an inverse or a factor of a matrix that is usually regular."""
+    n = x.shape[0]
+    a = matmul(x, permute(x, axes=(1, 0)))
+    if draw.chance(0.9):
+        a = e.add(a, constant(value=Array(np.eye(n) * 0.5)))
+    b = draw.choose([v for v in values if v.shape[0] == n])
+    match draw.below(4):
+        case 0:
+            return inv(a)
+        case 1:
+            return cholesky(a)
+        case 2:
+            lower, transposed = draw.chance(0.5), draw.chance(0.5)
+            return triangular_solve(a, b, lower=lower, transposed=transposed, unit=draw.chance(0.3))
+    return solve(a, b)
+
+
+def check_scalars(program: ScalarProgram, seen: Counter[str]) -> None:
+    # Equations that no result needs do not raise.
+    graph = dead_code(program.graph)
+    with mock.patch("primgraph.codegen.lower.scalars.program._CALL", 10**6):
+        kernel = compile_graph(graph)
+        looped = compile_graph(_in_loop(graph))
+    scalar = kernel._code.scalar
+    demand(scalar is not None, "no scalar code")
+    for number in range(_FEEDS):
+        feeds = program.feeds(number)
+        with np.errstate(all="ignore"):
+            found = scalar(*feeds)
+            try:
+                expected = interpret(graph, *feeds)
+            except np.linalg.LinAlgError:
+                # Up to rounding, a singular matrix is a regular one with a huge inverse.
+                huge = found is not None and max(np.abs(y).max() for y in found) > _HUGE
+                demand(found is None or huge, "scalar code does not raise")
+                continue
+        seen["scalars: left to NumPy"] += found is None
+        seen["scalars: computed"] += found is not None
+        if found is None:
+            continue
+        fault = differs(graph, feeds, expected, found)
+        demand(not fault, f"scalar code, feeds {number}: {fault}")
+        given = differs(graph, feeds, expected, [y[1] for y in looped(*feeds)])
+        demand(not given, f"scalar code in a loop, feeds {number}: {given}")
+    seen["scalars"] += 1
+
+
+def _in_loop(graph: Graph) -> Graph:
+    """Two iterations of the program, whose results are stacked."""
+    builder = Builder("f")
+    with builder:
+        inputs = [builder.input(v.type) for v in graph.inputs]
+        params = {"carries": 0, "consts": len(inputs), "counted": False}
+        found = scan(*inputs, body=graph, length=2, reverse=False, **params)
+    return builder.graph(list(found))
