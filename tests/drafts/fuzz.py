@@ -37,6 +37,7 @@ from program_guard_checks import check_guarded  # noqa: E402
 from program_guards import GuardedProgram  # noqa: E402
 from program_identity import IdentityProgram, check_identity  # noqa: E402
 from program_jets import check_jets  # noqa: E402
+from program_long import check_long  # noqa: E402
 from program_named import check_named, named_program  # noqa: E402
 from program_native import TOGETHER, native_faults  # noqa: E402
 from program_numpy import NumpyProgram  # noqa: E402
@@ -75,6 +76,8 @@ _COMPLEX = 10
 _STATIC = 50
 # Before so many programs in C those of ten seeds that come to be part by part.
 _PLACED_IN_C = 100
+# Before so many a long one.
+_LONG_IN_C = 50
 # And of one in so many derivatives of high orders are asked.
 _OF_HIGH_ORDER = 10
 
@@ -197,6 +200,8 @@ def natively(options: argparse.Namespace) -> int:
             print(f"{'=' * 90}\nseed {seed} failed in C: {fault[:2000]}", flush=True)
         if first % _PLACED_IN_C == 0:
             failures += not is_placed(range(first // 10, first // 10 + TOGETHER))
+        if first % _LONG_IN_C == 0:
+            failures += not is_long(first)
         done += len(seeds)
         told(done, failures, start, options.progress)
     print(f"\n{done} programs in C from seed {options.seed}, {failures} failed")
@@ -209,6 +214,16 @@ def is_placed(seeds: range) -> bool:
         check_placed_natively(seeds)
     except Exception:
         print(f"{'=' * 90}\nplaced {seeds} failed in C:\n{traceback.format_exc(limit=-3)}")
+        return False
+    return True
+
+
+def is_long(seed: int) -> bool:
+    """Return whether C computes the long program of that seed; report it if not."""
+    try:
+        check_long(seed)
+    except Exception:
+        print(f"{'=' * 90}\nlong program {seed} failed in C:\n{traceback.format_exc(limit=-3)}")
         return False
     return True
 

@@ -6,6 +6,8 @@ import time
 
 import numpy as np
 import pytest
+from density import starts
+from program_long import check_long, long_program
 
 import primgraph as pg
 from primgraph.codegen.ir.schedule import schedule
@@ -15,6 +17,7 @@ from primgraph.codegen.runtime.toolchain import run_compiler
 from primgraph.codegen.targets.c.lines import Function, in_units, one_unit
 from primgraph.codegen.targets.c.source import source
 from primgraph.errors import CompileError
+from primgraph.ir.interpret import interpret
 
 pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
@@ -69,6 +72,22 @@ def test_equal_steps_of_a_loop_are_one_function_and_have_its_bits(function, arra
     for one, other in zip(np.atleast_1d(found), np.atleast_1d(plain), strict=True):
         np.testing.assert_array_equal(one * 2, other)
     np.testing.assert_allclose(found, pg.compile(graph)(*arrays), rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", starts(0, 12, 1, dense=2))
+def test_random_steps_one_after_another(seed):
+    check_long(seed)
+
+
+def test_random_long_programs_have_numbers_and_equal_nests():
+    shared = 0
+    for seed in range(6):
+        graph, feeds = long_program(seed)
+        assert len(graph) > 1000
+        shared += "int kernel_n0(" in written(graph).text
+        with np.errstate(all="ignore"):
+            assert not all(np.all(np.isnan(x)) for x in interpret(graph, *feeds))
+    assert shared >= 3
 
 
 def test_the_text_of_a_loop_does_not_grow_with_its_bodies():
