@@ -216,15 +216,15 @@ def _tangents(
         return found
     terms: dict[tuple[int, ...], Tangents] = {}
     linear = _linear(eqn, op, x, dx)
-    for group, along in linear.items():
-        terms[group] = _apply_op(builder, eqn, x, along, masks)
+    for group, operands in linear.items():
+        terms[group] = _apply_op(builder, eqn, x, operands, masks)
     if len(linear) < len(dx):
         results = tuple([moved[v] for v in eqn.outputs])
         taken = set(chain.from_iterable(linear))
         for i in dx:
             if i not in taken:
-                operands: Sequence[Any] = results if op.multiple else results[0], *x, dx[i]
-                terms[i,] = _apply_rule(eqn, op, i, operands)
+                given: tuple[Any, ...] = (results if op.multiple else results[0], *x, dx[i])
+                terms[i,] = _apply_rule(eqn, op, i, given)
     return _sum_terms([*masks.terms(eqn, terms)])
 
 

@@ -158,7 +158,8 @@ class _Reader:
 
     def constant(self, source: Any, type: TensorType) -> Any:
         if isinstance(source, tuple):
-            return np.full(type.shape, *source, type.dtype)
+            (number,) = source
+            return np.full(type.shape, number, type.dtype)
         step = self.schedule.steps[source]
         return np.ascontiguousarray(step.op.impl(**step.params))
 

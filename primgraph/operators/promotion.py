@@ -362,7 +362,7 @@ def pair_of_floats(ufunc: np.ufunc, x: Any, y: Any) -> tuple[Variable, Variable]
 
 
 @cache
-def _keeps_float(ufunc: np.ufunc, dtype: DType, left: type, right: type) -> bool:
+def _keeps_float(ufunc: np.ufunc, dtype: DType, left: Any, right: Any) -> bool:
     """Return whether the result of `ufunc` has the float dtype of the operands.
 
     These are variables of that dtype, or one and a Python number.

@@ -9,7 +9,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.dims import TRIPS, Dim, is_open
 from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.primitive import active_recorder
+from primgraph.ir.primitive import Op, Primitive, active_recorder
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import BOOL, INT64, TensorType
 from primgraph.primitives.constants import extent, filled_constant, zeros_like
@@ -40,12 +40,12 @@ def _cond_batch(
     assert isinstance(builder, Builder)
     found = []
     for k, branch in enumerate(many):
-        if len(many) > 1 and any(op.fact(RAISES) and op.singular for op in branch.ops):
+        if len(many) > 1 and any(map(_raises_for_values, branch.ops)):
             taken = cast(_takes(index, k, len(many)), dtype=INT64)
             runs = greater(_largest(taken), filled_constant(0, COUNT))
             found.append(cond(runs, *operands, branches=guarded(branch)))
         else:
-            found.append(builder.inline(branch, operands))
+            found.append(tuple(builder.inline(branch, operands)))
     return tuple([_choose(index, choices) for choices in zip(*found, strict=True)])
 
 
@@ -272,6 +272,11 @@ def _swap_axes(value: Value) -> Value:
     if is_open(value.shape):
         return value
     return permute(value, axes=(1, 0, *range(2, value.type.ndim)))
+
+
+def _raises_for_values(op: Op) -> bool:
+    """Return whether an op raises for some values of its operands."""
+    return isinstance(op, Primitive) and bool(op.fact(RAISES)) and op.singular
 
 
 def _choose(index: Value, choices: Sequence[Value]) -> Value:

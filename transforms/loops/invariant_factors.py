@@ -157,11 +157,11 @@ def _factored_before(loop: Loop, factors: _Factors) -> Equation:
             root, turned = roots[eqn]
             builder.source = eqn.source or NOWHERE
             if surely_runs(loop) or factors.has_lu(root):
-                values, also = factors.of_root(outer[root], eqn)
-                for value in values:
+                found, also = factors.of_root(outer[root], eqn)
+                for value in found:
                     if value not in inner:
                         inner[value] = builder.input(value.type)
-                parts = [inner[v] for v in values]
+                parts = tuple([inner[v] for v in found])
             else:
                 # Hoisting guards an inverse, which may raise.
                 parts, also = factors.factors(builder, moved[root]), False

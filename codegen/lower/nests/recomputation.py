@@ -34,16 +34,17 @@ def nodes_to_repeat(nodes: Mapping[int, Node], value: int, type: TensorType) -> 
 def _needed_nodes(nodes: Mapping[int, Node], value: int) -> list[Node]:
     """Return the nodes that a value needs, operands first; none if they are unknown or many."""
     found: dict[int, Node] = {}
-    wanted = [value]
-    while wanted:
-        v = wanted.pop()
-        node = nodes.get(v)
+
+    def collect(value: int) -> bool:
+        node = nodes.get(value)
         if node is None or node.kind not in _KINDS or len(found) == _NODES:
-            return []
-        found[v] = node
-        wanted += [o.value for o in node.operands if o.value >= 0 and o.value not in found]
-    # Values are numbered in the order in which they are computed.
-    return [found[v] for v in sorted(found)]
+            return False
+        if not all(o.value < 0 or o.value in found or collect(o.value) for o in node.operands):
+            return False
+        found[value] = node
+        return True
+
+    return list(found.values()) if collect(value) else []
 
 
 def _operations(node: Node) -> int:

@@ -45,194 +45,11 @@ def share_padding(graph: Graph) -> Graph:
 
 
 @final
-class _Sharer:
-    """Rewriter of a graph; `shared` has the parts of values that become sums of views."""
+class _Embedded:
+    """The parts embedded in zeros, of values that the equations `made`."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.old, self.body = graph, list[Equation]()
-        self.made = {v: eqn for eqn in graph.body for v in eqn.outputs}
-        self.readers = Counter(graph.outputs)
-        others = set(graph.outputs)
-        for eqn in graph.body:
-            self.readers.update(eqn.inputs)
-            if not _is_elementwise(eqn):
-                others.update(eqn.inputs)
-        self.shared = {v: self.parts_of(v) for v in self.made if v not in others}
-        self.roots = self.shared_roots()
-        self.starts: dict[tuple[Value, Shape], set[Shape]] = defaultdict(set)
-        for value, parts in self.shared.items():
-            for x, starts in parts:
-                self.starts[self.roots.get(x, x), value.shape].add(starts)
-        # What is added to copies of an array is padded, too, if it has the same shape.
-        several = {
-            (x.shape, shape) for (x, shape), places in self.starts.items() if len(places) > 1
-        }
-        self.shared = {
-            v: parts for v, parts in self.shared.items()
-            if parts and all((part.value.shape, v.shape) in several for part in parts)
-        }  # fmt: skip
-        self.padded: dict[tuple[Value, Shape], Value] = {}
-
-    def shared_roots(self) -> dict[Value, Value]:
-        """Return, for embedded values that are cheap to compute of one array, that array."""
-        values = dict.fromkeys(part.value for parts in self.shared.values() for part in parts)
-        roots = {x: self.root(x, _DEEP) for x in values}
-        uses = Counter(roots.values())
-        return {
-            x: y for x, y in roots.items()
-            if uses[y] > 1 and x is not y and str(self.at_zero(x, y)) == "0.0"
-        }  # fmt: skip
-
-    def root(self, value: Value, depth: int) -> Value:
-        """Return the array of which a value is a sum of multiples, or itself."""
-        eqn = self.made.get(value)
-        if depth == 0 or eqn is None or eqn.op not in (add, sub, mul, neg):
-            return value
-        inner = {self.root(v, depth - 1) for v in eqn.inputs if not self.is_full(v)}
-        return inner.pop() if len(inner) == 1 else value
-
-    def is_full(self, value: Value) -> bool:
-        eqn = self.made.get(value)
-        return eqn is not None and eqn.op is full
-
-    def at_zero(self, value: Value, root: Value) -> Any:
-        """Return a value where its root is zero."""
-        if value is root:
-            return 0.0
-        eqn = self.made[value]
-        if eqn.op is full:
-            return eqn.kwargs["value"]
-        return float(eqn.op.impl(*[self.at_zero(v, root) for v in eqn.inputs]))
-
-    def again(self, value: Value, root: Value, view: Value) -> Value:
-        """Compute a value of a view of its root."""
-        if value is root:
-            return view
-        eqn = self.made[value]
-        if eqn.op is full:
-            return self.emit(full, eqn, **{**eqn.kwargs, "shape": view.shape})
-        return self.emit(eqn.op, eqn, *[self.again(v, root, view) for v in eqn.inputs])
-
-    def graph(self) -> Graph:
-        for eqn in self.old.body:
-            if len(eqn.outputs) != 1 or not self.replaced(eqn):
-                self.body.append(eqn)
-        graph = self.old
-        body = _without_unused(self.body, graph.outputs)
-        return Graph(graph.inputs, body, graph.outputs, graph.name, graph.form, graph.titles)
-
-    def replaced(self, eqn: Equation) -> bool:
-        """Append the equations that replace `eqn`, if there are any; return whether there are."""
-        if eqn.output in self.shared:
-            views = [self.view(part, eqn) for part in self.shared[eqn.output]]
-            if len(views) == 1:
-                last = self.body.pop()
-                self.body.append(
-                    Equation(last.op, last.inputs, last.params, eqn.outputs, eqn.source)
-                )
-            else:
-                self.body.append(Equation(add, tuple(views), (), eqn.outputs, eqn.source))
-            return True
-        if eqn.op is matmul:
-            return self.summed(eqn)
-        inner = self.made.get(eqn.inputs[0]) if eqn.op in (slice_, reduce_sum) else None
-        if inner is None or self.readers[inner.output] > 1 or len(inner.outputs) > 1:
-            return False
-        if eqn.op is slice_ and _is_elementwise(inner):
-            wanted = _Part(eqn.output, eqn.kwargs["starts"])
-            if all(n == 1 for n in eqn.kwargs["steps"]):
-                return self.without_padding(inner, wanted, eqn, None)
-        if eqn.op is reduce_sum and inner.op is mul:
-            parts = [self.single_part(v) for v in inner.inputs]
-            kept = set(range(len(inner.output.shape))).difference(eqn.kwargs["axes"])
-            wanted = parts[0]
-            if wanted is not None and all(
-                wanted.value.shape[a] == inner.output.shape[a] for a in kept
-            ):
-                return self.without_padding(inner, wanted, eqn, eqn)
-        return False
-
-    def without_padding(
-        self, inner: Equation, wanted: _Part, eqn: Equation, then: Equation | None
-    ) -> bool:
-        """Compute `inner` for a part only, as the result of `eqn`, or the operand of `then`."""
-        operands: list[Value] = []
-        parts = [self.single_part(v) for v in inner.inputs]
-        for part, v in zip(parts, inner.inputs, strict=True):
-            made = self.made.get(v)
-            if part is not None and part.starts == wanted.starts:
-                operands.append(part.value)
-            elif made is not None and made.op is full:
-                operands.append(v)
-            else:
-                return False
-        if not any(parts) or any(
-            p is not None and p.value.shape != wanted.value.shape for p in parts
-        ):
-            return False
-        operands = [
-            v if p is not None else self.emit(full, eqn, **{
-                **dict(self.made[v].params), "shape": wanted.value.shape})
-            for v, p in zip(operands, parts, strict=True)
-        ]  # fmt: skip
-        if then is None:
-            self.body.append(
-                Equation(inner.op, tuple(operands), inner.params, eqn.outputs, inner.source)
-            )
-        else:
-            value = self.emit(inner.op, inner, *operands, **inner.kwargs)
-            self.body.append(Equation(eqn.op, (value,), eqn.params, eqn.outputs, eqn.source))
-        return True
-
-    def summed(self, eqn: Equation) -> bool:
-        """Sum the products of computed elements in the loop that computes them."""
-        if eqn.output.shape != (1, 1):
-            return False
-        made = [self.made.get(v) for v in eqn.inputs]
-        values = [e.inputs[0] for e in made if e is not None and e.op is reshape]
-        sources = [self.made.get(v) for v in values]
-        if len(values) < 2 or values[0].shape != values[1].shape:
-            return False
-        if not any(e is not None and (_is_elementwise(e) or e.op is pad) for e in sources):
-            return False
-        x, y = (self.single_part(v) for v in values)
-        if (
-            x is not None
-            and y is not None
-            and (x.starts, x.value.shape) == (y.starts, y.value.shape)
-        ):
-            values = [x.value, y.value]
-        axes = tuple(range(len(values[0].shape)))
-        total = self.emit(reduce_sum, eqn, self.emit(mul, eqn, *values), axes=axes)
-        params = freeze_all({"shape": (1, 1)}.items())
-        self.body.append(Equation(reshape, (total,), params, eqn.outputs, eqn.source))
-        return True
-
-    def emit(self, op: Op, eqn: Equation, *inputs: Value, **params: Any) -> Value:
-        """Append an equation of the source line of `eqn`; return its result."""
-        value = Value(*op.infer(tuple([v.type for v in inputs]), params))
-        made = Equation(op, inputs, freeze_all(params.items()), (value,), eqn.source)
-        self.body.append(made)
-        return value
-
-    def view(self, part: _Part, eqn: Equation) -> Value:
-        """Return the slice of a padded array that is the part embedded in zeros."""
-        x, shape = self.roots.get(part.value, part.value), eqn.output.shape
-        places = list(zip(*self.starts[x, shape], strict=True))
-        low, steps = tuple(map(max, places)), (1,) * len(shape)
-        if (x, shape) not in self.padded:
-            ends = [n - m - min(column) for n, m, column in
-                    zip(shape, x.shape, places, strict=True)]  # fmt: skip
-            whole = tuple([a + n + b for a, n, b in zip(low, x.shape, ends, strict=True)])
-            dtype = x.type.dtype
-            zeros = self.emit(full, eqn, value=dtype.type(0).item(), shape=whole, dtype=dtype)
-            self.padded[x, shape] = self.emit(slice_assign, eqn, zeros, x, starts=low, steps=steps)
-        starts = tuple([a - s for a, s in zip(low, part.starts, strict=True)])
-        padded = self.padded[x, shape]
-        view = self.emit(slice_, eqn, padded, starts=starts, sizes=shape, steps=steps)
-        return self.again(part.value, x, view)
-
-    # Parts embedded in zeros.
+    def __init__(self, made: dict[Value, Equation]) -> None:
+        self.made = made
 
     def single_part(self, value: Value) -> _Part | None:
         parts = self.parts_of(value)
@@ -296,6 +113,198 @@ class _Sharer:
         whole = all(a == axis or n == m for a, (n, m) in
                     enumerate(zip(value.shape, x.shape, strict=True)))  # fmt: skip
         return (x, p["starts"][axis]) if whole and all(n == 1 for n in p["steps"]) else None
+
+
+@final
+class _Sharer:
+    """Rewriter of a graph; `shared` has the parts of values that become sums of views."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.old, self.body = graph, list[Equation]()
+        self.made = {v: eqn for eqn in graph.body for v in eqn.outputs}
+        self.embedded = _Embedded(self.made)
+        self.readers = Counter(graph.outputs)
+        others = set(graph.outputs)
+        for eqn in graph.body:
+            self.readers.update(eqn.inputs)
+            if not _is_elementwise(eqn):
+                others.update(eqn.inputs)
+        self.shared = {v: self.embedded.parts_of(v) for v in self.made if v not in others}
+        self.roots = self.shared_roots()
+        self.starts: dict[tuple[Value, Shape], set[Shape]] = defaultdict(set)
+        for value, parts in self.shared.items():
+            for x, starts in parts:
+                self.starts[self.roots.get(x, x), value.shape].add(starts)
+        # What is added to copies of an array is padded, too, if it has the same shape.
+        several = {
+            (x.shape, shape) for (x, shape), places in self.starts.items() if len(places) > 1
+        }
+        self.shared = {
+            v: parts for v, parts in self.shared.items()
+            if parts and all((part.value.shape, v.shape) in several for part in parts)
+        }  # fmt: skip
+        self.padded: dict[tuple[Value, Shape], Value] = {}
+
+    def shared_roots(self) -> dict[Value, Value]:
+        """Return, for embedded values that are cheap to compute of one array, that array."""
+        values = dict.fromkeys(part.value for parts in self.shared.values() for part in parts)
+        roots = {x: self.root(x, _DEEP) for x in values}
+        uses = Counter(roots.values())
+        return {
+            x: y for x, y in roots.items()
+            if uses[y] > 1 and x is not y and str(self.at_zero(x, y)) == "0.0"
+        }  # fmt: skip
+
+    def root(self, value: Value, depth: int) -> Value:
+        """Return the array of which a value is a sum of multiples, or itself."""
+        eqn = self.made.get(value)
+        if depth == 0 or eqn is None or eqn.op not in (add, sub, mul, neg):
+            return value
+        inner = {self.root(v, depth - 1) for v in eqn.inputs if not self.is_full(v)}
+        return inner.pop() if len(inner) == 1 else value
+
+    def is_full(self, value: Value) -> bool:
+        eqn = self.made.get(value)
+        return eqn is not None and eqn.op is full
+
+    def at_zero(self, value: Value, root: Value) -> Any:
+        """Return a value where its root is zero."""
+        if value is root:
+            return 0.0
+        eqn = self.made[value]
+        if eqn.op is full:
+            return eqn.kwargs["value"]
+        assert isinstance(eqn.op, Primitive)
+        return float(eqn.op.impl(*[self.at_zero(v, root) for v in eqn.inputs]))
+
+    def again(self, value: Value, root: Value, view: Value) -> Value:
+        """Compute a value of a view of its root."""
+        if value is root:
+            return view
+        eqn = self.made[value]
+        if eqn.op is full:
+            return self.emit(full, eqn, **{**eqn.kwargs, "shape": view.shape})
+        return self.emit(eqn.op, eqn, *[self.again(v, root, view) for v in eqn.inputs])
+
+    def graph(self) -> Graph:
+        for eqn in self.old.body:
+            if len(eqn.outputs) != 1 or not self.replaced(eqn):
+                self.body.append(eqn)
+        graph = self.old
+        body = _without_unused(self.body, graph.outputs)
+        return Graph(graph.inputs, body, graph.outputs, graph.name, graph.form, graph.titles)
+
+    def replaced(self, eqn: Equation) -> bool:
+        """Append the equations that replace `eqn`, if there are any; return whether there are."""
+        if eqn.output in self.shared:
+            views = [self.view(part, eqn) for part in self.shared[eqn.output]]
+            if len(views) == 1:
+                last = self.body.pop()
+                self.body.append(
+                    Equation(last.op, last.inputs, last.params, eqn.outputs, eqn.source)
+                )
+            else:
+                self.body.append(Equation(add, tuple(views), (), eqn.outputs, eqn.source))
+            return True
+        if eqn.op is matmul:
+            return self.summed(eqn)
+        inner = self.made.get(eqn.inputs[0]) if eqn.op in (slice_, reduce_sum) else None
+        if inner is None or self.readers[inner.output] > 1 or len(inner.outputs) > 1:
+            return False
+        if eqn.op is slice_ and _is_elementwise(inner):
+            there = _Part(eqn.output, eqn.kwargs["starts"])
+            if all(n == 1 for n in eqn.kwargs["steps"]):
+                return self.without_padding(inner, there, eqn, None)
+        if eqn.op is reduce_sum and inner.op is mul:
+            parts = [self.embedded.single_part(v) for v in inner.inputs]
+            kept = set(range(len(inner.output.shape))).difference(eqn.kwargs["axes"])
+            wanted = parts[0]
+            if wanted is not None and all(
+                wanted.value.shape[a] == inner.output.shape[a] for a in kept
+            ):
+                return self.without_padding(inner, wanted, eqn, eqn)
+        return False
+
+    def without_padding(
+        self, inner: Equation, wanted: _Part, eqn: Equation, then: Equation | None
+    ) -> bool:
+        """Compute `inner` for a part only, as the result of `eqn`, or the operand of `then`."""
+        operands: list[Value] = []
+        parts = [self.embedded.single_part(v) for v in inner.inputs]
+        for part, v in zip(parts, inner.inputs, strict=True):
+            made = self.made.get(v)
+            if part is not None and part.starts == wanted.starts:
+                operands.append(part.value)
+            elif made is not None and made.op is full:
+                operands.append(v)
+            else:
+                return False
+        if not any(parts) or any(
+            p is not None and p.value.shape != wanted.value.shape for p in parts
+        ):
+            return False
+        operands = [
+            v if p is not None else self.emit(full, eqn, **{
+                **dict(self.made[v].params), "shape": wanted.value.shape})
+            for v, p in zip(operands, parts, strict=True)
+        ]  # fmt: skip
+        if then is None:
+            self.body.append(
+                Equation(inner.op, tuple(operands), inner.params, eqn.outputs, inner.source)
+            )
+        else:
+            value = self.emit(inner.op, inner, *operands, **inner.kwargs)
+            self.body.append(Equation(eqn.op, (value,), eqn.params, eqn.outputs, eqn.source))
+        return True
+
+    def summed(self, eqn: Equation) -> bool:
+        """Sum the products of computed elements in the loop that computes them."""
+        if eqn.output.shape != (1, 1):
+            return False
+        made = [self.made.get(v) for v in eqn.inputs]
+        values = [e.inputs[0] for e in made if e is not None and e.op is reshape]
+        sources = [self.made.get(v) for v in values]
+        if len(values) < 2 or values[0].shape != values[1].shape:
+            return False
+        if not any(e is not None and (_is_elementwise(e) or e.op is pad) for e in sources):
+            return False
+        x, y = (self.embedded.single_part(v) for v in values)
+        if (
+            x is not None
+            and y is not None
+            and (x.starts, x.value.shape) == (y.starts, y.value.shape)
+        ):
+            values = [x.value, y.value]
+        axes = tuple(range(len(values[0].shape)))
+        total = self.emit(reduce_sum, eqn, self.emit(mul, eqn, *values), axes=axes)
+        params = freeze_all({"shape": (1, 1)}.items())
+        self.body.append(Equation(reshape, (total,), params, eqn.outputs, eqn.source))
+        return True
+
+    def emit(self, op: Op, eqn: Equation, *inputs: Value, **params: Any) -> Value:
+        """Append an equation of the source line of `eqn`; return its result."""
+        (type,) = op.infer(tuple([v.type for v in inputs]), params)
+        value = Value(type)
+        made = Equation(op, inputs, freeze_all(params.items()), (value,), eqn.source)
+        self.body.append(made)
+        return value
+
+    def view(self, part: _Part, eqn: Equation) -> Value:
+        """Return the slice of a padded array that is the part embedded in zeros."""
+        x, shape = self.roots.get(part.value, part.value), eqn.output.shape
+        places = list(zip(*self.starts[x, shape], strict=True))
+        low, steps = tuple(map(max, places)), (1,) * len(shape)
+        if (x, shape) not in self.padded:
+            ends = [n - m - min(column) for n, m, column in
+                    zip(shape, x.shape, places, strict=True)]  # fmt: skip
+            whole = tuple([a + n + b for a, n, b in zip(low, x.shape, ends, strict=True)])
+            dtype = x.type.dtype
+            zeros = self.emit(full, eqn, value=dtype.type(0).item(), shape=whole, dtype=dtype)
+            self.padded[x, shape] = self.emit(slice_assign, eqn, zeros, x, starts=low, steps=steps)
+        starts = tuple([a - s for a, s in zip(low, part.starts, strict=True)])
+        padded = self.padded[x, shape]
+        view = self.emit(slice_, eqn, padded, starts=starts, sizes=shape, steps=steps)
+        return self.again(part.value, x, view)
 
 
 def _is_elementwise(eqn: Equation) -> bool:

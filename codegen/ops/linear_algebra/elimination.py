@@ -7,7 +7,6 @@ values, Python raises or the check fails, and NumPy computes what it does or rai
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -91,7 +90,7 @@ def _substitute(
     new: Numbers, t: Elements, b: Elements, unit: bool, order: Sequence[int]
 ) -> Elements:
     """Solve with a triangle, whose rows are solved in that order."""
-    x: Any = b.copy()
+    x: Elements = b.copy()
     for place, i in enumerate(order):
         for column in x.T:
             for j in order[:place]:

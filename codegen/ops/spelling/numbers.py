@@ -176,11 +176,10 @@ class Numbers:
         simpler = None if rule is None else rule(self, *args)
         if simpler is not None:
             return simpler
-        if word in ("+", "*") and args[0].place > args[1].place:
-            key = (word, args[1].place, args[0].place)
-        else:
-            key = (word, *[x.place for x in args])
-        return self._shared(key, word, args, None)
+        places = [x.place for x in args]
+        if word in ("+", "*"):
+            places.sort()
+        return self._shared((word, *places), word, args, None)
 
     def _shared(self, key: Any, word: str, args: tuple[Number, ...], value: Any) -> Number:
         found = self._known.get(key)

@@ -19,10 +19,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import final
 
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Schedule
 from primgraph.codegen.lower.scalars.program import NumberProgram, number_program, number_trip
 from primgraph.codegen.lower.scalars.simplify import in_order
-from primgraph.codegen.ops.spelling.notation import Text
 from primgraph.codegen.ops.spelling.numbers import (
     ATOM,
     CONSTANT,

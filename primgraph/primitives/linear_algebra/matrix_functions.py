@@ -336,5 +336,6 @@ def _eig_batch(batched: tuple[bool, ...], a: Value) -> tuple[Value, ...]:
 
 
 declare_matrixwise(expm, sqrtm, logm, lu, eig, *SLOPES)
-for _op in (expm, sqrtm, logm, eig, *SLOPES):
+_RAISING: list[Any] = [expm, sqrtm, logm, eig, *SLOPES]
+for _op in _RAISING:
     _op.declare(RAISES, True)

@@ -288,5 +288,6 @@ def _qr_batch(batched: tuple[bool, ...], a: Value, *, complete: bool) -> tuple[V
 
 
 declare_matrixwise(eigh, eigvalsh, svd, svdvals, pinv, qr)
-for _op in (eigh, eigvalsh, svd, svdvals, pinv):
+_RAISING: tuple[Primitive[Any], ...] = (eigh, eigvalsh, svd, svdvals, pinv)
+for _op in _RAISING:
     _op.declare(RAISES, True)

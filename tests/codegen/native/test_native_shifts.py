@@ -167,3 +167,21 @@ def test_blocks_are_kept_where_they_save_memory_traffic():
         return pg.sum(pg.tanh(pg.tanh(padded @ w) @ w))
 
     assert any(isinstance(item, Blocks) for item in items_of(traced(layers, x, w)))
+
+
+def test_copies_of_repeated_values_are_computed_before_their_readers():
+    def burgers(u):
+        right = pg.concatenate([u[1:], u[:1]])
+        most = pg.maximum(pg.abs(u), pg.abs(right))
+        flux = 0.25 * (u * u + right * right) - 0.5 * most * (right - u)
+        new = u - 0.1 * (flux - pg.concatenate([flux[-1:], flux[:-1]]))
+        return pg.sum(new * new)
+
+    def program(u):
+        return pg.grad(burgers(u), u)
+
+    # Larger values than this are computed again and not read from memory.
+    u = np.random.default_rng(5).normal(size=1 << 15)
+    graph = clean_up(lower(pg.trace(program, u)))
+    (found,) = compile_graph(graph, style="native")(u)
+    np.testing.assert_allclose(found, interpret(graph, u)[0], 1e-12, 1e-12)
