@@ -107,6 +107,22 @@ def test_factors_of_a_matrix_of_symbolic_size(target):
             np.testing.assert_allclose(mine, theirs, 1e-9, 1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("n", [5, 8])
+def test_a_matrix_with_nans_is_not_called_singular(dtype, n):
+    """Where `solve` returns NaN; LAPACK refuses some complex triangles with NaNs."""
+    for seed in range(12):
+        draw = np.random.default_rng(seed)
+        a = (draw.normal(size=(n, n)) + 3 * np.eye(n)).astype(dtype)
+        a[draw.integers(n), draw.integers(n)] = np.nan
+        b = np.ones(n, dtype)
+        scan = pg.trace(lambda a, b: pg.scan(lambda x, _: (la.solve(a, x), None), b, None,
+                                             length=6)[0], a, b)  # fmt: skip
+        kernel = pg.compile(scan, target="numpy")
+        assert "qr" in names(kernel.graph)
+        assert np.isnan(kernel(a, b)).all()
+
+
 def test_factors_of_a_constant_matrix_are_computed_once_for_all_calls():
     a = rng.normal(size=(6, 6)) + 3 * np.eye(6)
     graph = pg.trace(lambda b: solving(pg.array(a), b)[0], np.ones(6))

@@ -230,6 +230,9 @@ def _steps(expected: list[np.ndarray]) -> int:
 def _check_test(
     kernel: Any, feeds: list[np.ndarray], expected: list[np.ndarray], number: int
 ) -> None:
+    """Compare the iteration count, unless rounding decides about it."""
+    if np.any(np.isfinite(expected[0]) & (np.abs(expected[0]) > _HUGE)):
+        return
     try:
         with np.errstate(all="ignore"):
             steps = kernel(*feeds)[0]

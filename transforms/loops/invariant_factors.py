@@ -14,6 +14,7 @@ from primgraph.ir.types import FLOAT32, FLOAT64
 from primgraph.ir.views import Permute
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import Flow, flow_of
+from primgraph.primitives.elementwise import add, mul
 from primgraph.primitives.linear_algebra.matrix_functions import lu
 from primgraph.primitives.linear_algebra.products import matmul, swap_last
 from primgraph.primitives.linear_algebra.spectra import qr
@@ -21,6 +22,7 @@ from primgraph.primitives.linear_algebra.systems import SOLVES, inv, slogdet, tr
 from primgraph.primitives.linear_algebra.ties import unless_any
 from primgraph.primitives.linear_algebra.triangles import adjoint, conjugate
 from primgraph.primitives.logic import equal
+from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast
 from primgraph.primitives.sorting import reorder, reorder_back
 from primgraph.transforms.dataflow.contract import primitives_only, transform
@@ -100,7 +102,8 @@ class _Factors:
             sign, _ = slogdet(root)
             axes = (len(r.shape) - 2, len(r.shape) - 1)
             bad = broadcast(equal(sign, zeros_like(sign)), shape=r.shape, new_axes=axes)
-            return q, inv(unless_any(r, bad, message="Singular matrix"))
+            r = unless_any(r, bad, message="Singular matrix")
+            return q, inv(_with_nan_everywhere(r) if r.dtype.kind == "c" else r)
 
     def solution(self, factors: Sequence[Value], b: Value, transposed: bool) -> Value:
         """Record the solution for a right-hand side."""
@@ -133,6 +136,16 @@ def _untransposed(matrix: Value, made: Mapping[Value, Equation]) -> tuple[Value,
     while (eqn := made.get(matrix)) is not None and view_of(eqn) == swapped:
         matrix, turned = eqn.inputs[0], not turned
     return matrix, turned
+
+
+def _with_nan_everywhere(r: Value) -> Value:
+    """Return triangles that are NaN as a whole if they have a NaN.
+
+    LAPACK may call a complex triangle singular if it has NaNs and zeros.
+    """
+    axes = (len(r.shape) - 2, len(r.shape) - 1)
+    nothing = reduce_sum(mul(r, zeros_like(r)), axes=axes)
+    return add(r, broadcast(nothing, shape=r.shape, new_axes=axes))
 
 
 def _factored_before(loop: Loop, factors: _Factors) -> Equation:
