@@ -12,6 +12,7 @@ from density import drawn
 from helpers import evaluate, same
 
 import primgraph as pg
+from primgraph.ir.interpret import interpret
 
 RNG = np.random.default_rng(20)
 TOLERANCE = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-12}
@@ -209,6 +210,23 @@ def test_slopes_of_linear_algebra_in_both_modes_to_order_two(sample: Sample) -> 
     # One sample of each function to the second order, and others by lot.
     is_first = sample is next(s for s in SMOOTH if s.name == sample.name)
     pg.check_grads(whole, sample.arrays, order=1 + (is_first or drawn(str(sample), 4)))
+
+
+@pytest.mark.parametrize("special", [np.inf, np.nan, 0.0])
+@pytest.mark.parametrize("trans", [0, 1])
+def test_a_unit_diagonal_is_not_read(special, trans):
+    a = np.array([[special, 7.0, 9.0], [2.0, special, 8.0], [3.0, 4.0, special]])
+    b = np.array([1.0, 2.0, 3.0])
+
+    def solution(a, b):
+        return pg.linalg.solve_triangular(a, b, trans, lower=True, unit_diagonal=True)
+
+    np.fill_diagonal(usual := a.copy(), 5.0)
+    graph = pg.trace(lambda a, b: (x := solution(a, b), *pg.grad(pg.sum(x), [a, b])), a, b)
+    expected = interpret(graph, usual, b)
+    for compute in (lambda a, b: interpret(graph, a, b), pg.compile(graph)):
+        for found, wanted in zip(compute(a, b), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, 1e-13, 1e-14)
 
 
 @pytest.mark.parametrize("lower", [False, True])

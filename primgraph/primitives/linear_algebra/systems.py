@@ -103,7 +103,7 @@ def _solve_batch(batched: tuple[bool, ...], a: Value, b: Value) -> Value:
 def _triangle(a: Any, lower: bool, unit: bool) -> Any:
     """Return the triangle of an array that a triangular solve reads."""
     part = np.tril(a) if lower else np.triu(a)
-    return part - part * np.eye(a.shape[-1]) + np.eye(a.shape[-1]) if unit else part
+    return np.where(np.eye(a.shape[-1], dtype=bool), 1, part) if unit else part
 
 
 def _triangular_solve(a: Any, b: Any, *, lower: bool, transposed: bool, unit: bool) -> Any:
