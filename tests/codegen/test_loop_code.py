@@ -358,6 +358,27 @@ def test_views_of_rows_are_those_of_stacks(reverse):
     agrees(f, numbers(1, 4, 30), numbers(28, 4))
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_numbers_of_stacked_rows_are_read_after_they_are_written(reverse):
+    """A stack of rows of one element, which are read as numbers in the iteration that writes them."""
+
+    def loop(c, x):
+        def step(c, row):
+            found = pg.exp(row * c[:1])
+            return pg.cos(c) + c * found.reshape(()), (found, row)
+
+        end, (rows, _) = pg.scan(step, c, x, reverse=reverse)
+        return end, rows
+
+    rng = np.random.default_rng(0)
+    c, x = rng.normal(size=300), rng.normal(size=(5, 1))
+    graph = pg.trace(loop, c, x)
+    kernel = pg.compile(graph, target="numpy")
+    for _ in range(2):
+        for found, expected in zip(kernel(c, x), interpret(graph, c, x), strict=True):
+            np.testing.assert_allclose(found, expected, 1e-12)
+
+
 @pytest.mark.parametrize("places", ["hx", "hxhx", "hhxh", "xhhx", "hxyhxy", "xyhxyhhy", "xyhzwv"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_short_arrays_are_joined_by_copies(places, axis):

@@ -19,6 +19,9 @@ def row_view(plan: Plan, trip: tuple[int, int] | None, place: Place) -> str | No
         of = row_view(plan, trip, place.of)
         if of is None or (isinstance(place.how, Reshape) and isinstance(place.of, View)):
             return None
+        if not place.shape and _is_part_of_result(place):
+            # Iteration over numbers copies them, before the iteration writes its results.
+            return None
         how = rowwise_view(place.how)
         return None if how is None else view_text(how, of)
     begin, carries = sum(trip), trip[1]
@@ -30,3 +33,10 @@ def row_view(plan: Plan, trip: tuple[int, int] | None, place: Place) -> str | No
         return None
     # Stacks of scalars are iterated as 0-d arrays.
     return f"rows[{2 + found}]" if place.shape else None
+
+
+def _is_part_of_result(place: Place) -> bool:
+    """Return whether a place is a view of a result."""
+    while isinstance(place, View):
+        place = place.of
+    return isinstance(place, Result)
