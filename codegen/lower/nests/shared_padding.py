@@ -99,7 +99,8 @@ class _Embedded:
         both = self.made.get(shared)
         if both is None or not both.op.fact(ADDS):
             return []
-        pieces = [self.columns(v, axis) for v in (self.bare(first), *both.inputs, self.bare(last))]
+        ends = [self.bare(v, eqn) for v in (first, last)]
+        pieces = [self.columns(v, axis) for v in (ends[0], *both.inputs, ends[1])]
         if any(piece is None for piece in pieces):
             return []
         (x, a), (p, b), (q, c), (y, d) = pieces  # type: ignore[misc]
@@ -113,18 +114,22 @@ class _Embedded:
             return [_Part(y, moved), _Part(x, low)]
         return []
 
-    def bare(self, value: Value) -> Value:
-        """Return a value without a zero that is added to it."""
+    def bare(self, value: Value, joined: Equation) -> Value | None:
+        """Return a value without a zero that is added to it, as it is to parts outside the overlap.
+
+        That makes -0.0 a 0.0. Without it the signs of zeros differ, as they may in derivatives.
+        """
         eqn = self.made.get(value)
         if eqn is not None and eqn.op.fact(ADDS) and self.is_zero(eqn.inputs[1]):
             return eqn.inputs[0]
-        return value
+        is_derived = joined.source is not None and joined.source.is_derived
+        return value if is_derived or value.dtype.kind in "iu" else None
 
-    def columns(self, value: Value, axis: int) -> tuple[Value, int] | None:
+    def columns(self, value: Value | None, axis: int) -> tuple[Value, int] | None:
         """Return the array of which a value is a slice along one axis, and the slice's start."""
-        eqn = self.made.get(value)
+        eqn = None if value is None else self.made.get(value)
         starts = None if eqn is None else _starts_of_slice(eqn)
-        if eqn is None or starts is None:
+        if value is None or eqn is None or starts is None:
             return None
         (x,) = eqn.inputs
         others = zip(*[s[:axis] + s[axis + 1 :] for s in (value.shape, x.shape)], strict=True)
