@@ -191,3 +191,24 @@ def test_quadratic_work_is_found() -> None:
     )
     assert quadratic[1] > MOST * quadratic[0]
     assert linear[1] <= MOST * linear[0]
+
+
+def many_loops(count: int) -> Callable[[Any], Any]:
+    def f(x: Any) -> Any:
+        for k in range(count):
+            rate = 1.1 + k / count
+            x, _ = pg.scan(lambda c, _: (np.tanh(c * rate), None), x, length=3)  # noqa: B023
+            x = pg.cond(x[0] > 0, lambda v: v * 0.9, lambda v: v * 1.1, x) + 0.1
+        return np.sum(x)
+
+    return f
+
+
+def test_derivatives_of_many_loops_are_linear() -> None:
+    x = np.ones(2)
+
+    def counted(count: int) -> int:
+        return count_calls(lambda: pg.trace(pg.grad(many_loops(count)), x))
+
+    counted(3)
+    assert counted(80) <= 4**1.05 * counted(20)

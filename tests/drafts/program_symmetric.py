@@ -5,6 +5,7 @@ Sums over rows, columns and all of them are what native code computes from half 
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -68,4 +69,8 @@ def symmetric_program(seed: int) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
         later = _values(rng, [*values, rows[:, None] - rows[None]], far)
         return [*results, _sum(rng, later[-1]), _sum(rng, later[-2])]
 
-    return clean_up(lower(pg.trace(program, x, weight))), [x, weight]
+    with warnings.catch_warnings():
+        # The program itself is drawn.
+        warnings.simplefilter("ignore", pg.TracingWarning)
+        graph = pg.trace(program, x, weight)
+    return clean_up(lower(graph)), [x, weight]

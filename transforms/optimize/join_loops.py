@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from functools import cached_property
+from typing import TypeAlias, final
 
 from primgraph.base.user_lines import Source
 from primgraph.ir.builder import Builder
@@ -22,30 +23,103 @@ def merge_loops(graph: Graph) -> Graph:
     """Merge a loop into another loop that computes all its carries.
 
     Differentiation creates such pairs: the primal loop, and one with tangents or residuals.
-    Branches with the same index are merged into one equation.
+    Branches with the same index are merged into one equation. Each equation is compared with at
+    most `CANDIDATES` others.
     """
     groups: dict[object, list[Equation]] = {}
     for eqn in graph.body:
         if flow_of(eqn) not in (None, Flow.ONCE):
             groups.setdefault(_key(eqn), []).append(eqn)
-    waiting = [group for group in groups.values() if len(group) > 1]
+    waiting = [_Group(group) for group in groups.values() if len(group) > 1]
     if not waiting:
         return graph
     moved: dict[Value, Value] = {}
-    body = list(graph.body)
+    body = _Body(graph.body)
     for group in waiting:
-        while len(group) > 1:
-            last = group.pop()
-            for k, first in enumerate(group):
+        while len(group.eqns) > 1:
+            last = group.eqns.pop()
+            for k in group.candidates(last):
+                first = group.eqns[k]
                 found = _as_one(body, first, last)
                 if found is not None:
-                    group[k], same = found
+                    made, same = found
+                    group.put(k, made)
                     moved.update(same)
-                    body, renewed = _replace_pair(body, first, last, group[k], same)
+                    equations, renewed = _replace_pair(body.equations, first, last, made, same)
+                    body = _Body(equations)
                     for others in waiting:
-                        others[:] = [renewed.get(eqn, eqn) for eqn in others]
+                        others.renew(renewed)
                     break
-    return Graph(graph.inputs, body, [_end(moved, v) for v in graph.outputs], graph.name)
+    outputs = [_end(moved, v) for v in graph.outputs]
+    return Graph(graph.inputs, body.equations, outputs, graph.name)
+
+
+@final
+class _Body:
+    """Equations, their places, and those that are views, by result."""
+
+    def __init__(self, equations: Sequence[Equation]) -> None:
+        self.equations = equations
+
+    @cached_property
+    def places(self) -> dict[Equation, int]:
+        return {eqn: k for k, eqn in enumerate(self.equations)}
+
+    @cached_property
+    def views(self) -> dict[Value, Equation]:
+        return {v: e for e in self.equations if _is_view(e) for v in e.outputs}
+
+    def depends(self, one: Equation, other: Equation) -> bool:
+        """Return whether the later one of two equations depends on the other one."""
+        first, last = sorted((self.places[one], self.places[other]))
+        between = self.equations[first:last]
+        found = forward_slice(between, self.equations[first].outputs)
+        return not found.isdisjoint(self.equations[last].inputs)
+
+
+@final
+class _Group:
+    """Equations that may be merged, with an index by the initial values of their carries.
+
+    Only loops that share such a value are merged, or where one of them has no carries.
+    """
+
+    def __init__(self, eqns: Sequence[Equation]) -> None:
+        self.eqns = list(eqns)
+        self.by_init: dict[Value, dict[int, None]] = {}
+        self.without: dict[int, None] = {}
+        self.place: dict[Equation, int] = {}
+        for k, eqn in enumerate(eqns):
+            self.put(k, eqn)
+
+    def put(self, k: int, eqn: Equation) -> None:
+        self.eqns[k] = eqn
+        self.place[eqn] = k
+        init = _init(eqn)
+        for v in init:
+            self.by_init.setdefault(v, {})[k] = None
+        if not init:
+            self.without[k] = None
+
+    def renew(self, renewed: dict[Equation, Equation]) -> None:
+        for eqn, plain in renewed.items():
+            k = self.place.get(eqn)
+            if k is not None and k < len(self.eqns) and self.eqns[k] is eqn:
+                self.put(k, plain)
+
+    def candidates(self, last: Equation) -> list[int]:
+        """Return the places of equations that `last` may be merged with."""
+        init = _init(last)
+        if not init:
+            return list(range(len(self.eqns)))[:CANDIDATES]
+        near = [self.by_init.get(v, {}) for v in init]
+        found = {k for places in (*near, self.without) for k in places if k < len(self.eqns)}
+        return sorted(found)[:CANDIDATES]
+
+
+def _init(eqn: Equation) -> tuple[Value, ...]:
+    """Return the initial values of the carries of a loop; none for a branch."""
+    return () if flow_of(eqn) is Flow.CHOICE else Loop.from_equation(eqn).init
 
 
 # An equation that replaces two, and the map from replaced results to its own.
@@ -66,16 +140,14 @@ def _key(eqn: Equation) -> object:
     return eqn.op.name, loop.trips, bits(loop.rest)
 
 
-def _as_one(body: Sequence[Equation], first: Equation, last: Equation) -> Joined | None:
+def _as_one(body: _Body, first: Equation, last: Equation) -> Joined | None:
     """Merge two equations; None if one depends on the other, or if they differ."""
-    for one, other in ((first, last), (last, first)):
-        if not forward_slice(body, one.outputs).isdisjoint(other.inputs):
-            return None
+    if body.depends(first, last):
+        return None
     if flow_of(first) is Flow.CHOICE:
         return _one_choice(first, last), {}
     loop, twin = Loop.from_equation(first), Loop.from_equation(last)
-    views = {v: e for e in body if _is_view(e) for v in e.outputs}
-    loop, twin = _sink_views(loop, twin, views), _sink_views(twin, loop, views)
+    loop, twin = _sink_views(loop, twin, body.views), _sink_views(twin, loop, body.views)
     return _add_stacks(twin, loop) or _add_stacks(loop, twin)
 
 
