@@ -45,7 +45,7 @@ def no_shortcut(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
 
 def fingerprint(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
     """Return a key of a call that is equal for all calls that one shortcut serves."""
-    found: list[Hashable] = [len(args), *sorted(kwargs)]
+    found: list[Hashable] = [len(args), *kwargs]
     for value in (*args, *kwargs.values()):
         kind = value.__class__
         found.append((value.shape, value.dtype) if kind is np.ndarray else kind)
@@ -96,9 +96,11 @@ class _Writer:
         inputs = [f"x{k}" for k in range(len(signature.arguments))]
         if args:
             self.line(f"{', '.join(inputs[: len(args)])}, = args")
-        for name, keyword in zip(inputs[len(args) :], keywords, strict=True):
-            self.reject(f"{keyword!r} not in kwargs")
-            self.line(f"{name} = kwargs[{keyword!r}]")
+        if kwargs:
+            # A function can tell the order of keywords that it has no parameters for.
+            self.reject(f"[*kwargs] != {self.bind([*kwargs])}")
+            named = dict(zip(keywords, inputs[len(args) :], strict=True))
+            self.line(f"{', '.join([named[keyword] for keyword in kwargs])}, = kwargs.values()")
         pairs = zip(signature.arguments, signature.parts, inputs, strict=True)
         for (_, part), key, name in pairs:
             if isinstance(part, Static):

@@ -88,6 +88,18 @@ def test_keywords_and_static_arguments_take_few_calls_too() -> None:
         f(a, 2, (0,), 1)
 
 
+def test_functions_of_any_keywords_see_their_order() -> None:
+    f = pg.jit(lambda x, **kw: (total([*kw.values()])[0] + x, kw))
+    for _ in range(4):
+        for names in ["ab", "ba"]:
+            found, tree = f(X, **{names[0]: X, names[1]: 2.0 * X})
+            np.testing.assert_allclose(found, 6.0 * X)
+            assert [*tree] == [*names]
+            found, tree = f(**{names[0]: X, "x": 0.0 * X, names[1]: 2.0 * X})
+            np.testing.assert_allclose(found, 5.0 * X)
+            assert [*tree] == [*names]
+
+
 @pytest.mark.parametrize(
     "others",
     [
