@@ -360,7 +360,7 @@ def test_views_of_rows_are_those_of_stacks(reverse):
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_numbers_of_stacked_rows_are_read_after_they_are_written(reverse):
-    """A stack of rows of one element, which are read as numbers in the iteration that writes them."""
+    """Rows of one element, which the iteration that writes them reads as numbers."""
 
     def loop(c, x):
         def step(c, row):
