@@ -13,6 +13,7 @@ from primgraph.codegen import compile_graph
 from primgraph.codegen.lower.scalars.simplify import in_order, simplify
 from primgraph.codegen.ops.spelling.numbers import WORDS, Numbers
 from primgraph.errors import RunError
+from primgraph.ir.interpret import interpret
 
 SPECIALS = [0.0, -0.0, 1.0, -2.5, 1e200, -1e308, 5e-324, np.inf, -np.inf, np.nan]
 
@@ -200,6 +201,27 @@ def test_a_pivot_of_a_part_that_no_result_needs_is_computed():
     assert kernel(4.0, 2.0) == 0.25
     with pytest.raises(RunError):
         kernel(4.0, 0.0)
+
+
+@pytest.mark.parametrize("x", [[np.inf, 50.0], [np.nan, 50.0], [1e308, 5.0], [1.0, 50.0]])
+def test_special_values_in_dropped_terms_of_a_test_do_not_end_a_loop(x):
+    """`0.0 * inf` is NaN, which is greater than no limit."""
+    swap = np.array([[0.0, 1.0], [1.0, 0.0]])
+
+    def loop(x):
+        return pg.while_loop(
+            lambda s: pg.logical_not((pg.array(swap) @ s[0])[0] > s[1]),
+            lambda s: (s[0] * 1.5, s[1] - 1.0),
+            (x, np.array(20.0)),
+            max_trips=20,
+        )
+
+    graph = pg.trace(loop, np.array(x))
+    with np.errstate(all="ignore"):
+        for found, expected in zip(
+            pg.compile(graph)(np.array(x)), interpret(graph, np.array(x)), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_random_programs_of_small_matrices_agree_with_the_interpreter():

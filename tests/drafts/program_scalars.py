@@ -27,11 +27,11 @@ from primgraph.ir.params import Array
 from primgraph.ir.types import TensorType
 from primgraph.primitives import elementwise as e
 from primgraph.primitives.constants import constant
-from primgraph.primitives.control import scan
+from primgraph.primitives.control import scan, while_loop
 from primgraph.primitives.linear_algebra.cholesky import cholesky
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.linear_algebra.systems import inv, solve, triangular_solve
-from primgraph.primitives.logic import less, select
+from primgraph.primitives.logic import less, logical_not, select
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import concat, permute, reshape, slice_
 from primgraph.transforms import dead_code
@@ -39,6 +39,9 @@ from primgraph.transforms import dead_code
 _STEPS = 14
 _HUGE = 1e12
 _FEEDS = 6
+# Of the loops in which programs are tests: the first limit, which results hardly equal, and the
+# largest count.
+_FIRST, _MOST = 0.37, 3
 _SHAPES = ((1, 1), (2, 2), (3, 3), (4, 4), (3, 1), (4, 1), (1, 3), (2, 3))
 _ENTRIES = (0.0, 0.0, 0.0, -0.0, 1.0, 1.0, -1.0, 0.5, 6.1e-17)
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e200, -1e308, 5e-324)
@@ -161,6 +164,7 @@ def check_scalars(program: ScalarProgram, seen: Counter[str]) -> None:
     with mock.patch("primgraph.codegen.lower.scalars.program._CALL", 10**6):
         kernel = compile_graph(graph)
         looped = compile_graph(_in_loop(graph))
+        tested = compile_graph(_in_test(graph))
     scalar = kernel._code.scalar
     demand(scalar is not None, "no scalar code")
     for number in range(_FEEDS):
@@ -176,6 +180,7 @@ def check_scalars(program: ScalarProgram, seen: Counter[str]) -> None:
                 continue
         seen["scalars: left to NumPy"] += found is None
         seen["scalars: computed"] += found is not None
+        _check_test(tested, feeds, expected, number)
         if found is None:
             continue
         fault = differs(graph, feeds, expected, found)
@@ -193,3 +198,43 @@ def _in_loop(graph: Graph) -> Graph:
         params = {"carries": 0, "consts": len(inputs), "counted": False}
         found = scan(*inputs, body=graph, length=2, reverse=False, **params)
     return builder.graph(list(found))
+
+
+def _in_test(graph: Graph) -> Graph:
+    """A loop that goes on unless a result is greater than a growing limit; it returns its count."""
+    builder, body = Builder("test"), Builder("body")
+    with builder:
+        inputs = [builder.input(v.type) for v in graph.inputs]
+        limit = builder.input(TensorType((), F64))
+        first = builder.inline(graph, inputs)[0]
+        one = slice_(first, starts=(0, 0), sizes=(1, 1), steps=(1, 1))
+        test = builder.graph([logical_not(less(limit, reshape(one, shape=())))])
+    with body:
+        inputs = [body.input(v.type) for v in graph.inputs]
+        limit = body.input(TensorType((), F64))
+        step = body.graph([e.add(limit, constant(value=Array(np.array(1.0))))])
+    builder = Builder("f")
+    with builder:
+        inputs = [builder.input(v.type) for v in graph.inputs]
+        start = constant(value=Array(np.array(_FIRST)))
+        params = {"test": test, "body": step, "consts": len(inputs), "limit": _MOST}
+        return builder.graph([while_loop(*inputs, start, **params)[1]])
+
+
+def _steps(expected: list[np.ndarray]) -> int:
+    """Return the iteration count of that loop."""
+    first = expected[0].flat[0]
+    return next((k for k in range(_MOST) if first > _FIRST + k), _MOST)
+
+
+def _check_test(
+    kernel: Any, feeds: list[np.ndarray], expected: list[np.ndarray], number: int
+) -> None:
+    try:
+        with np.errstate(all="ignore"):
+            steps = kernel(*feeds)[0]
+    except np.linalg.LinAlgError:
+        # With NaNs, LAPACK finds matrices singular or not by the order of their elements.
+        demand(any(np.isnan(x).any() for x in expected), f"raises in a test, feeds {number}")
+        return
+    demand(steps == _steps(expected), f"scalar code in a test, feeds {number}")

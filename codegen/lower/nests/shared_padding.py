@@ -10,16 +10,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any, NamedTuple, final
 
+import numpy as np
+
 from primgraph.codegen.lower.nests.short_axes import unroll_short_axes
+from primgraph.ir.facts.choices import ADDS
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.index_maps import Index, IndexMap, Place, RowMajor, axes_at
 from primgraph.ir.params import freeze_all
 from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.slices import backward_slice
 from primgraph.ir.types import Shape
 from primgraph.primitives.constants import full
-from primgraph.primitives.elementwise import add, mul, neg, sub
-from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.primitives.reductions import reduce_sum
-from primgraph.primitives.shapes import concat, pad, reshape, slice_, slice_assign
+from primgraph.primitives.elementwise import SIGNS, add, mul
+from primgraph.primitives.linear_algebra.products import CONTRACTS
+from primgraph.primitives.reductions import SUMS, reduce_sum
+from primgraph.primitives.shapes import JOINED, reshape, slice_, slice_assign
 
 # Maximum number of operations on an element that are repeated for each view.
 _DEEP = 3
@@ -39,7 +44,7 @@ def prepare_graph(graph: Graph) -> Graph:
 
 def share_padding(graph: Graph) -> Graph:
     """Return `graph` with embedded parts as views of one array, and without needless padding."""
-    if not any(eqn.op in (pad, slice_assign, matmul) for eqn in graph.body):
+    if not any(_joins(eqn) or eqn.op.fact(CONTRACTS) for eqn in graph.body):
         return graph
     return _Sharer(graph).graph()
 
@@ -60,30 +65,42 @@ class _Embedded:
         eqn = self.made.get(value)
         if eqn is None or any(type(n) is not int for n in value.shape):
             return []
-        p = eqn.kwargs
-        if eqn.op is pad:
-            x, low = eqn.inputs[0], p["low"]
-            return self.overlapping_parts(x, low) or [_Part(x, low)]
-        contiguous = eqn.op is slice_assign and all(n == 1 for n in p["steps"])
-        if contiguous and self.is_zero(eqn.inputs[0]):
-            return [_Part(eqn.inputs[1], p["starts"])]
-        return []
+        part = self.part_in_zeros(eqn)
+        return [] if part is None else self.overlapping_parts(*part) or [part]
+
+    def part_in_zeros(self, eqn: Equation) -> _Part | None:
+        """Return the operand whose elements the result has, one beside the other, between zeros."""
+        if not _joins(eqn):
+            return None
+        *whole, part = eqn.inputs
+        if whole and not (len(whole) == 1 and self.is_zero(whole[0]) and _replaces_part(eqn)):
+            return None
+        shown = eqn.dependence(0, len(whole))
+        if not isinstance(shown, IndexMap) or not shown.exact:
+            return None
+        starts = _starts(shown.result, shown.operand)
+        return None if starts is None else _Part(part, starts)
 
     def is_zero(self, value: Value) -> bool:
+        return str(self.number(value)) in ("0", "0.0")
+
+    def number(self, value: Value) -> Any:
+        """Return the number that all elements of a value equal, or None."""
         eqn = self.made.get(value)
-        return eqn is not None and eqn.op is full and str(eqn.kwargs["value"]) in ("0", "0.0")
+        return None if eqn is None else eqn.number
 
     def overlapping_parts(self, value: Value, low: Shape) -> list[_Part]:
         """Return two parts that overlap along an axis, from the three pieces of their sum."""
         eqn = self.made.get(value)
-        if eqn is None or eqn.op is not concat or len(eqn.inputs) != 3:
+        axis = None if eqn is None else eqn.held(JOINED)
+        if eqn is None or axis is None or len(eqn.inputs) != 3:
             return []
-        axis = eqn.kwargs["axis"]
         first, shared, last = eqn.inputs
         both = self.made.get(shared)
-        if both is None or both.op is not add:
+        if both is None or not both.op.fact(ADDS):
             return []
-        pieces = [self.columns(v, axis) for v in (self.bare(first), *both.inputs, self.bare(last))]
+        ends = [self.bare(v, eqn) for v in (first, last)]
+        pieces = [self.columns(v, axis) for v in (ends[0], *both.inputs, ends[1])]
         if any(piece is None for piece in pieces):
             return []
         (x, a), (p, b), (q, c), (y, d) = pieces  # type: ignore[misc]
@@ -97,22 +114,26 @@ class _Embedded:
             return [_Part(y, moved), _Part(x, low)]
         return []
 
-    def bare(self, value: Value) -> Value:
-        """Return a value without a zero that is added to it."""
-        eqn = self.made.get(value)
-        if eqn is not None and eqn.op is add and self.is_zero(eqn.inputs[1]):
-            return eqn.inputs[0]
-        return value
+    def bare(self, value: Value, joined: Equation) -> Value | None:
+        """Return a value without a zero that is added to it, as it is to parts outside the overlap.
 
-    def columns(self, value: Value, axis: int) -> tuple[Value, int] | None:
-        """Return the array of which a value is a slice along one axis, and the slice's start."""
+        That makes -0.0 a 0.0. Without it the signs of zeros differ, as they may in derivatives.
+        """
         eqn = self.made.get(value)
-        if eqn is None or eqn.op is not slice_:
+        if eqn is not None and eqn.op.fact(ADDS) and self.is_zero(eqn.inputs[1]):
+            return eqn.inputs[0]
+        is_derived = joined.source is not None and joined.source.is_derived
+        return value if is_derived or value.dtype.kind in "iu" else None
+
+    def columns(self, value: Value | None, axis: int) -> tuple[Value, int] | None:
+        """Return the array of which a value is a slice along one axis, and the slice's start."""
+        eqn = None if value is None else self.made.get(value)
+        starts = None if eqn is None else _starts_of_slice(eqn)
+        if value is None or eqn is None or starts is None:
             return None
-        (x,), p = eqn.inputs, eqn.kwargs
-        whole = all(a == axis or n == m for a, (n, m) in
-                    enumerate(zip(value.shape, x.shape, strict=True)))  # fmt: skip
-        return (x, p["starts"][axis]) if whole and all(n == 1 for n in p["steps"]) else None
+        (x,) = eqn.inputs
+        others = zip(*[s[:axis] + s[axis + 1 :] for s in (value.shape, x.shape)], strict=True)
+        return (x, starts[axis]) if all(n == m for n, m in others) else None
 
 
 @final
@@ -143,47 +164,45 @@ class _Sharer:
             v: parts for v, parts in self.shared.items()
             if parts and all((part.value.shape, v.shape) in several for part in parts)
         }  # fmt: skip
-        self.padded: dict[tuple[Value, Shape], Value] = {}
+        self.padded: dict[tuple[Value, Shape], _Part] = {}
 
     def shared_roots(self) -> dict[Value, Value]:
         """Return, for embedded values that are cheap to compute of one array, that array."""
         values = dict.fromkeys(part.value for parts in self.shared.values() for part in parts)
         roots = {x: self.root(x, _DEEP) for x in values}
         uses = Counter(roots.values())
-        return {
-            x: y for x, y in roots.items()
-            if uses[y] > 1 and x is not y and str(self.at_zero(x, y)) == "0.0"
-        }  # fmt: skip
+        # An infinity times zero is no zero, and neither is a negative number times zero.
+        with np.errstate(all="ignore"):
+            return {
+                x: y for x, y in roots.items()
+                if uses[y] > 1 and x is not y and not any(self.at_zero(x, y).tobytes())
+            }  # fmt: skip
 
     def root(self, value: Value, depth: int) -> Value:
         """Return the array of which a value is a sum of multiples, or itself."""
         eqn = self.made.get(value)
-        if depth == 0 or eqn is None or eqn.op not in (add, sub, mul, neg):
+        if depth == 0 or eqn is None or not (eqn.op.fact(SIGNS) or _is_product(eqn)):
             return value
-        inner = {self.root(v, depth - 1) for v in eqn.inputs if not self.is_full(v)}
+        number = self.embedded.number
+        inner = {self.root(v, depth - 1) for v in eqn.inputs if number(v) is None}
         return inner.pop() if len(inner) == 1 else value
-
-    def is_full(self, value: Value) -> bool:
-        eqn = self.made.get(value)
-        return eqn is not None and eqn.op is full
 
     def at_zero(self, value: Value, root: Value) -> Any:
         """Return a value where its root is zero."""
-        if value is root:
-            return 0.0
-        eqn = self.made[value]
-        if eqn.op is full:
-            return eqn.kwargs["value"]
-        assert isinstance(eqn.op, Primitive)
-        return float(eqn.op.impl(*[self.at_zero(v, root) for v in eqn.inputs]))
+        eqn, dtype = self.made.get(value), value.type.dtype
+        if value is root or eqn is None:
+            return dtype.type(0)
+        if eqn.number is not None:
+            return dtype.type(eqn.number)
+        return eqn.op.evaluate([self.at_zero(v, root) for v in eqn.inputs], eqn.kwargs)[0]
 
     def again(self, value: Value, root: Value, view: Value) -> Value:
         """Compute a value of a view of its root."""
         if value is root:
             return view
         eqn = self.made[value]
-        if eqn.op is full:
-            return self.emit(full, eqn, **{**eqn.kwargs, "shape": view.shape})
+        if eqn.number is not None:
+            return self.emit(eqn.op, eqn, **{**eqn.kwargs, "shape": view.shape})
         return self.emit(eqn.op, eqn, *[self.again(v, root, view) for v in eqn.inputs])
 
     def graph(self) -> Graph:
@@ -191,7 +210,7 @@ class _Sharer:
             if len(eqn.outputs) != 1 or not self.replaced(eqn):
                 self.body.append(eqn)
         graph = self.old
-        body = _without_unused(self.body, graph.outputs)
+        body = backward_slice(self.body, graph.outputs)
         return Graph(graph.inputs, body, graph.outputs, graph.name, graph.form, graph.titles)
 
     def replaced(self, eqn: Equation) -> bool:
@@ -206,16 +225,15 @@ class _Sharer:
             else:
                 self.body.append(Equation(add, tuple(views), (), eqn.outputs, eqn.source))
             return True
-        if eqn.op is matmul:
+        if eqn.op.fact(CONTRACTS):
             return self.summed(eqn)
-        inner = self.made.get(eqn.inputs[0]) if eqn.op in (slice_, reduce_sum) else None
-        if inner is None or self.readers[inner.output] > 1 or len(inner.outputs) > 1:
+        inner = self.made.get(eqn.inputs[0]) if eqn.inputs else None
+        if inner is None or not _is_elementwise(inner) or self.readers[inner.output] > 1:
             return False
-        if eqn.op is slice_ and _is_elementwise(inner):
-            there = _Part(eqn.output, eqn.kwargs["starts"])
-            if all(n == 1 for n in eqn.kwargs["steps"]):
-                return self.without_padding(inner, there, eqn, None)
-        if eqn.op is reduce_sum and inner.op is mul:
+        starts = _starts_of_slice(eqn)
+        if starts is not None:
+            return self.without_padding(inner, _Part(eqn.output, starts), eqn, None)
+        if eqn.op.fact(SUMS) and _is_product(inner):
             parts = [self.embedded.single_part(v) for v in inner.inputs]
             kept = set(range(len(inner.output.shape))).difference(eqn.kwargs["axes"])
             wanted = parts[0]
@@ -229,24 +247,20 @@ class _Sharer:
         self, inner: Equation, wanted: _Part, eqn: Equation, then: Equation | None
     ) -> bool:
         """Compute `inner` for a part only, as the result of `eqn`, or the operand of `then`."""
-        operands: list[Value] = []
         parts = [self.embedded.single_part(v) for v in inner.inputs]
-        for part, v in zip(parts, inner.inputs, strict=True):
-            made = self.made.get(v)
-            if part is not None and part.starts == wanted.starts:
-                operands.append(part.value)
-            elif made is not None and made.op is full:
-                operands.append(v)
-            else:
-                return False
-        if not any(parts) or any(
-            p is not None and p.value.shape != wanted.value.shape for p in parts
-        ):
+        numbers = [self.embedded.number(v) for v in inner.inputs]
+        place, shape = wanted.starts, wanted.value.shape
+        if not any(parts) or not all(
+            # The product of an infinity and the zeros that a sum leaves out is NaN.
+            number is not None and (then is None or np.isfinite(number))
+            if part is None else (part.starts, part.value.shape) == (place, shape)
+            for part, number in zip(parts, numbers, strict=True)
+        ):  # fmt: skip
             return False
         operands = [
-            v if p is not None else self.emit(full, eqn, **{
-                **dict(self.made[v].params), "shape": wanted.value.shape})
-            for v, p in zip(operands, parts, strict=True)
+            part.value if part is not None
+            else self.emit(self.made[v].op, eqn, **{**self.made[v].kwargs, "shape": shape})
+            for v, part in zip(inner.inputs, parts, strict=True)
         ]  # fmt: skip
         if then is None:
             self.body.append(
@@ -262,18 +276,15 @@ class _Sharer:
         if eqn.output.shape != (1, 1):
             return False
         made = [self.made.get(v) for v in eqn.inputs]
-        values = [e.inputs[0] for e in made if e is not None and e.op is reshape]
+        values = [e.inputs[0] for e in made if e is not None and _is_reshape(e)]
         sources = [self.made.get(v) for v in values]
         if len(values) < 2 or values[0].shape != values[1].shape:
             return False
-        if not any(e is not None and (_is_elementwise(e) or e.op is pad) for e in sources):
+        padded = self.embedded.part_in_zeros
+        if not any(e is not None and (_is_elementwise(e) or padded(e)) for e in sources):
             return False
         x, y = (self.embedded.single_part(v) for v in values)
-        if (
-            x is not None
-            and y is not None
-            and (x.starts, x.value.shape) == (y.starts, y.value.shape)
-        ):
+        if x and y and (x.starts, x.value.shape) == (y.starts, y.value.shape):
             values = [x.value, y.value]
         axes = tuple(range(len(values[0].shape)))
         total = self.emit(reduce_sum, eqn, self.emit(mul, eqn, *values), axes=axes)
@@ -292,17 +303,19 @@ class _Sharer:
     def view(self, part: _Part, eqn: Equation) -> Value:
         """Return the slice of a padded array that is the part embedded in zeros."""
         x, shape = self.roots.get(part.value, part.value), eqn.output.shape
-        places = list(zip(*self.starts[x, shape], strict=True))
-        low, steps = tuple(map(max, places)), (1,) * len(shape)
+        steps = (1,) * len(shape)
         if (x, shape) not in self.padded:
+            places = list(zip(*self.starts[x, shape], strict=True))
+            low = tuple(map(max, places))
             ends = [n - m - min(column) for n, m, column in
                     zip(shape, x.shape, places, strict=True)]  # fmt: skip
             whole = tuple([a + n + b for a, n, b in zip(low, x.shape, ends, strict=True)])
             dtype = x.type.dtype
             zeros = self.emit(full, eqn, value=dtype.type(0).item(), shape=whole, dtype=dtype)
-            self.padded[x, shape] = self.emit(slice_assign, eqn, zeros, x, starts=low, steps=steps)
+            padded = self.emit(slice_assign, eqn, zeros, x, starts=low, steps=steps)
+            self.padded[x, shape] = _Part(padded, low)
+        padded, low = self.padded[x, shape]
         starts = tuple([a - s for a, s in zip(low, part.starts, strict=True)])
-        padded = self.padded[x, shape]
         view = self.emit(slice_, eqn, padded, starts=starts, sizes=shape, steps=steps)
         return self.again(part.value, x, view)
 
@@ -311,13 +324,34 @@ def _is_elementwise(eqn: Equation) -> bool:
     return isinstance(eqn.op, Primitive) and eqn.op.elementwise
 
 
-def _without_unused(body: list[Equation], outputs: tuple[Value, ...]) -> list[Equation]:
-    """Return the equations without those that moves and elementwise ops no longer need."""
-    needed, kept = set(outputs), list[Equation]()
-    moves = (pad, slice_, slice_assign, concat, full, reshape)
-    for eqn in reversed(body):
-        if needed.isdisjoint(eqn.outputs) and (eqn.op in moves or _is_elementwise(eqn)):
-            continue
-        needed.update(eqn.inputs)
-        kept.append(eqn)
-    return kept[::-1]
+def _is_product(eqn: Equation) -> bool:
+    return isinstance(eqn.op, Primitive) and eqn.op.elementwise and eqn.op.linear == "each"
+
+
+def _is_reshape(eqn: Equation) -> bool:
+    return eqn.op.is_view and isinstance(eqn.dependence(0, 0), RowMajor)
+
+
+def _joins(eqn: Equation) -> bool:
+    """Return whether a result has the elements of operands, and zeros, and is no view."""
+    return isinstance(eqn.op, Primitive) and eqn.op.moves and not eqn.op.is_view
+
+
+def _replaces_part(eqn: Equation) -> bool:
+    """Return whether the result is operand 0 with a part of it replaced."""
+    shown = eqn.dependence(0, 0)
+    return isinstance(shown, IndexMap) and shown.hole is not None
+
+
+def _starts_of_slice(eqn: Equation) -> Shape | None:
+    """Return where a slice begins whose elements stand one beside the other; None for others."""
+    shown = eqn.dependence(0, 0) if eqn.op.is_view and not eqn.op.multiple else None
+    return _starts(shown.operand, shown.result) if isinstance(shown, IndexMap) else None
+
+
+def _starts(whole: tuple[Place, ...], part: tuple[Place, ...]) -> Shape | None:
+    """Return the place in the whole of the first element of a part, if the part is contiguous."""
+    if part != axes_at(range(len(whole))):
+        return None
+    starts = [p.start for v, p in enumerate(whole) if isinstance(p, Index) and p.variable == v]
+    return tuple(starts) if len(starts) == len(whole) else None

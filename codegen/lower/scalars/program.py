@@ -24,18 +24,24 @@ _GIVEN, _RESULT = 2, 3
 class NumberProgram(NamedTuple):
     """Elements of the results of graphs with the same inputs, whose elements are variables.
 
-    `finite` must be computed, and be finite, for the results to be right. `operators` is the cost.
+    `finite` must be computed, and be finite, for the results of each graph to be right, so far as
+    those for the graphs before it are. `operators` is the cost.
     """
 
     inputs: list[list[str]]
     results: list[list[Number]]
-    finite: list[Number]
+    finite: list[list[Number]]
     operators: int
+
+    @property
+    def checked(self) -> list[Number]:
+        """Return the values that must be finite for any results to be right."""
+        return list(dict.fromkeys(x for row in self.finite for x in row))
 
     @property
     def needed(self) -> list[Number]:
         """Return all results and values that are checked."""
-        return [*(x for row in self.results for x in row), *self.finite]
+        return [*(x for row in self.results for x in row), *self.checked]
 
 
 def number_program(schedule: Schedule, cards: Mapping[Any, Any]) -> NumberProgram | None:
@@ -61,7 +67,7 @@ def _program(
     graphs: Sequence[Schedule], cards: Mapping[Any, Any], around: int
 ) -> NumberProgram | None:
     """Return the program if its operators, and so many `around`, take less time than calls."""
-    numbers, found, calls, last = Numbers(), [], 0, graphs[-1]
+    numbers, found, finite, calls, last = Numbers(), [], [], 0, graphs[-1]
     names = [_names(i, last.types[i]) for i in range(last.inputs)]
     for graph in graphs:
         expansion = Expansion(graph, cards, numbers)
@@ -69,15 +75,18 @@ def _program(
             expansion.set_variables(i, names[i])
         if not expansion.add_steps():
             return None
-        found += expansion.results()
+        rows = expansion.results()
+        # Apart for each graph: a test may end a loop before the results of its body exist.
+        simpler, checks = simplify([x for row in rows for x in row], numbers)
+        at = iter(simpler)
+        found += [[next(at) for _ in row] for row in rows]
+        finite.append(checks)
         calls += expansion.calls
-    flat, finite = simplify([x for row in found for x in row], numbers)
-    needed = in_order([*flat, *finite])
-    operators = sum(WORDS[x.word].cost for x in needed if x.args)
+    made = NumberProgram(names, found, finite, 0)
+    operators = sum(WORDS[x.word].cost for x in in_order(made.needed) if x.args)
     if operators > LONGEST or operators + around > _CALL * (calls + 1):
         return None
-    at = iter(flat)
-    return NumberProgram(names, [[next(at) for _ in row] for row in found], finite, operators)
+    return made._replace(operators=operators)
 
 
 def _names(i: int, type: TensorType) -> list[str]:

@@ -68,7 +68,7 @@ def scalar_function(
         _write_argument(made, f"a{i}", schedule.types[i], given)
     made.line("try:")
     made.body += writer.lines(in_order(program.needed), 1)
-    made.body += writer.check(1)
+    made.body += writer.check(program.checked, 1)
     for k, value in enumerate(schedule.outputs):
         texts = [writer.text(x).code for x in program.results[k]]
         made.body += _result(f"r{k}", texts, schedule.types[value], 1)
@@ -121,12 +121,13 @@ def _trips(
         made.line(line, depth=1)
     if has_test:
         (truth,) = tests[0]
-        made.body += writer.lines(in_order([truth]), 2)
+        made.body += writer.lines(in_order([truth, *program.finite[0]]), 2)
         made.line(f"if not {writer.text(truth).operand_code(NOT)}:", depth=2)
+        made.body += writer.check(program.finite[0], 3)
         made.line("ended = True", depth=3)
         made.line("break", depth=3)
     made.body += writer.lines(in_order(program.needed), 2)
-    made.body += writer.check(2)
+    made.body += writer.check(program.checked, 2)
     for k in stacks:
         made.line(f"append{k}({_row([writer.text(x).code for x in found[carries + k]])})", depth=2)
     _write_carries(made, writer, names[consts : consts + carries], found)
@@ -181,9 +182,10 @@ class _Writer:
 
     def __init__(self, program: NumberProgram, nested: bool = True) -> None:
         self.nested = nested
-        self.finite, order = program.finite, in_order(program.needed)
+        order = in_order(program.needed)
         self.uses = Counter(a for x in order for a in x.args)
-        self.uses.update(program.needed)
+        # Checks of a test are repeated with those of the body.
+        self.uses.update([*program.needed, *(x for row in program.finite[:-1] for x in row)])
         words = [WORDS[x.word] for x in order if x.args]
         self.bindings = list(dict.fromkeys(word.binding for word in words if word.binding))
         self._texts: dict[Number, Text] = {}
@@ -212,11 +214,11 @@ class _Writer:
             return Text(x.value)
         return _constant_text(x.value) if x.word == CONSTANT else self._texts[x]
 
-    def check(self, depth: int) -> list[Line]:
-        """Return the statements that return None for special values where there must be none."""
-        if not self.finite:
+    def check(self, finite: Sequence[Number], depth: int) -> list[Line]:
+        """Return the statements that return None unless all these values are finite."""
+        if not finite:
             return []
-        total = " + ".join(self.text(x).operand_code(UNARY) for x in self.finite)
+        total = " + ".join(self.text(x).operand_code(UNARY) for x in finite)
         return [
             Line(f"if ({total}) * 0.0 != 0.0:", -1, depth),
             Line("return None", -1, depth + 1),

@@ -14,14 +14,10 @@ from typing import TypeAlias, final
 
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.targets.text.assignments import operation_of, parse_statement
-from primgraph.ir.primitive import Op
 from primgraph.ir.views import Expand, Permute, Reshape
-from primgraph.primitives.elementwise import add, mul
 
 # Values by the names that the line has for them.
 Bound: TypeAlias = "dict[str, int]"
-
-_COMMUTATIVE: frozenset[Op] = frozenset({add, mul})
 
 # Maximum number of comparisons for one value: operands of sums and products are tried both ways.
 _MOST = 500
@@ -79,7 +75,7 @@ class OperandNames:
         op, operands = operation_of(node)
         if op is not step.op or len(operands) != len(step.inputs):
             return None
-        orders = permutations(step.inputs) if op in _COMMUTATIVE else (step.inputs,)
+        orders = permutations(step.inputs) if step.op.commutative else (step.inputs,)
         return next(filter(None, (self._match_all(operands, vs, known) for vs in orders)), None)
 
     def _match_all(

@@ -111,6 +111,51 @@ def test_padding_of_one_place_and_of_symbolic_sizes_stays():
     assert share_padding(sized) == sized
 
 
+def pad_in_many_places(x, scales):
+    room = len(scales) - 1
+    return sum(pg.pad(x * scale, (k, room - k)) for k, scale in enumerate(scales))
+
+
+def join_overlapping(x, zero):
+    """The sum of `x` with itself two places on, between zeros; `zero` is added to the ends."""
+    return pg.pad(pg.concatenate([x[:2] + zero, x[2:] + x[:-2], x[-2:] + zero]), (1, 1))
+
+
+SPECIAL = np.array([-0.0, -0.0, np.nan, -0.0, np.inf, 0.0, -0.0, -0.0])
+EXACT = {
+    "infinite factor": (lambda x: pad_in_many_places(x, (1.0, np.inf, 2.0)), SPECIAL),
+    "complex factor": (lambda x: pad_in_many_places(x, (1.0, 2j, 2.0)), np.arange(5) - 1j),
+    "negative integers": (lambda x: pad_in_many_places(x, (1, -1, 3)), np.arange(-2, 3)),
+    "rounded float32": (
+        lambda x: pad_in_many_places(x, (np.float32(3e38), np.float32(2), np.float32(-1))),
+        np.arange(-2, 3).astype(np.float32),
+    ),
+    "padding times infinity": (lambda x: pg.sum(pg.pad(x, (2, 1)) * np.inf), np.ones(5)),
+    "padding times NaN": (lambda x: pg.sum(pg.pad(x, (2, 1)) * np.nan), np.ones(5)),
+    "padding times -2": (lambda x: pg.sum(pg.pad(x, (2, 1)) * -2.0), np.zeros(5)),
+    "ends with their zeros": (lambda x: join_overlapping(x, -0.0) * 3.0, SPECIAL),
+    "ends of integers": (lambda x: join_overlapping(x, 0) * 3, np.arange(6)),
+    "ends without -0.0": (
+        lambda x: join_overlapping(x, 0.0) + 3.0 * join_overlapping(x, 0.0), SPECIAL,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", EXACT)
+def test_zeros_of_padding_have_the_sign_and_the_products_that_numpy_has(name):
+    function, x = EXACT[name]
+    graph = traced(function, x)
+    changed, kernel = verify(share_padding(graph)), compile_graph(graph, style="native")
+    with np.errstate(all="ignore"):
+        (expected,), *others = interpret(graph, x), interpret(changed, x), kernel(x)
+    for (found,) in others:
+        np.testing.assert_array_equal(found, expected, strict=True)
+        if found.dtype.kind == "f":
+            differ = np.signbit(found) != np.signbit(expected)
+            assert np.isnan(expected[differ]).all()
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_sums_of_embedded_parts(seed):
     draw = np.random.default_rng(seed)
