@@ -54,7 +54,7 @@ class Runner:
     def compute(self, code: Compiled, *arrays: Sequence[Array]) -> Any:
         """Return the results of `code`, computed on arrays."""
         if code.once is not None:
-            arrays = ([*arrays[0], *self._constant_results(code, code.once)], *arrays[1:])
+            arrays = ([*arrays[0], *_constant_results(self, code, code.once)], *arrays[1:])
         try:
             try:
                 context, workspace = code.pool.pop()
@@ -104,19 +104,8 @@ class Runner:
         """
         if code.scalar is None:
             return None
-        kept = () if code.once is None else self._constant_results(code, code.once)
+        kept = () if code.once is None else _constant_results(self, code, code.once)
         return code.scalar(*arrays, *kept, *handed)
-
-    def _constant_results(self, code: Compiled, once: Compiled) -> list[Array]:
-        """Return the results of the part that is computed once."""
-        if code.kept is None:
-            results: list[Array] = self.run(once, ())
-            for array in results:
-                array.setflags(write=False)
-            # Its workspace is not needed again.
-            once.pool.clear()
-            code.kept = results
-        return code.kept
 
     def running_style(self, arrays: Sequence[Any]) -> str:
         """Return the style of the code that computes these arrays; "scalar" for plain numbers."""
@@ -229,6 +218,18 @@ class Runner:
                 "another input",
                 hint="feed a copy of one of them",
             )
+
+
+def _constant_results(runner: Runner, code: Compiled, once: Compiled) -> list[Array]:
+    """Return the results of the part that is computed once."""
+    if code.kept is None:
+        results: list[Array] = runner.run(once, ())
+        for array in results:
+            array.setflags(write=False)
+        # Its workspace is not needed again.
+        once.pool.clear()
+        code.kept = results
+    return code.kept
 
 
 def _shared_position(arrays: Sequence[Array], donated: Set[int]) -> int | None:

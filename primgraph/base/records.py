@@ -23,7 +23,17 @@ else:
         return partial(_declare, **options) if cls is None else _declare(cls)
 
 
-_DEFAULT_FACTORY = object()
+@final
+class _Factory:
+    """Default value of parameters whose values are made in each call."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_DEFAULT_FACTORY = _Factory()
 
 
 def _declare(
@@ -39,19 +49,13 @@ def _declare(
     # Without a docstring, the standard decorator would inspect the signature.
     cls.__doc__ = cls.__doc__ or cls.__name__
     own = {name for name, value in vars(cls).items() if value is not None}
-    # The standard decorator is not told that classes are frozen: it would compile two functions.
-    bases: list[Any] = [b for b in cls.__mro__[1:] if "__dataclass_params__" in vars(b)]
-    frozen_bases = [b for b in bases if b.__dataclass_params__.frozen]
-    try:
-        for base in frozen_bases:
-            base.__dataclass_params__.frozen = False
-        declare = dataclasses.dataclass(
-            init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
-        )
-        cls = declare(cls)
-    finally:
-        for base in frozen_bases:
-            base.__dataclass_params__.frozen = True
+    # The standard decorator would compile two functions for a frozen class. It is told only if the
+    # class is derived, as it compares the class with its bases.
+    is_derived = any("__dataclass_params__" in vars(b) for b in cls.__mro__[1:])
+    declare = dataclasses.dataclass(
+        init=False, repr=False, eq=False, frozen=frozen and is_derived, slots=slots, kw_only=kw_only
+    )
+    cls = declare(cls)
     params = cls.__dataclass_params__
     params.init, params.repr, params.eq, params.frozen = init, repr, eq, frozen
     if init and "__init__" not in own:
@@ -122,7 +126,11 @@ def _write_init(cls: type[Any]) -> Callable[..., Any]:
             made = f"_make_{field.name}()"
             value = f"{made} if {value} is _later else {value}" if field.init else made
         elif not field.init:
-            continue
+            is_slot = isinstance(getattr(cls, field.name, None), MemberDescriptorType)
+            if field.default is dataclasses.MISSING or not is_slot:
+                continue
+            value = f"_default_{field.name}"
+            names[value] = field.default
         slot = vars(cls).get(field.name)
         if not is_frozen:
             lines.append(f"self.{field.name} = {value}")

@@ -299,11 +299,11 @@ def name_of(value: object) -> str:
     'weights'
     """
     frame = user_frame()
-    code, known, names = frame.f_code, frame.f_locals, frame.f_globals
-    for name in (*code.co_varnames, *code.co_freevars, *code.co_cellvars):
-        if known.get(name) is value:
-            return name
-    for name in code.co_names:
+    found = _local_name(frame, value)
+    if found:
+        return found
+    names = frame.f_globals
+    for name in frame.f_code.co_names:
         try:
             # The names of a traced function may be in a dictionary that looks further.
             if names[name] is value:
@@ -311,6 +311,25 @@ def name_of(value: object) -> str:
         except KeyError:
             continue
     return ""
+
+
+def _local_name(frame: FrameType, value: object) -> str:
+    """Return the name of a local variable of a function that has a value, or an empty string."""
+    code = frame.f_code
+    if not code.co_flags & inspect.CO_OPTIMIZED:
+        return ""
+    known = frame.f_locals
+    names = (*code.co_varnames, *code.co_freevars, *code.co_cellvars)
+    found = next((name for name in names if known.get(name) is value), "")
+    # Before Python 3.13 this is a copy, which the frame keeps: it would keep deleted arrays alive.
+    # It is emptied unless somebody else refers to it, as the result of `locals()`.
+    if known.__class__ is dict and sys.getrefcount(known) <= _UNSHARED:
+        known.clear()
+    return found
+
+
+# References to the variables of a frame: by the frame, a local variable, and an argument.
+_UNSHARED = 3
 
 
 def definition_line(function: Callable[..., object]) -> Source | None:

@@ -21,6 +21,7 @@ from functools import lru_cache, reduce
 from types import CodeType
 from typing import Any
 
+from primgraph.base.syntax import parse
 from primgraph.base.user_lines import lines_in
 
 __all__ = ["GLOBALS", "PREFIX", "assigns_to_globals", "codes", "rewritten"]
@@ -102,7 +103,7 @@ def _trees(module: ast.Module, code: CodeType) -> Iterator[ast.Module]:
 
 @lru_cache(8)
 def _module(text: str) -> ast.Module:
-    return ast.parse(text)
+    return parse(text)
 
 
 def _covers(node: ast.stmt, line: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+import weakref
 from types import ModuleType
 
 import numpy as np
@@ -327,3 +328,19 @@ def test_results_are_copied_only_where_they_would_be_shared(tmp_path):
     assert type(total) is np.ndarray
     assert turned.flags.writeable
     np.testing.assert_array_equal(double, np.full((2, 3), 2.0))
+
+
+def test_names_of_tables_do_not_keep_arrays_alive() -> None:
+    with pg.Program():
+        x = pg.data("x", shape=(3,))
+        weights = np.array([1.0, 2.0, 4.0])
+        alive = weakref.ref(weights)
+        kept = locals()
+        x * weights
+        assert kept["weights"] is weights
+        del kept
+        x * weights
+        assert {"x", "weights", "alive"} <= {*locals()}
+        x * weights
+        del weights
+        assert alive() is None

@@ -106,6 +106,7 @@ def test_signatures_are_those_of_the_standard_library() -> None:
     assert [*inspect.signature(Point).parameters] == [*expected.parameters]
     assert inspect.signature(Point).parameters["y"].default == 1.0
     assert [*inspect.signature(Near).parameters] == ["x", "y", "tags", "z"]
+    assert "tags: 'list[str]' = <factory>" in str(inspect.signature(Point))
     for call in (lambda: Point(), lambda: Point(1, 2.0, [], 4), lambda: Named(1)):
         with pytest.raises(TypeError, match=r"__init__\(\)"):
             call()
@@ -122,6 +123,32 @@ def test_other_options() -> None:
     assert len({Unique(1), Unique(1)}) == 2
     assert repr(Named(a=1)) == "<1>"
     assert Named(a=1) == Named(a=1, b=2)
+
+
+def test_slots_of_fields_that_are_no_arguments_have_their_defaults() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Counted:
+        a: int
+        count: int = field(default=7, init=False)
+
+    @dataclass(frozen=True, slots=True)
+    class More(Counted):
+        b: int = 1
+
+    @dataclass
+    class Free:
+        count: int = field(default=7, init=False)
+
+    assert repr(Counted(1)).endswith("Counted(a=1, count=7)")
+    assert (More(1, 2).count, More(1, 2).b) == (7, 2)
+    assert Free().count == 7
+    assert vars(Free()) == {}
+
+
+def test_derived_classes_are_frozen_like_their_bases() -> None:
+    for base, frozen in ((Point, False), (Open, True)):
+        with pytest.raises(TypeError, match="inherit"):
+            dataclass(frozen=frozen)(type("Derived", (base,), {}))
 
 
 def test_classes_of_both_decorators_derive_from_each_other() -> None:

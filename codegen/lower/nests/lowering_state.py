@@ -229,15 +229,6 @@ class LoweringState:
             self.last_item(value, at)
         return at
 
-    def constants_of(self, body: Nests, at: int) -> dict[int, int]:
-        """Add the constants of a body of the item at `at` to the constants here."""
-        found: dict[int, int] = {}
-        for v, array in body.constants.items():
-            own = found[v] = self.new_value(body.types[v])
-            self.constants[own] = array
-            self.last[own] = at
-        return found
-
     def finish_nests(self, outputs: Sequence[int], added: Set[int] | None = None) -> Nests:
         """Return all items, with `outputs` in memory; for a block, `added` are accumulated."""
         for root in outputs:
@@ -246,6 +237,16 @@ class LoweringState:
             self.schedule, tuple(self.items), self.constants, tuple(outputs), self.types,
             self.last, added is not None, frozenset(added or ()),
         )  # fmt: skip
+
+
+def constants_of(draft: LoweringState, body: Nests, at: int) -> dict[int, int]:
+    """Add the constants of a body of the item at `at` to the constants here."""
+    found: dict[int, int] = {}
+    for v, array in body.constants.items():
+        own = found[v] = draft.new_value(body.types[v])
+        draft.constants[own] = array
+        draft.last[own] = at
+    return found
 
 
 def copy_value(draft: LoweringState, value: int) -> int:

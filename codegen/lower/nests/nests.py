@@ -38,6 +38,7 @@ from primgraph.codegen.lower.nests.indexing import (
 )
 from primgraph.codegen.lower.nests.lowering_state import (
     LoweringState,
+    constants_of,
     copy_or_constant,
     copy_value,
     memory_access,
@@ -318,7 +319,7 @@ def _control(draft: LoweringState, step: Step, bodies: Sequence[Nests]) -> None:
         return
     operands = whole_operands(draft, step)
     at = draft.next_item(step, operands)
-    constants = [draft.constants_of(body, at) for body in bodies]
+    constants = [constants_of(draft, body, at) for body in bodies]
     draft.items.append(Control(step, step.outputs, operands, tuple(bodies), tuple(constants)))
 
 

@@ -189,8 +189,6 @@ class _Pairs:
         self.types[value := len(self.types)] = self.types[like]
         return value
 
-    # Terms.
-
     def term(self, o: Operand, swap: bool) -> _Term:
         """Return the term of an operand, for exchanged indices if `swap`."""
         if o.value >= 0:
@@ -340,7 +338,7 @@ class _Pairs:
                     equal.append(_prefixed(value, function, operand))
                     continue
             kept.append(each)
-        found += self.squares({each.node.value for each in kept})
+        found += _squares(self, {each.node.value for each in kept})
         for node, first, second in kept:
             self.nodes.append(replace(node, operands=(self.signed(first),)))
             if any(node.strides):
@@ -352,40 +350,42 @@ class _Pairs:
             found.append(Nest(line, equal, {node.value: None for node in equal}))
         return [*found]
 
-    def squares(self, sums: Set[int]) -> Iterator[Nest]:
-        """Yield the nests over the squares along the diagonal, which pairs leave out."""
-        n = self.nest.domain[0]
-        yield self.square((n // ROWS, ROWS, ROWS), 0, sums)
-        if not is_zero(n % ROWS):
-            yield self.square((n % ROWS, n % ROWS), n // ROWS * ROWS, sums)
 
-    def square(self, domain: Shape, first: int, sums: Set[int]) -> Nest:
-        """Return the nest over squares, whose first elements are those of the row `first`."""
-        own: dict[int, int] = {}
+def _squares(pairs: _Pairs, sums: Set[int]) -> Iterator[Nest]:
+    """Yield the nests over the squares along the diagonal, which pairs leave out."""
+    n = pairs.nest.domain[0]
+    yield _square(pairs, (n // ROWS, ROWS, ROWS), 0, sums)
+    if not is_zero(n % ROWS):
+        yield _square(pairs, (n % ROWS, n % ROWS), n // ROWS * ROWS, sums)
 
-        def steps(strides: Shape) -> Shape:
-            return (ROWS * (strides[0] + strides[1]), *strides)[-len(domain) :]
 
-        def operand(o: Operand) -> Operand:
-            if o.value >= 0:
-                return Operand(value=own[o.value])
-            offset = o.offset + first * sum(o.strides)
-            return replace(o, offset=offset, strides=steps(o.strides)) if o.strides else o
+def _square(pairs: _Pairs, domain: Shape, first: int, sums: Set[int]) -> Nest:
+    """Return the nest over squares, whose first elements are those of the row `first`."""
+    own: dict[int, int] = {}
 
-        nodes = []
-        for node in self.nest.nodes:
-            operands = tuple(map(operand, node.operands))
-            if node.kind != "sum":
-                value = own[node.value] = self.new(node.value)
-                nodes.append(replace(node, value=value, operands=operands))
-            elif node.value in sums:
-                offset, strides = first * sum(node.strides), steps(node.strides)
-                nodes.append(replace(node, operands=operands, strides=strides, offset=offset))
-        whole = row_major(self.nest.domain)
-        for v in self.nest.stored:
-            one = Operand(value=own[v])
-            nodes.append(Node(None, v, "put", "", (one,), steps(whole), first * sum(whole)))
-        return Nest(domain, nodes, added=not is_zero(first))
+    def steps(strides: Shape) -> Shape:
+        return (ROWS * (strides[0] + strides[1]), *strides)[-len(domain) :]
+
+    def operand(o: Operand) -> Operand:
+        if o.value >= 0:
+            return Operand(value=own[o.value])
+        offset = o.offset + first * sum(o.strides)
+        return replace(o, offset=offset, strides=steps(o.strides)) if o.strides else o
+
+    nodes = []
+    for node in pairs.nest.nodes:
+        operands = tuple(map(operand, node.operands))
+        if node.kind != "sum":
+            value = own[node.value] = pairs.new(node.value)
+            nodes.append(replace(node, value=value, operands=operands))
+        elif node.value in sums:
+            offset, strides = first * sum(node.strides), steps(node.strides)
+            nodes.append(replace(node, operands=operands, strides=strides, offset=offset))
+    whole = row_major(pairs.nest.domain)
+    for v in pairs.nest.stored:
+        one = Operand(value=own[v])
+        nodes.append(Node(None, v, "put", "", (one,), steps(whole), first * sum(whole)))
+    return Nest(domain, nodes, added=not is_zero(first))
 
 
 def _are_indices(operands: Sequence[Operand]) -> bool:

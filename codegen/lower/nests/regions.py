@@ -32,7 +32,12 @@ from primgraph.codegen.ir.statements import (
     values_written,
 )
 from primgraph.codegen.lower.arrays.fusion_groups import arrange_regions
-from primgraph.codegen.lower.nests.lowering_state import LoweringState, copy_value, memory_access
+from primgraph.codegen.lower.nests.lowering_state import (
+    LoweringState,
+    constants_of,
+    copy_value,
+    memory_access,
+)
 from primgraph.codegen.lower.nests.symbolic_tiling import arrange_symbolic_regions
 from primgraph.codegen.ops.table import CARDS
 from primgraph.ir.dims import Dim, typical
@@ -97,7 +102,7 @@ def add_blocks(draft: LoweringState, region: Region, limits: Limits, add: Add) -
     for v in (*totals, *region.kept):
         draft.last_item(v, at)
     draft.reduced.update(totals, region.kept)
-    constants = [draft.constants_of(body, at) for body in bodies]
+    constants = [constants_of(draft, body, at) for body in bodies]
     item = Blocks(
         region.extent, rows, groups, tuple(bodies), places, totals, tuple(kept), tuple(constants)
     )

@@ -23,7 +23,7 @@ from primgraph.codegen.targets.export.control import control
 from primgraph.codegen.targets.export.nests.nest import nest
 from primgraph.codegen.targets.export.nests.product import product
 from primgraph.codegen.targets.export.nests.routine import routine
-from primgraph.codegen.targets.export.page import Page, Part
+from primgraph.codegen.targets.export.page import Page, Part, use_code
 from primgraph.codegen.targets.export.places import Place
 from primgraph.codegen.targets.export.scope import scope_of
 from primgraph.codegen.targets.export.unsupported import require_words, unsupported_error
@@ -61,14 +61,14 @@ def _write(page: Page, at: int) -> None:
         some = not is_zero(prod(item.domain))
         if some and any(node.reach or may_fail(node.step) for node in item.nodes):
             page.watch()
-        page.use_code(*(node.step for node in item.nodes))
+        use_code(page, *(node.step for node in item.nodes))
         nest(page, item)
     elif isinstance(item, Product):
         product(page, item)
     elif isinstance(item, Control):
         control(page, item, _write_body)
     elif isinstance(item, Routine):
-        page.use_code(item.step)
+        use_code(page, item.step)
         routine(page, item)
     page.give(at)
 

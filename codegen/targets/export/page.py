@@ -249,12 +249,13 @@ class Page:
 
     # Items.
 
-    def use_code(self, *steps: Step | None) -> None:
-        """Include the user C of these steps."""
-        for step in filter(None, steps):
-            for own in codes_of([step]):
-                self.codes[own] = None
-                self.use(template(step) or "")
+
+def use_code(page: Page, *steps: Step | None) -> None:
+    """Include the user C of these steps."""
+    for step in filter(None, steps):
+        for own in codes_of([step]):
+            page.codes[own] = None
+            page.use(template(step) or "")
 
 
 def declare(page: Page, place: Place, type: TensorType, begin: str = "") -> None:

@@ -98,7 +98,7 @@ class _Words:
         regions = self.step.regions
         assert regions is not None
         graph = regions.graphs[k]
-        found, inner = self.write_body(graph, given)
+        found, inner = _write_body(self, graph, given)
         self.assign(inner, self.names, found, graph)
 
     # Loops.
@@ -131,7 +131,7 @@ class _Words:
             self.open("")
             return []
         if p["length"] is TRIPS:
-            return self.repeat_by_row(loop)
+            return _repeat_by_row(self, loop)
         self.index = _counter(self.page)
         count, last = extent_text(p["length"]), extent_text(p["length"] - 1)
         if loop.count is not None:
@@ -142,28 +142,11 @@ class _Words:
         pairs = zip(loop.scanned, loop.scanned_kinds, strict=True)
         return [_row(x, type, self.index) for x, type in pairs]
 
-    def repeat_by_row(self, loop: Loop[Value]) -> Sequence[Value]:
-        """Open a loop over the rows that another loop has appended to lists."""
-        rows = _name_values(self.page, [-1] * len(loop.scanned), "row")
-        ways = [code_of(x).code for x in loop.scanned]
-        if loop.params["reverse"]:
-            ways = [f"reversed({way})" for way in ways]
-        order = ways[0] if len(ways) == 1 else f"zip({', '.join(ways)}, strict=True)"
-        if not ways:
-            assert loop.count is not None
-            order = f"range({code_of(loop.count).code})"
-        *lines, last = statement(f"for {', '.join(rows) or '_'} in ", order)
-        for line in lines:
-            self.line(line)
-        self.open(f"{last}:")
-        kinds = loop.body.input_types[len(loop.fixed) + len(loop.ends) :]
-        return [_piece(name, type) for name, type in zip(rows, kinds, strict=True)]
-
     def test(self, loop: Loop[Value], given: Sequence[Value]) -> None:
         limit, graph, body = loop.params["limit"], loop.params["test"], self.rows
         start = self.starts[-1]
         at, some = start - 1, f"{self.trips} < {limit}"
-        found, inner = self.write_body(graph, given)
+        found, inner = _write_body(self, graph, given)
         within = _pending_equation(inner, found[0], graph)
         truth = _text(inner, found[0], graph, 0)
         if all(line.text.startswith("#") for line in body[start:]):
@@ -179,7 +162,7 @@ class _Words:
 
     def trip(self, loop: Loop[Value], given: Sequence[Value]) -> None:
         count, graph = len(self.names), loop.body
-        found, inner = self.write_body(graph, given, count)
+        found, inner = _write_body(self, graph, given, count)
         for n, (stack, value) in enumerate(zip(self.stacks, found[count:], strict=True)):
             within = _pending_equation(inner, value, graph)
             code = _text(inner, value, graph, count + n).code
@@ -208,31 +191,6 @@ class _Words:
         )
 
     # Parts of statements.
-
-    def write_body(
-        self, graph: Graph, given: Sequence[Value], carries: int = 0
-    ) -> tuple[list[int], Page]:
-        """Write the computation of a body except its results, which are pending on the page.
-
-        The first `carries` results are the next values of variables that have their names.
-        """
-        steps, page = order_by_source(schedule(graph)), self.page
-        inner = _inner_page(page, steps, self.step)
-        for value in steps.outputs[:carries]:
-            if value in inner.called and value >= steps.inputs:
-                inner.called[value] += "_new"
-        for number, piece in enumerate(given):
-            assert isinstance(piece, Piece)
-            inner.pieces[number] = piece
-        rows = page.parts.current.body
-        start = len(rows)
-        for number, step in enumerate(steps.steps):
-            self.write(inner, number, step)
-        for k, row in enumerate(rows[start:], start):
-            own = row.within or ((graph, steps.steps[row.step].eqn) if row.step >= 0 else None)
-            rows[k] = row._replace(step=self.i, within=own)
-        page.said, page.commented = None, None
-        return list(steps.outputs), inner
 
     def assign(
         self, inner: Page, names: Sequence[str], values: Sequence[int], graph: Graph
@@ -264,6 +222,50 @@ class _Words:
             self.page.pieces[value] = _piece(name, type)
             self.page.parts.bind(name)
             self.page.shared.add(value)
+
+
+def _repeat_by_row(w: _Words, loop: Loop[Value]) -> Sequence[Value]:
+    """Open a loop over the rows that another loop has appended to lists."""
+    rows = _name_values(w.page, [-1] * len(loop.scanned), "row")
+    ways = [code_of(x).code for x in loop.scanned]
+    if loop.params["reverse"]:
+        ways = [f"reversed({way})" for way in ways]
+    order = ways[0] if len(ways) == 1 else f"zip({', '.join(ways)}, strict=True)"
+    if not ways:
+        assert loop.count is not None
+        order = f"range({code_of(loop.count).code})"
+    *lines, last = statement(f"for {', '.join(rows) or '_'} in ", order)
+    for line in lines:
+        w.line(line)
+    w.open(f"{last}:")
+    kinds = loop.body.input_types[len(loop.fixed) + len(loop.ends) :]
+    return [_piece(name, type) for name, type in zip(rows, kinds, strict=True)]
+
+
+def _write_body(
+    w: _Words, graph: Graph, given: Sequence[Value], carries: int = 0
+) -> tuple[list[int], Page]:
+    """Write the computation of a body except its results, which are pending on the page.
+
+    The first `carries` results are the next values of variables that have their names.
+    """
+    steps, page = order_by_source(schedule(graph)), w.page
+    inner = _inner_page(page, steps, w.step)
+    for value in steps.outputs[:carries]:
+        if value in inner.called and value >= steps.inputs:
+            inner.called[value] += "_new"
+    for number, piece in enumerate(given):
+        assert isinstance(piece, Piece)
+        inner.pieces[number] = piece
+    rows = page.parts.current.body
+    start = len(rows)
+    for number, step in enumerate(steps.steps):
+        w.write(inner, number, step)
+    for k, row in enumerate(rows[start:], start):
+        own = row.within or ((graph, steps.steps[row.step].eqn) if row.step >= 0 else None)
+        rows[k] = row._replace(step=w.i, within=own)
+    page.said, page.commented = None, None
+    return list(steps.outputs), inner
 
 
 def _inner_page(page: Page, steps: Schedule, step: Step) -> Page:

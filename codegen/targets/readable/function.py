@@ -61,7 +61,9 @@ def _write_steps(page: Page, arguments: list[str]) -> None:
         page.parts.argument(name)
     for steps in page.schedule.chunks():
         if page.parts.parts:
-            page.write_waiting()
+            for value in list(page.waiting):
+                if value in page.waiting:
+                    page.write(value)
         page.parts.begin()
         page.said, page.commented = None, None
         for i in steps:

@@ -257,11 +257,6 @@ class Page:
 
     # Statements.
 
-    def write_waiting(self) -> None:
-        for value in list(self.waiting):
-            if value in self.waiting:
-                self.write(value)
-
     @contextmanager
     def noting_sizes(self) -> Iterator[None]:
         """Record the variables of sizes that the block writes into the current function."""

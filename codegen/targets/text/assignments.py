@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from primgraph.base.syntax import parse
 from primgraph.ir.frontend.result_names import assignment
 from primgraph.ir.primitive import Op, loaded_ops
 from primgraph.primitives.elementwise import (
@@ -144,7 +145,7 @@ def operation_of(node: ast.expr) -> tuple[Op | None, list[ast.expr]]:
 def parse_statement(line: str) -> ast.stmt | None:
     """Return the only statement on a line."""
     try:
-        (statement,) = ast.parse(line).body
+        (statement,) = parse(line).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return statement

@@ -7,6 +7,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from primgraph.base.syntax import parse
+
 # Substrings of the names of differentiating functions.
 _DERIVATIVES = ("grad", "jac", "hess", "jvp", "vjp", "hvp", "vhp", "laplacian", "divergence")
 
@@ -85,7 +87,7 @@ def _computes_between(node: ast.AST) -> bool:
 def assignment(line: str) -> tuple[str, ast.expr] | None:
     """Return name and expression of a line of Python that assigns one value to one name."""
     try:
-        (statement,) = ast.parse(line).body
+        (statement,) = parse(line).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     match statement:

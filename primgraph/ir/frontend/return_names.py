@@ -10,6 +10,7 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
+from primgraph.base.syntax import parse
 from primgraph.ir.frontend.containers import Leaf, Tree
 
 
@@ -27,7 +28,7 @@ def return_names(function: Callable[..., Any], results: Tree) -> list[str]:
 def _returned(code: CodeType) -> ast.expr | None:
     """Return the expression that the function of `code` returns, if there is exactly one."""
     try:
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(code))).body
+        (definition,) = parse(textwrap.dedent(inspect.getsource(code))).body
     except (OSError, TypeError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     if not isinstance(definition, ast.FunctionDef) or definition.name != code.co_name:

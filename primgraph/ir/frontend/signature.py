@@ -334,6 +334,9 @@ def checked_methods(*left_out: str, late: bool = False) -> Callable[[C], C]:
 
     def declare(cls: C) -> C:
         for name, item in list(vars(cls).items()):
+            if name == "__init__":
+                # One that is generated at its first use is generated now.
+                item = cls.__init__
             public = name == "__init__" or not name.startswith("_")
             if public and name not in left_out and inspect.isfunction(item):
                 setattr(cls, name, check(item))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from types import FrameType
 
+from primgraph.base.syntax import parse
 from primgraph.base.user_lines import lines_of, user_frame
 
 _Range = tuple[tuple[int, int], tuple[int, int]]
@@ -20,7 +21,7 @@ def expressions() -> list[ast.AST]:
     if place is None:
         return []
     try:
-        tree = ast.parse("".join(lines_of(frame.f_code, frame.f_code.co_filename)))
+        tree = parse("".join(lines_of(frame.f_code, frame.f_code.co_filename)))
     except (SyntaxError, ValueError):
         return []
     (begin, end), found = place, []
