@@ -21,8 +21,8 @@ from functools import lru_cache, reduce
 from types import CodeType
 from typing import Any
 
-from primgraph.base.syntax import parse
 from primgraph.base.user_lines import lines_in
+from primgraph.ir.frontend.syntax import parse
 
 __all__ = ["GLOBALS", "PREFIX", "assigns_to_globals", "codes", "rewritten"]
 

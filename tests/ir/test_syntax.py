@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from primgraph.base.syntax import parse
+from primgraph.ir.frontend.syntax import parse
 
 
 def test_parsing_is_repeated_when_another_thread_has_disturbed_it(monkeypatch):

@@ -22,7 +22,7 @@ from primgraph.codegen.targets.c.lines import Function, indented
 from primgraph.ir.types import TensorType
 
 # Minimum number of items of a program whose equal nests are shared, and of equal nests.
-_LONG, _OFTEN = 64, 3
+_LONG, _OFTEN = 16, 3
 
 # What equal nests have in common: the domain, the nodes with renumbered values, the forms of their
 # steps, the stored and the accumulated values, and the types.

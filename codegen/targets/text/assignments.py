@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from primgraph.base.syntax import parse
 from primgraph.ir.frontend.result_names import assignment
+from primgraph.ir.frontend.syntax import parse
 from primgraph.ir.primitive import Op, loaded_ops
 from primgraph.primitives.elementwise import (
     abs_,

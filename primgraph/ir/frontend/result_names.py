@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from primgraph.base.syntax import parse
+from primgraph.ir.frontend.syntax import parse
 
 # Substrings of the names of differentiating functions.
 _DERIVATIVES = ("grad", "jac", "hess", "jvp", "vjp", "hvp", "vhp", "laplacian", "divergence")

@@ -10,8 +10,8 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from primgraph.base.syntax import parse
 from primgraph.ir.frontend.containers import Leaf, Tree
+from primgraph.ir.frontend.syntax import parse
 
 
 def return_names(function: Callable[..., Any], results: Tree) -> list[str]:

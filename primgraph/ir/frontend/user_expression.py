@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from types import FrameType
 
-from primgraph.base.syntax import parse
 from primgraph.base.user_lines import lines_of, user_frame
+from primgraph.ir.frontend.syntax import parse
 
 _Range = tuple[tuple[int, int], tuple[int, int]]
 
