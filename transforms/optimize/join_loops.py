@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TypeAlias, final
 
 from primgraph.base.user_lines import Source
@@ -60,14 +59,8 @@ class _Body:
 
     def __init__(self, equations: Sequence[Equation]) -> None:
         self.equations = equations
-
-    @cached_property
-    def places(self) -> dict[Equation, int]:
-        return {eqn: k for k, eqn in enumerate(self.equations)}
-
-    @cached_property
-    def views(self) -> dict[Value, Equation]:
-        return {v: e for e in self.equations if _is_view(e) for v in e.outputs}
+        self.places = {eqn: k for k, eqn in enumerate(equations)}
+        self.views = {v: e for e in equations if _is_view(e) for v in e.outputs}
 
     def depends(self, one: Equation, other: Equation) -> bool:
         """Return whether the later one of two equations depends on the other one."""
