@@ -278,7 +278,7 @@ class _Sharer:
         made = [self.made.get(v) for v in eqn.inputs]
         values = [e.inputs[0] for e in made if e is not None and _is_reshape(e)]
         sources = [self.made.get(v) for v in values]
-        if len(values) < 2 or values[0].shape != values[1].shape:
+        if len(values) < 2 or not values[0].shape or values[0].shape != values[1].shape:
             return False
         padded = self.embedded.part_in_zeros
         if not any(e is not None and (_is_elementwise(e) or padded(e)) for e in sources):

@@ -9,7 +9,7 @@ from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.limits import Limits, default_limits
 from primgraph.codegen.ir.program import Options, stays_inside
 from primgraph.codegen.ir.schedule import Schedule, schedule
-from primgraph.codegen.ir.statements import Control, Nests
+from primgraph.codegen.ir.statements import Control, HostCall, Nests
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.regions import LIMITS
 from primgraph.codegen.lower.nests.shared_padding import prepare_graph
@@ -52,9 +52,8 @@ class NativeCode(NamedTuple):
 
 def generate_native(graph: Graph, options: Options, limits: Limits) -> NativeCode | None:
     """Generate native code for `graph`; None if growing stacks would leave the C code."""
-    steps = schedule(prepare_graph(graph))
     told = SizeArguments(graph) if graph.sizes else None
-    plan = nests(steps, LIMITS if limits == default_limits() else limits)
+    steps, plan = _planned(graph, LIMITS if limits == default_limits() else limits)
     if not stays_inside(plan):
         return None
     written = source(plan, NAME, told)
@@ -65,6 +64,21 @@ def generate_native(graph: Graph, options: Options, limits: Limits) -> NativeCod
         return source(plan, NAME, told, is_traced=True).sources
 
     return NativeCode(entry, list(plan.constants.values()), trace)
+
+
+def _planned(graph: Graph, limits: Limits) -> tuple[Schedule, Nests]:
+    """Return the nests of `graph`, prepared for loops, and their schedule.
+
+    NumPy runs equations of `graph` itself, so that it is not prepared if that changes one of them.
+    """
+    own = {id(eqn) for eqn in graph.body}
+    steps = schedule(prepare_graph(graph))
+    plan = nests(steps, limits)
+    calls = (item for item in plan.items if isinstance(item, HostCall))
+    if not all(id(item.step.eqn) in own for item in calls):
+        steps = schedule(graph)
+        plan = nests(steps, limits)
+    return steps, plan
 
 
 @final

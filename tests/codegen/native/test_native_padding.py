@@ -11,6 +11,7 @@ from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.ir.statements import Nest, Product
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.shared_padding import share_padding
+from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.verify import verify
 from primgraph.transforms import clean_up, lower
@@ -175,3 +176,35 @@ def test_random_sums_of_embedded_parts(seed):
     x = draw.normal(size=shape)
     for level in ("exact", "fast"):
         check(traced(program, x, level=level), x)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (5,)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_products_of_one_element_are_computed_for_all_shapes_and_dtypes(shape, dtype):
+    def f(z, w):
+        x, y = pg.exp(z) * w, pg.sin(z) + w
+        return pg.reshape(x, (1, -1)) @ pg.reshape(y, (-1, 1)), pg.linalg.det(pg.eye(3) * 2.0)
+
+    z, w = (rng.normal(size=shape).astype(dtype) for _ in range(2))
+    graph = pg.trace(f, z, w)
+    found, expected = (pg.compile(graph, target=target)(z, w) for target in ("c", "numpy"))
+    rtol = 1e-5 if dtype in ("float32", "complex64") else 1e-13
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=rtol)
+
+
+def test_numpy_steps_are_equations_of_the_graph_itself(monkeypatch):
+    def f(z):
+        return pg.reshape(pg.exp(z), (1, 1)) @ pg.reshape(pg.sin(z), (1, 1))
+
+    # As if every equation had been rewritten for loops.
+    def renewed(graph):
+        body = [Equation(e.op, e.inputs, e.params, e.outputs, e.source) for e in graph.body]
+        return Graph(graph.inputs, body, graph.outputs, graph.name, graph.form, graph.titles)
+
+    monkeypatch.setattr("primgraph.codegen.targets.c.driver.prepare_graph", renewed)
+    z = np.array(0.3 + 0.25j)
+    graph = pg.trace(lambda z: (f(z), pg.linalg.eigvals(pg.eye(2) * z)), z)
+    found, expected = (pg.compile(graph, target=target)(z) for target in ("c", "numpy"))
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-13)
