@@ -11,6 +11,7 @@ from functools import reduce
 from typing import Any
 
 import numpy
+from loop_models import runge_kutta
 
 Array = Any
 Function = Callable[..., Any]
@@ -122,15 +123,6 @@ def kalman(lib: Library, x: Any, p: Any, z: Any) -> Any:
     s = h @ p @ h.T + 0.25 * numpy.eye(2)
     gain = lib.solve(s, h @ p).T
     return x + gain @ (z - h @ x), p - gain @ h @ p
-
-
-def runge_kutta(rate: Function, dt: float, y: Any) -> Any:
-    """A step of the classical method of order four."""
-    k1 = rate(y)
-    k2 = rate(y + 0.5 * dt * k1)
-    k3 = rate(y + 0.5 * dt * k2)
-    k4 = rate(y + dt * k3)
-    return y + dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
 
 
 def cart_pole(lib: Library, state: Any, push: Any) -> Any:

@@ -111,3 +111,22 @@ def restored_tables() -> Iterator[None]:
             table.clear()
             table.update(entries)
         PASSES[:] = passes
+
+
+# Sums over pairs of points.
+
+
+def lennard_jones(x: Any) -> Any:
+    """The energy of points, and the forces."""
+    apart = x[:, None] - x[None]
+    s = (pg.sum(apart**2, axis=-1) + pg.eye(x.shape[0], dtype=x.dtype)) ** -3
+    energy = pg.sum(s * s - s)
+    return energy, pg.grad(energy, x)
+
+
+def gravity(x: Any) -> Any:
+    """The forces between points, and a gradient of them."""
+    apart = x[None] - x[:, None]
+    pull = (pg.sum(apart * apart, axis=-1) + 0.01) ** -1.5
+    force = pg.sum(apart * pull[:, :, None], axis=1)
+    return force, pg.grad(pg.sum(force * force), x)

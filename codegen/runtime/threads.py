@@ -68,6 +68,11 @@ def _number_at_the_start() -> int:
                 hint="it is the number of threads that a kernel may use: 1, 2, ...",
             )
         return int(text)
+    return processors()
+
+
+def processors() -> int:
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -161,11 +161,14 @@ def _digest(graph: Graph) -> str:
     for e in graph.body:
         inputs, outputs = e.inputs, e.outputs
         types: Any = outputs[0].type if len(outputs) == 1 else tuple([v.type for v in outputs])
+        # In derivatives the sign of a zero is free, so that their C may differ.
+        derived = e.source is not None and e.source.is_derived
         # Equal parameters are usually one object.
-        key = e.op, id(e.params), types, len(inputs)
+        key = e.op, id(e.params), types, len(inputs), derived
         at = known.get(key)
         if at is None:
-            at = known[key] = places.setdefault(_equation_key(e), len(places))
+            text = f"{_equation_key(e)}{' derived' if derived else ''}"
+            at = known[key] = places.setdefault(text, len(places))
         wiring.append(at)
         wiring += [number[v] for v in inputs]
         for v in outputs:

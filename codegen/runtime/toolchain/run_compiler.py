@@ -15,6 +15,7 @@ from itertools import islice
 from typing import IO, Self, TypeAlias, final
 
 from primgraph.base.locks import make_lock
+from primgraph.codegen.runtime.threads import processors
 
 Done: TypeAlias = subprocess.CompletedProcess[str]
 
@@ -39,7 +40,7 @@ def run_all(commands: Sequence[Sequence[str]], limit: float, folder: str) -> lis
     with contextlib.ExitStack() as stack:
         left = iter(commands)
         running = deque(
-            [stack.enter_context(_Running(c, "", folder)) for c in islice(left, _processors())]
+            [stack.enter_context(_Running(c, "", folder)) for c in islice(left, processors())]
         )
         while running:
             result = running.popleft().result(limit)
@@ -48,12 +49,6 @@ def run_all(commands: Sequence[Sequence[str]], limit: float, folder: str) -> lis
                 break
             running += [stack.enter_context(_Running(c, "", folder)) for c in islice(left, 1)]
     return done
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @final

@@ -19,9 +19,10 @@ import primgraph as pg
 from primgraph.cli.main import main
 from primgraph.codegen import native
 from primgraph.codegen.ops.c.spellings import SPELLINGS
-from primgraph.codegen.runtime.toolchain import cache, compile_c
+from primgraph.codegen.runtime.toolchain import cache, code_cache, compile_c
 from primgraph.codegen.runtime.toolchain.folder import Folder, open_private
 from primgraph.codegen.runtime.toolchain.loading import load
+from primgraph.ir.graph import Equation, Graph
 from primgraph.primitives import elementwise
 
 pytestmark = pytest.mark.skipif(
@@ -275,3 +276,20 @@ def test_the_folder_is_the_users_wherever_that_is(monkeypatch, tmp_path):
     assert cache.cache_folder() == tmp_path / ".cache" / "primgraph"
     monkeypatch.setattr(cache.Path, "home", lost)
     assert str(os.getuid()) in str(cache.cache_folder())
+
+
+def test_graphs_of_derivatives_have_keys_of_their_own():
+    def f(x):
+        return pg.concatenate([x[:2] + 0.0, x[2:]])
+
+    graph = pg.compile(pg.trace(f, np.ones(4))).graph
+    source = next(eqn.source for eqn in graph.body if eqn.source is not None)
+    body = [
+        eqn
+        if eqn.source is None
+        else Equation(eqn.op, eqn.inputs, eqn.params, eqn.outputs, source.mark_cotangent())
+        for eqn in graph.body
+    ]
+    derived = Graph(graph.inputs, body, graph.outputs, graph.name)
+    assert any(eqn.source.is_derived for eqn in derived.body if eqn.source is not None)
+    assert code_cache._digest(graph) != code_cache._digest(derived)

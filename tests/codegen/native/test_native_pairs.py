@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+from helpers import gravity, lennard_jones
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
@@ -42,20 +43,6 @@ def values_of(graph, *arrays):
     kernel = compile_graph(graph, style="native")
     assert kernel.running_style(arrays) == "native"
     return kernel(*arrays)
-
-
-def lennard_jones(x):
-    apart = x[:, None] - x[None]
-    s = (pg.sum(apart**2, axis=-1) + pg.eye(x.shape[0], dtype=x.dtype)) ** -3
-    energy = pg.sum(s * s - s)
-    return energy, pg.grad(energy, x)
-
-
-def gravity(x):
-    apart = x[None] - x[:, None]
-    pull = (pg.sum(apart * apart, axis=-1) + 0.01) ** -1.5
-    force = pg.sum(apart * pull[:, :, None], axis=1)
-    return force, pg.grad(pg.sum(force * force), x)
 
 
 def in_a_box(x):

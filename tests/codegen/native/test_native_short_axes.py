@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+from helpers import gravity, lennard_jones
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
@@ -30,20 +31,6 @@ needs_compiler = pytest.mark.skipif(
 
 def traced(function, *arrays):
     return clean_up(lower(pg.trace(function, *arrays)))
-
-
-def lennard_jones(x):
-    apart = x[:, None] - x[None]
-    s = (pg.sum(apart**2, axis=-1) + pg.eye(x.shape[0], dtype=x.dtype)) ** -3
-    energy = pg.sum(s * s - s)
-    return energy, pg.grad(energy, x)
-
-
-def gravity(x):
-    apart = x[None] - x[:, None]
-    pull = (pg.sum(apart * apart, axis=-1) + 0.01) ** -1.5
-    force = pg.sum(apart * pull[:, :, None], axis=1)
-    return force, pg.grad(pg.sum(force * force), x)
 
 
 def with_coordinates_first(x):
