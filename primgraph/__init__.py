@@ -77,6 +77,7 @@ declare({
         "primgraph.operators.variable": "Variable",
         "primgraph.optimizer": ".",
         "primgraph.program.compile": "compile",
+        "primgraph.program.config": "config",
         "primgraph.program.declarations": "create_parameter data",
         "primgraph.program.finite": "check_finite",
         "primgraph.program.program": """

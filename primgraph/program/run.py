@@ -13,7 +13,7 @@ from primgraph.ir.frontend.containers import flatten_value, leaves_for, unflatte
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Value
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import target_of
+from primgraph.program.config import target_of
 from primgraph.program.finite import check_finite
 from primgraph.program.inputs import check_names, check_sizes, misfit_lines, read_states
 from primgraph.program.plans import Plan, SizedPlan, build_plan

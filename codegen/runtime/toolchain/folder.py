@@ -69,6 +69,15 @@ class Folder:
             raise ValueError(f"{self.path!r} is closed")
         return (name if _BY_DESCRIPTOR else os.path.join(self.path, name)), self._handle
 
+    def has(self, name: str) -> bool:
+        """Return whether there is a file of that name."""
+        where, handle = self.relative_name(name)
+        try:
+            os.stat(where, dir_fd=handle, follow_symlinks=False)
+        except OSError:
+            return False
+        return bool(name)
+
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None unless it is a regular file of this user alone."""
         found = self._read_regular(name)

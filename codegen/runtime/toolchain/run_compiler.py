@@ -65,7 +65,7 @@ class _Running:
             read, self.out, self.told = [stack.enter_context(_file()) for _ in range(3)]
             read.write(given.encode())
             read.seek(0)
-            with _starting:
+            with starting:
                 self.process = subprocess.Popen(
                     command,
                     stdin=read,
@@ -112,12 +112,12 @@ def _environment(folder: str) -> dict[str, str]:
 
 
 # Held while a process starts, to prevent a concurrent fork, for which the start would wait.
-_starting = make_lock()
+starting = make_lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_starting.acquire,
-        after_in_parent=_starting.release,
-        after_in_child=_starting.release,
+        before=starting.acquire,
+        after_in_parent=starting.release,
+        after_in_child=starting.release,
     )
 
 
