@@ -18,8 +18,11 @@ import time
 from collections import deque
 from typing import Any, final
 
+from primgraph.base.debug_mode import debugging
 from primgraph.base.locks import after_fork, make_lock
-from primgraph.codegen.runtime.toolchain.cache import usable_folder
+from primgraph.codegen.runtime.threads import processors
+from primgraph.codegen.runtime.toolchain import cache
+from primgraph.codegen.runtime.toolchain.compile_c import find_compiler
 from primgraph.codegen.runtime.toolchain.run_compiler import starting
 from primgraph.codegen.tiered.worker import HEAD
 
@@ -39,14 +42,16 @@ _PROGRAM = (
 class Ticket:
     """A job of the background process.
 
-    `result` is None until it ends, then the reason of a failure, or an empty text.
+    `result` is None until it ends, then the reason of a failure, or an empty text. `seconds` are
+    the processor time of the background process before and during the job.
     """
 
-    __slots__ = ("result", "worker")
+    __slots__ = ("result", "seconds", "worker")
 
     def __init__(self, worker: _Worker) -> None:
         self.worker = worker
         self.result: str | None = None
+        self.seconds = 0.0, 0.0
 
     def poll(self) -> str | None:
         """Return the result, without waiting for it."""
@@ -76,7 +81,7 @@ class _Worker:
     """
 
     def __init__(self) -> None:
-        with usable_folder() as folder:
+        with cache.usable_folder() as folder:
             place = folder.path
         own = {"PRIMGRAPH_CACHE": place, "PRIMGRAPH_DEBUG": "0", "OPENBLAS_NUM_THREADS": "1"}
         path = [entry for entry in sys.path if isinstance(entry, str)]
@@ -99,6 +104,7 @@ class _Worker:
         self.waiting: deque[Ticket] = deque()
         self.unsent, self.unread = bytearray(), bytearray()
         self.is_torn = self.is_closed = False
+        self.jobs_sent = 0
         self.lock = make_lock()
 
     def submit(self, job: bytes) -> Ticket:
@@ -108,6 +114,7 @@ class _Worker:
             self.is_torn = True
             self.unsent += HEAD.pack(len(job)) + job
             self.waiting.append(ticket)
+            self.jobs_sent += 1
             self.is_torn = False
         self.exchange()
         return ticket
@@ -144,7 +151,9 @@ class _Worker:
             is_over = True
         *lines, self.unread = self.unread.split(b"\n")
         for line in lines:
-            self.waiting.popleft().result = json.loads(line)
+            fault, *seconds = json.loads(line)
+            ticket = self.waiting.popleft()
+            ticket.seconds, ticket.result = tuple(seconds), fault
         if is_over:
             self.close()
 
@@ -188,7 +197,55 @@ def ready_worker() -> Any:
 def submit(job: bytes) -> Ticket:
     """Compile a pickled job in the background. Raises `OSError` if no process can be started."""
     found: Ticket = ready_worker().submit(job)
+    _needs.note(is_needed=True)
     return found
+
+
+def expect(*, is_certain: bool = False) -> None:
+    """Start the background process if this program is likely to need it, as its last run did.
+
+    Its imports take as long as those of this process, so that it must begin early. There must be
+    another processor for it.
+    """
+    if _workers or not is_possible() or processors() < 2 or debugging.get():
+        return
+    if (is_certain or _needs.are_likely()) and find_compiler() is not None:
+        with contextlib.suppress(OSError):
+            ready_worker()
+
+
+class _Needs:
+    """Whether runs of this program need the background process, as kept in the cache.
+
+    They do not if all their kernels are known.
+    """
+
+    def __init__(self) -> None:
+        self.known: bool | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the file in the cache."""
+        main = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+        return f"{cache.key_of('background', os.path.abspath(main))}{cache.TIMES}"
+
+    def are_likely(self) -> bool:
+        """Return whether the last run needed it, or there was none."""
+        if self.known is None:
+            self.known = True
+            with contextlib.suppress(OSError), cache.usable_folder() as folder:
+                self.known = cache.recall(folder, self.name) != b"false"
+        return self.known
+
+    def note(self, *, is_needed: bool) -> None:
+        """Keep for later runs whether it was needed."""
+        if self.are_likely() is not is_needed:
+            self.known = is_needed
+            with contextlib.suppress(OSError), cache.usable_folder() as folder:
+                cache.keep(folder, self.name, json.dumps(is_needed).encode())
+
+
+_needs = _Needs()
 
 
 @after_fork
@@ -197,8 +254,15 @@ def _leave_to_parent() -> None:
     _stop()
 
 
-@atexit.register
 def _stop() -> None:
     for worker in _workers:
         worker.close()
     _workers.clear()
+
+
+@atexit.register
+def _end() -> None:
+    """Let the background process end with this one, and note if it had nothing to do."""
+    if any(not worker.jobs_sent for worker in _workers):
+        _needs.note(is_needed=False)
+    _stop()

@@ -28,14 +28,17 @@ from primgraph.errors import CompileError
 
 # First calls that do not count, as they generate code and fill caches, and number of timed calls.
 WARM, SAMPLES = 2, 6
-# Number of timed calls of C before NumPy is taken instead.
-DOUBTFUL = 24
+# Nanoseconds of timed calls that are enough, however few there are.
+ENOUGH = 100_000_000
+# C stays without another look at NumPy if NumPy took more than so many times as long.
+CLEARLY = 1.5
 # Nanoseconds of running before C is compiled: the base, and those for each equation.
 START, START_EQUATION = 20_000_000, 100_000
 # Nanoseconds of running between looks at the background process.
 LOOK = 2_000_000
-# C that takes so many times as long as NumPy is left after `LOOK` already.
-HOPELESS = 2.0
+
+# Number of latest times that are kept.
+_KEPT = 24
 
 _ENDLESS: Iterator[bool] = repeat(False)
 
@@ -47,6 +50,7 @@ class Stage(enum.Enum):
     COUNTING = "NumPy runs"
     COMPILING = "NumPy runs; C is compiled in the background"
     TRYING = "C runs, and is timed"
+    CHECKING = "NumPy runs, and is timed once more"
     SETTLED = ""
 
 
@@ -195,7 +199,7 @@ class Choice:
     def _advance(self, ns: int) -> None:
         if ns:
             self.samples.append(ns)
-            del self.samples[: -WARM - DOUBTFUL]
+            del self.samples[: -WARM - _KEPT]
         match self.stage:
             case Stage.SAMPLING:
                 self._sample(ns)
@@ -205,6 +209,8 @@ class Choice:
                 self._look(ns)
             case Stage.TRYING:
                 self._compare()
+            case Stage.CHECKING:
+                self._check()
 
     def _sample(self, ns: int) -> None:
         """Time the first calls; then count those that make up the time before C is tried."""
@@ -270,27 +276,39 @@ class Choice:
             self.stay("the C cannot be loaded")
             return
         self._measure_numpy()
-        self.samples = []
-        self.kernel, self.epoch = found, self.epoch + 1
+        self._switch(Stage.TRYING, found)
         log_choice(f"{self.source.name}: {Stage.TRYING.value}")
-        self._set(Stage.TRYING, is_timing=True)
 
     def _compare(self) -> None:
-        """Decide by the times of C, of which the first calls do not count."""
+        """Stay on C if it is clearly faster; if not, time NumPy once more, at the same load."""
         found, numpy = self.samples[WARM:], self.times.numpy
-        if not found:
+        if not _are_enough(found):
             return
-        best = min(found)
-        is_slower = numpy is not None and best >= numpy
-        is_hopeless = is_slower and best >= HOPELESS * (numpy or 0) and sum(found) >= LOOK
-        if not is_hopeless and len(found) < (DOUBTFUL if is_slower else SAMPLES):
-            return
-        self.times = Times(numpy, best)
+        self.times = Times(numpy, min(found))
+        if numpy is None or min(found) * CLEARLY < numpy:
+            self._decide()
+        else:
+            self._switch(Stage.CHECKING, self.source.numpy())
+
+    def _check(self) -> None:
+        """Decide by the latest times of both."""
+        if _are_enough(self.samples[WARM:]):
+            self._measure_numpy()
+            self._decide()
+
+    def _decide(self) -> None:
         self.source.keep(self.times)
-        if is_slower:
-            self.kernel, self.epoch = self.source.numpy(), self.epoch + 1
+        is_c = self.times.numpy is None or self.times.is_c_faster
+        if is_c is not self.is_native:
+            self._switch(self.stage, self.source.native() if is_c else self.source.numpy())
         self._settle(f"as measured: {self.times}")
         log_choice(f"{self.source.name}: {self.status}")
+
+    def _switch(self, stage: Stage, kernel: Kernel) -> None:
+        """Let calls run another kernel, and time them."""
+        self.samples = []
+        self.kernel, self.epoch = kernel, self.epoch + 1
+        self._set(stage, is_timing=True)
 
     def stay(self, why: str) -> None:
         """Stay on NumPy for good, and say why."""
@@ -309,6 +327,11 @@ class Choice:
     def forget_threads(self) -> None:
         """Go on in a forked process, where the thread that was at work does not exist."""
         self._is_busy = self._is_retried = False
+
+
+def _are_enough(times: list[int]) -> bool:
+    """Return whether these times, of calls after the first ones, can be compared."""
+    return len(times) >= SAMPLES or sum(times) >= ENOUGH
 
 
 @after_fork

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -115,6 +114,8 @@ def _first_choice(source: _Source) -> Choice:
         return Choice(source, times, source.numpy())
     if source.is_ready():
         return _choice_of_c(source, times)
+    if prior.rough * RUNS >= prior.cost:
+        background.expect(is_certain=True)
     saving = prior.saving() if prior.rough >= _EARLY * prior.cost else 0.0
     if saving >= prior.cost:
         # One call decides.
@@ -122,10 +123,6 @@ def _first_choice(source: _Source) -> Choice:
     choice = Choice(source, times, source.numpy())
     if saving >= _EARLY * prior.cost or times.is_c_faster:
         choice.start()
-    elif prior.rough * RUNS >= prior.cost:
-        with contextlib.suppress(OSError):
-            # The import of the package is over when the first calls have been measured.
-            background.ready_worker()
     return choice
 
 

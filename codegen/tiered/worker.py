@@ -15,6 +15,7 @@ import select
 import signal
 import struct
 import threading
+import time
 from typing import Any
 
 from primgraph.errors import CompileError
@@ -48,8 +49,11 @@ def main(parent: int, priority: int) -> None:
 
 
 def answer_line(job: bytes) -> bytes:
-    """Compile the pickled arguments of `prepare`; return a line with the reason of a failure."""
-    fault = ""
+    """Compile the pickled arguments of `prepare`, and return a line with the answer.
+
+    It has the reason of a failure, and the seconds of processor time before and during the job.
+    """
+    fault, before = "", processor_seconds()
     try:
         native: Any = importlib.import_module("primgraph.codegen.native")
         if native.prepare(*pickle.loads(job)) is None:
@@ -58,7 +62,13 @@ def answer_line(job: bytes) -> bytes:
         fault = error.message
     except Exception as error:
         fault = f"{type(error).__name__}: {error}"
-    return json.dumps(fault).encode() + b"\n"
+    return json.dumps([fault, before, processor_seconds() - before]).encode() + b"\n"
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process, and of child processes that have ended."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
 
 
 def _read_jobs(jobs: _Jobs, parent: int) -> None:

@@ -138,12 +138,18 @@ def require_options(target: str | None, math: str) -> None:
 
 
 def style_for(style: str, target: str | None) -> str:
-    """Return the code generator's style. Raises `CompileError` for an unknown target or style."""
+    """Return the code generator's style. Raises `CompileError` for an unknown target or style.
+
+    With the style "auto" the process that compiles in the background begins.
+    """
     wanted = target_of(target)
     require_style(style)
     if target in _STYLES and style == "readable":
         raise CompileError("readable code is NumPy's", hint="leave out style or target")
-    return _STYLES.get(wanted, style) if style == "planned" else style
+    found = _STYLES.get(wanted, style) if style == "planned" else style
+    if found == "auto":
+        importlib.import_module("primgraph.codegen.tiered.background").expect()
+    return found
 
 
 # Planned code by target, as named by the code generator; "auto" is resolved later.

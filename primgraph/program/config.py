@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import Self, final
 
@@ -32,7 +33,8 @@ class config:
 
     It applies to everything that is compiled from now on without a target of its own: functions
     with `pg.jit`, `pg.compile`, programs and tensors. None stands for the environment variable
-    PRIMGRAPH_TARGET, or NumPy. In a `with` statement the setting ends with the block.
+    PRIMGRAPH_TARGET, or NumPy. In a `with` statement the setting ends with the block. With "auto"
+    the process that compiles in the background begins at once, if this program needed one before.
 
     Raises `CompileError` for an unknown target.
 
@@ -50,6 +52,8 @@ class config:
             target_of(target)
         self._before = _current[0]
         _current[0] = target
+        if target == "auto":
+            importlib.import_module("primgraph.codegen.tiered.background").expect()
 
     def __enter__(self) -> Self:
         return self
