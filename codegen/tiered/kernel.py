@@ -152,17 +152,19 @@ class TieredKernel(Kernel):
     the choice.
     """
 
-    __slots__ = ("_base", "_choice", "_form", "_into", "_kernel", "_run", "_told")
+    __slots__ = ("_base", "_choice", "_form", "_into", "_kernel", "_run", "_target", "_told")
 
     # The kernel of the choice, the same in the form of this one, and its fast path.
     _base: Kernel | None
     _kernel: Kernel
+    # What calls run.
+    _target: Callable[..., Any]
     _run: Callable[..., Any]
     _choice: Choice
     _form: Form | None
     _told: list[Callable[[Kernel], None]]
-    # The compilation of C that writes into arrays of the caller, and NumPy's kernel until then.
-    _into: tuple[Job, Kernel] | None
+    # The compilation of C that writes into arrays of the caller.
+    _into: Job | None
 
     def __init__(self, choice: Choice, form: Form | None) -> None:
         for name in ("_base", "_into", "_flat"):
@@ -185,19 +187,19 @@ class TieredKernel(Kernel):
             run = _timed(choice, run) if choice.is_timing else _counted(choice, run)
         fields: dict[str, Any] = {name: getattr(kernel, name) for name in _SHARED}
         call = kernel._call
-        if call.direct is not None:
+        if not is_settled and call.direct is not None:
             call = call._replace(direct=self._run_direct)
-        fields |= {"_call": call, "_base": base, "_run": run, "_kernel": kernel}
+        if is_native(kernel):
+            kernel._runner.is_into_ready = self._is_into_ready
+        target = kernel if is_settled else self._call_measured
+        fields |= {"_call": call, "_base": base, "_run": run, "_kernel": kernel, "_target": target}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
         while is_settled and self._told:
             self._told.pop()(kernel)
 
-    def __call__(self, /, *feeds: Any, out: Any = None, borrow: bool = False, **named: Any) -> Any:
+    def _call_measured(self, *feeds: Any, **named: Any) -> Any:
         choice, kernel = self._choice, self._kernel
-        if out is not None or borrow:
-            kernel = self._kernel_into(kernel)
-            return kernel(*feeds, out=out, borrow=borrow, **named)
         if choice.is_timing or named:
             return choice.measured(kernel, *feeds, **named)
         found = kernel(*feeds)
@@ -213,31 +215,23 @@ class TieredKernel(Kernel):
         out: Sequence[Array | None] | None = None,
         borrow: bool = False,
     ) -> list[Array]:
-        kernel, choice = self._kernel, self._choice
-        if out is not None or borrow:
-            return self._kernel_into(kernel).fill(arrays, handed, out=out, borrow=borrow)
-        found: list[Array] = choice.measured(kernel.fill, arrays, handed)
+        found: list[Array] = self._choice.measured(
+            self._kernel.fill, arrays, handed, out=out, borrow=borrow
+        )
         return found
 
-    def _kernel_into(self, kernel: Kernel) -> Kernel:
-        """Return the kernel for a call that writes into arrays of the caller.
+    def _is_into_ready(self) -> bool:
+        """Return whether the C is there that writes into arrays of the caller; begin to compile it.
 
-        Its C is another one, which is compiled when the first such call comes; NumPy runs until
-        then.
+        It is not that of other calls, and needed only by kernels that are called so.
         """
-        choice = self._choice
-        if not choice.is_native:
-            return kernel
         if self._into is None:
-            numpy = in_form(choice.source.numpy(), self._form)
             try:
-                made = choice.source.compile_into(), numpy
+                object.__setattr__(self, "_into", self._choice.source.compile_into())
             except (CompileError, OSError):
-                return numpy
-            object.__setattr__(self, "_into", made)
+                return False
         assert self._into is not None
-        job, numpy = self._into
-        return kernel if job.poll() == "" else numpy
+        return self._into.poll() == ""
 
     def wait(self, seconds: float | None = None) -> Self:
         self._choice.wait(seconds)
@@ -264,6 +258,10 @@ class TieredKernel(Kernel):
         source: Any = self._choice.source
         recipes = source.planned, source.compiled
         return _rebuild, (*[r.in_form(self._form).parts for r in recipes], source.prior)
+
+
+# Calls go to the target without a function of Python in between.
+TieredKernel.__call__ = TieredKernel._target  # type: ignore[method-assign]
 
 
 def _rebuild(planned: tuple[Any, ...], compiled: tuple[Any, ...], prior: Prior) -> Kernel:
