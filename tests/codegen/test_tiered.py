@@ -149,7 +149,8 @@ def test_out_and_borrowed_results_wait_for_c_of_their_own():
     np.testing.assert_array_equal(out[0], by_c[0])
     # C that writes into kept arrays is another function: NumPy computes until it is there.
     into = kernel(X, borrow=True)
-    np.testing.assert_array_equal(into, by_numpy)
+    # The C may be there as soon as NumPy's code is.
+    assert any(np.array_equal(into, expected) for expected in (by_numpy, by_c))
     assert kernel._into.wait(60) == ""
     assert kernel(X, borrow=True)[0] is into[0]
     np.testing.assert_array_equal(into, by_c)
