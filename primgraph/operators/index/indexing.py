@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from primgraph.ir.types import INT64, Shape, broadcast_shapes, integer
 from primgraph.operators.call import public
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.index.dynamic_slices import dynamic_slices, has_variable_bounds
+from primgraph.operators.index.masked import choose
 from primgraph.operators.promotion import (
     array_of,
     axis_of,
@@ -38,9 +39,11 @@ def getitem(x: ArrayLike, index: Any) -> Variable:
 
     The index may hold integers, slices, `...`, None, arrays or lists of integers, integer
     variables, and constant boolean arrays. Raises `BoundsError` for constant positions outside the
-    array and for too many of them, `DTypeError` for a boolean or float variable, and
-    `ArgumentError` for anything else. An integer variable out of range is an `IndexError` in the
-    run.
+    array and for too many of them, `DTypeError` for a float variable, and `ArgumentError` for
+    anything else. An integer variable out of range is an `IndexError` in the run.
+
+    A boolean variable alone, of the shape of `x`, chooses elements, though their number is not
+    known: functions of each element and sums take them, and `y[mask] = f(x[mask])` assigns them.
 
     Bounds of slices may be integer variables if the length is known, as in `x[k:k + 2]`; a slice
     that does not lie within the array is an `IndexError` in the run.
@@ -49,6 +52,9 @@ def getitem(x: ArrayLike, index: Any) -> Variable:
     tensor([2., 3.])
     """
     value = lift(x)
+    if isinstance(index, Variable) and index.dtype.kind == "b" and index.ndim > 0:
+        chosen: Any = choose(value, index)
+        return cast("Variable", chosen)
     entries = index_entries(value, index if isinstance(index, tuple) else (index,))
     if any(map(has_variable_bounds, entries)):
         value, entries = dynamic_slices(value, entries)
