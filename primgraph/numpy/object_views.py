@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cached_property, lru_cache, partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
@@ -26,20 +26,33 @@ _OTHERS = (
 )  # fmt: skip
 
 
-def has_methods(value: Any, followed: Callable[[str], bool]) -> bool:
+def has_methods(value: Any, followed: tuple[str, ...]) -> bool:
     """Return whether a value is an object of a class of the user's, or of a followed module.
 
     Containers of arguments and results do not count, nor classes that derive from others than these
     and `object`, and those with slots or with manners of their own in looking up attributes.
     """
     kind = type(value)
-    if isinstance(value, _OTHERS) or kind.__module__ == "builtins":
-        return False
     return (
-        _is_plain(kind)
-        and kind not in registered
+        not isinstance(value, _OTHERS) and kind not in registered and _is_followed(kind, followed)
+    )
+
+
+def is_within(name: str, modules: tuple[str, ...]) -> bool:
+    """Return whether a module is one of these, or of their folders."""
+    return any(name == m or name.startswith(f"{m}.") for m in modules)
+
+
+@lru_cache(1024)
+def _is_followed(kind: type, followed: tuple[str, ...]) -> bool:
+    return (
+        kind.__module__ != "builtins"
+        and _is_plain(kind)
         and all(
-            c is object or c.__module__ in _TYPING or _is_users(c) or followed(c.__module__)
+            c is object
+            or c.__module__ in _TYPING
+            or _is_users(c)
+            or is_within(c.__module__, followed)
             for c in kind.__mro__
         )
     )
@@ -48,13 +61,11 @@ def has_methods(value: Any, followed: Callable[[str], bool]) -> bool:
 _TYPING = ("abc", "typing")
 
 
-@lru_cache(1024)
 def _is_plain(kind: type) -> bool:
     is_usual = kind.__getattribute__ is object.__getattribute__
     return is_usual and kind.__dictoffset__ != 0 and not dataclasses.is_dataclass(kind)
 
 
-@lru_cache(1024)
 def _is_users(kind: type) -> bool:
     if is_own_name(kind.__module__):
         return False
@@ -63,14 +74,17 @@ def _is_users(kind: type) -> bool:
     return not (file and is_library(file)) and kind.__module__ not in sys.stdlib_module_names
 
 
-def methods_of(value: Any, names: tuple[str, ...]) -> Iterator[FunctionType]:
-    """Yield methods and properties of an object by these names, with those that they override.
+def methods_of(kind: type, names: Set[str]) -> list[FunctionType]:
+    """Return methods and properties of a class by these names, with those that they override.
 
     Its special methods, such as that of `@`, need not be named.
     """
-    for kind in type(value).__mro__[:-1]:
-        for name in (*names, *_special_methods(type(value))):
-            found = vars(kind).get(name)
+    methods: list[FunctionType] = []
+    special = _special_methods(kind)
+    for c in kind.__mro__[:-1]:
+        for name, found in vars(c).items():
+            if name not in names and name not in special:
+                continue
             if isinstance(found, staticmethod):
                 found = found.__func__
             if isinstance(found, property):
@@ -78,15 +92,14 @@ def methods_of(value: Any, names: tuple[str, ...]) -> Iterator[FunctionType]:
             if isinstance(found, cached_property):
                 found = found.func
             if isinstance(found, FunctionType):
-                yield found
+                methods.append(found)
+    return methods
 
 
-def parts_of(value: Any, names: tuple[str, ...]) -> Iterator[Any]:
+def parts_of(value: Any, names: Set[str]) -> Iterator[Any]:
     """Yield the attributes of an object of these names, and what lists and tuples of them hold."""
-    attributes = vars(value)
-    for name in names:
-        if name in attributes:
-            found = attributes[name]
+    for name, found in vars(value).items():
+        if name in names:
             yield found
             if type(found) in (list, tuple):
                 yield from found
@@ -167,15 +180,14 @@ def _class_of_views(kind: type) -> type[ObjectView]:
 
 
 @lru_cache(1024)
-def _special_methods(kind: type) -> tuple[str, ...]:
+def _special_methods(kind: type) -> frozenset[str]:
     """Return the names of the methods that Python calls for objects of a class."""
-    found = {
-        name: None
+    return frozenset(
+        name
         for c in kind.__mro__[:-1]
         for name, method in vars(c).items()
         if name.startswith("__") and isinstance(method, FunctionType) and name not in _OF_VIEWS
-    }
-    return tuple(found)
+    )
 
 
 # Special methods that views have of their own, and that objects are made by.

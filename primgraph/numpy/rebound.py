@@ -32,6 +32,7 @@ from primgraph.numpy.impure import Captured, warn_of_randomness, warning_stand_i
 from primgraph.numpy.mathematics import mathematics
 from primgraph.numpy.object_views import (
     has_methods,
+    is_within,
     methods_of,
     parts_of,
     super_of_view,
@@ -163,24 +164,24 @@ def _reach(function: Callable[..., Any]) -> tuple[list[FunctionType], list[Any]]
     """The user's functions that `function` may call, itself included, and objects of methods."""
     functions: dict[int, FunctionType] = {}
     objects: dict[int, Any] = {}
-    waiting: list[tuple[Any, tuple[str, ...]]] = [(_inner(function), ()), (_owner(function), ())]
-    seen: set[tuple[int, tuple[str, ...]]] = set()
+    names: set[str] = set()
+    waiting, known = [_inner(function), _owner(function)], (0, 0)
     while waiting:
-        value, names = waiting.pop()
-        if _is_users(value):
-            if id(value) not in functions:
-                functions[id(value)] = value
-                names = _names(value.__code__)
-                waiting += [(v, names) for v in _referenced_objects(value).values()]
-                # Its first parameter may be any of the objects.
-                waiting += [(v, names) for v in objects.values()]
-        elif (id(value), names) not in seen and _has_methods(value):
-            seen.add((id(value), names))
-            if id(value) not in objects:
+        while waiting:
+            value = waiting.pop()
+            if _is_users(value):
+                if id(value) not in functions:
+                    functions[id(value)] = value
+                    names.update(_names(value.__code__))
+                    waiting += _referenced_objects(value).values()
+            elif id(value) not in objects and _has_methods(value):
                 objects[id(value)] = value
-                waiting += [(value, _names(f.__code__)) for f in functions.values()]
-            waiting += [(m, ()) for m in methods_of(value, names)]
-            waiting += [(part, names) for part in parts_of(value, names)]
+        if objects and known != (len(names), len(objects)):
+            known = len(names), len(objects)
+            for kind in {type(value) for value in objects.values()}:
+                waiting += methods_of(kind, names)
+            for value in objects.values():
+                waiting += parts_of(value, names)
     return list(functions.values()), list(objects.values())
 
 
@@ -359,12 +360,11 @@ def _mentions(function: FunctionType) -> bool:
 
 def _has_methods(value: Any) -> bool:
     """Whether a value is an object whose methods are followed: nothing else stands for it."""
-    return has_methods(value, _is_followed) and _stands_for(value) is value
+    return has_methods(value, _followed.get()) and _stands_for(value) is value
 
 
 def _is_followed(name: str) -> bool:
-    """Whether a module is one of those to be followed, or of their folders."""
-    return any(name == m or name.startswith(f"{m}.") for m in _followed.get())
+    return is_within(name, _followed.get())
 
 
 def _is_users(value: Any) -> TypeGuard[FunctionType]:

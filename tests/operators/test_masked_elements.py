@@ -45,6 +45,12 @@ def placed(x: Any, y: Any) -> Any:
     return z
 
 
+def placed_one(x: Any, y: Any) -> Any:
+    z = np.full_like(x, -7.0)
+    np.place(z, x > 0, np.log(np.extract(x > 0, x)))
+    return z
+
+
 def chosen_again(x: Any, y: Any) -> Any:
     z = np.zeros_like(x)
     positive = x > 0
@@ -126,6 +132,16 @@ def test_parameters_have_no_nan_of_elements_that_are_left_out() -> None:
     assert by_p(-np.abs(X), 2.5) == 0.0
     second = pg.jit(pg.hessian(f, argnums=1))(X, 2.5)
     np.testing.assert_allclose(second, np.sum(positive**2.5 * np.log(positive) ** 2), 1e-14)
+
+
+@pytest.mark.parametrize("function", [assigned, assigned_twice, placed_one, chosen_again])
+def test_arrays_without_axes_are_chosen_from(function: Callable[..., Any]) -> None:
+    for x in (2.5, -1.0):
+        found = pg.jit(function)(np.array(x), np.array(0.3))
+        np.testing.assert_allclose(found, function(np.array(x), np.array(0.3)), 1e-15)
+    slope = pg.jit(pg.grad(function))
+    assert np.isfinite(slope(2.5, 0.3))
+    assert np.isfinite(slope(-1.0, 0.3))
 
 
 def test_left_out_elements_warn_of_nothing() -> None:

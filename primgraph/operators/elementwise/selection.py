@@ -138,12 +138,7 @@ def extract(
 def _is_chosen(condition: Variable, x: ArrayLike, axis: int | None) -> bool:
     """Return whether a condition is known in the run only, and chooses elements, not parts."""
     is_mask = condition.dtype.kind == "b" and np.shape(x) == condition.shape  # type: ignore[arg-type]
-    return (
-        is_mask
-        and condition.ndim > 0
-        and (axis is None or condition.ndim == 1)
-        and (known_elements(condition) is None)
-    )
+    return is_mask and (axis is None or condition.ndim == 1) and (known_elements(condition) is None)
 
 
 def _take_masked(

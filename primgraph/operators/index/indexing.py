@@ -52,7 +52,7 @@ def getitem(x: ArrayLike, index: Any) -> Variable:
     tensor([2., 3.])
     """
     value = lift(x)
-    if isinstance(index, Variable) and index.dtype.kind == "b" and index.ndim > 0:
+    if isinstance(index, Variable) and index.dtype.kind == "b" and index.ndim >= min(1, value.ndim):
         chosen: Any = choose(value, index)
         return cast("Variable", chosen)
     entries = index_entries(value, index if isinstance(index, tuple) else (index,))

@@ -127,6 +127,8 @@ def _first_chosen(x: Any, mask: Variable) -> Any:
             call_named("concatenate", [call_named("ravel", v), call_named("ones", (1,), v.dtype)])
             for v in (x, mask)
         )
+    if mask.ndim == 0:
+        return call_named("where", mask, x, one)
     first = call_named("argmax", mask)
     return call_named("where", call_named("take", mask, first), call_named("take", x, first), one)
 
