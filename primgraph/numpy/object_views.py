@@ -217,7 +217,7 @@ def super_of_view(*given: Any) -> Any:
 
 
 class _SuperView:
-    """What `super()` is in a method of a view: the methods of the next class, of the view."""
+    """Stands for `super()` in a method of a view; has the methods of the next class for it."""
 
     def __init__(self, kind: type, view: ObjectView) -> None:
         self._view = kind, view

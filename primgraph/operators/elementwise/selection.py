@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.types import INT64, as_axis
 from primgraph.operators.call import handle_operator, public
@@ -20,7 +21,6 @@ from primgraph.operators.index.known_elements import (
     known_elements,
     public_by_elements,
 )
-from primgraph.operators.index.masked import choose as choose_elements
 from primgraph.operators.index.positions import flatnonzero, lift_list
 from primgraph.operators.promotion import (
     array_of,
@@ -146,7 +146,7 @@ def _take_masked(
 ) -> Variable:
     places: Any
     if size is None and isinstance(condition, Variable) and _is_chosen(condition, x, axis):
-        chosen: Any = choose_elements(lift(x), condition)
+        chosen: Any = provider("elements of masks").choose(lift(x), condition)
         return cast("Variable", chosen)
     if size is None:
         places = np.flatnonzero(_mask(name, elements(name, condition), x, axis))

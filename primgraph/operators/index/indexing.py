@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from primgraph.base.providers import provider
 from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError, BoundsError, DTypeError, ShapeError, UnknownSizeError
 from primgraph.ir.assumptions import assume_at_least, is_at_least
@@ -16,7 +17,6 @@ from primgraph.ir.types import INT64, Shape, broadcast_shapes, integer
 from primgraph.operators.call import public
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.index.dynamic_slices import dynamic_slices, has_variable_bounds
-from primgraph.operators.index.masked import choose
 from primgraph.operators.promotion import (
     array_of,
     axis_of,
@@ -53,7 +53,7 @@ def getitem(x: ArrayLike, index: Any) -> Variable:
     """
     value = lift(x)
     if isinstance(index, Variable) and index.dtype.kind == "b" and index.ndim >= min(1, value.ndim):
-        chosen: Any = choose(value, index)
+        chosen: Any = provider("elements of masks").choose(value, index)
         return cast("Variable", chosen)
     entries = index_entries(value, index if isinstance(index, tuple) else (index,))
     if any(map(has_variable_bounds, entries)):

@@ -26,7 +26,7 @@ from primgraph.operators.variable import Variable, handles, map_variables, use_v
 
 @final
 class MaskedElements(Handle):
-    """What `x[mask]` is in a program: elements along one axis, of which the number is not known.
+    """Elements that a mask chooses, `x[mask]`, whose number is not known while a program is built.
 
     Functions of each element, such as `np.log` and `+`, take it, also beside numbers and elements
     that the same mask chose; the result may be assigned by `y[mask] = ...`. Sums and the like over
