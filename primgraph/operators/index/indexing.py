@@ -15,6 +15,7 @@ from primgraph.ir.assumptions import assume_at_least, is_at_least
 from primgraph.ir.dims import Dim, bounds
 from primgraph.ir.types import INT64, Shape, broadcast_shapes, integer
 from primgraph.operators.call import public
+from primgraph.operators.call_cache import decided_by_types
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.index.dynamic_slices import dynamic_slices, has_variable_bounds
 from primgraph.operators.promotion import (
@@ -34,6 +35,7 @@ Entry: TypeAlias = "int | slice | Variable | np.ndarray[Any, Any] | EllipsisType
 
 
 @public
+@decided_by_types
 def getitem(x: ArrayLike, index: Any) -> Variable:
     """Return `x[index]` as NumPy does; only positions may depend on values.
 
