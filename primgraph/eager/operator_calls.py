@@ -373,5 +373,5 @@ def _fill_variables(
     return argument
 
 
-appliers[Tensor] = apply
-appliers[object] = apply
+# All classes are those of tensors, but for `object`, which stands for arrays.
+appliers.update(dict.fromkeys([object, *appliers], apply))
