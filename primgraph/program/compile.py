@@ -6,10 +6,11 @@ import importlib
 import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from primgraph.base.interpreter_limits import uncollected
 from primgraph.base.locks import cached_property
+from primgraph.base.providers import late
 from primgraph.base.records import dataclass
 from primgraph.codegen import Kernel, compile_graph
 from primgraph.codegen.recipe import require_style
@@ -20,11 +21,16 @@ from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.slices import drop_formal
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
 from primgraph.transforms.hoist import hoist, input_free
-from primgraph.transforms.loops.invariant_factors import factor_invariant_matrices
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.pipeline import optimize_graph, skipped
 from primgraph.transforms.rewrite.rule import check_level
+
+if TYPE_CHECKING:
+    from primgraph.transforms.loops import invariant_factors
+else:
+    invariant_factors = late("primgraph.transforms.loops.invariant_factors")
+
 
 TARGETS = ("numpy", "c", "auto")
 
@@ -303,7 +309,9 @@ def _kernel(
 
 def _with_factors(graph: Graph, style: str) -> Graph:
     """Return `graph` with the factors of matrices that loops do not change before the loops."""
-    found = factor_invariant_matrices(graph, by_lu=style == "native")
+    if not graph.has_bodies:
+        return graph
+    found = invariant_factors.factor_invariant_matrices(graph, by_lu=style == "native")
     return found.in_form(graph.form).titled(graph.titles)
 
 
