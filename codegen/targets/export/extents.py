@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from primgraph.codegen.ir.c_extents import FUNCTIONS, HELPERS, is_zero
 from primgraph.codegen.ir.extents import ADD, MUL, UNARY, SizeWriter
-from primgraph.ir.dims import FLOOR, Atom, Dim, bounds, typical
+from primgraph.ir.dims import FLOOR, Atom, bounds, size, typical
+from primgraph.ir.dims.polynomial import terms_of
 
 # Helper functions of size expressions. Sums and products saturate at LONG_MAX.
 _HELPERS = {
@@ -74,53 +75,32 @@ def most(extents: Iterable[int], use: Callable[[str], str] = str) -> str:
     """
     largest: dict[tuple[str, ...], int] = {}
     for n in extents:
-        for factors, number in _upper_bound(n).items():
+        for monomial, number in terms_of(_upper_bound(n)).items():
+            factors = tuple([str(atom) for atom, power in monomial for _ in range(power)])
             largest[factors] = max(number, largest.get(factors, 0))
-    terms = []
+    total = ""
     for factors, number in sorted(largest.items(), key=lambda item: (-len(item[0]), item[0])):
         term = str(number)
         for k, name in enumerate(factors):
             term = name if not k and number == 1 else f"{use('pg_times')}({term}, {name})"
-        terms.append(term)
-    total = terms[0] if terms else "0"
-    for term in terms[1:]:
-        total = f"{use('pg_plus')}({total}, {term})"
+        total = f"{use('pg_plus')}({total}, {term})" if total else term
+    return total or "0"
+
+
+def _upper_bound(n: int) -> int:
+    """Return a polynomial in sizes, with nonnegative coefficients, that bounds the magnitude."""
+    total = 0
+    for monomial, coefficient in terms_of(n).items():
+        product = abs(coefficient)
+        for atom, power in monomial:
+            product = product * _atom_upper_bound(atom) ** power
+        total = total + product
     return total
 
 
-def _upper_bound(n: int) -> dict[tuple[str, ...], int]:
-    """Return a polynomial with nonnegative coefficients that bounds the magnitude of a size.
-
-    It maps products of sizes to coefficients.
-    """
-    found: dict[tuple[str, ...], int] = {}
-    for monomial, coefficient in n.terms if type(n) is Dim else (((), n),):
-        product: dict[tuple[str, ...], int] = {(): abs(coefficient)}
-        for atom, power in monomial:
-            for _ in range(power):
-                product = _multiply_polynomials(product, _atom_upper_bound(atom))
-        for factors, number in product.items():
-            found[factors] = found.get(factors, 0) + number
-    return found
-
-
-def _atom_upper_bound(atom: Atom) -> dict[tuple[str, ...], int]:
+def _atom_upper_bound(atom: Atom) -> int:
     if isinstance(atom, str):
-        return {(atom,): 1}
+        return size(atom)
     kind, x, y = atom
-    found = dict(_upper_bound(x))
     # An integer quotient is at most its dividend.
-    for factors, number in _upper_bound(y).items() if kind != FLOOR else ():
-        found[factors] = found.get(factors, 0) + number
-    return found
-
-
-def _multiply_polynomials(
-    left: dict[tuple[str, ...], int], right: dict[tuple[str, ...], int]
-) -> dict[tuple[str, ...], int]:
-    found: dict[tuple[str, ...], int] = {}
-    for x, a in left.items():
-        for y, b in right.items():
-            factors = tuple(sorted((*x, *y)))
-            found[factors] = found.get(factors, 0) + a * b
-    return found
+    return _upper_bound(x) + (0 if kind == FLOOR else _upper_bound(y))

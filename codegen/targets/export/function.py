@@ -26,7 +26,8 @@ from primgraph.codegen.targets.export.nests.routine import routine
 from primgraph.codegen.targets.export.page import Page, Part, use_code
 from primgraph.codegen.targets.export.places import Place
 from primgraph.codegen.targets.export.scope import scope_of
-from primgraph.codegen.targets.export.unsupported import require_words, unsupported_error
+from primgraph.errors import CompileError
+from primgraph.ir.dims import is_open
 
 # Maximum number of steps in one function: compile time is superlinear in its length.
 CHUNK = 400
@@ -53,11 +54,10 @@ def _write(page: Page, at: int) -> None:
         page.give(at)
         return
     if isinstance(item, HostCall):
-        raise unsupported_error(item.step, page.own)
+        raise _unsupported_error(item, page.own)
     page.write_source_comment(_source(item))
     page.take(at)
     if isinstance(item, Nest):
-        require_words(item, page.scope.plan, page.own)
         some = not is_zero(prod(item.domain))
         if some and any(node.reach or may_fail(node.step) for node in item.nodes):
             page.watch()
@@ -71,6 +71,18 @@ def _write(page: Page, at: int) -> None:
         use_code(page, item.step)
         routine(page, item)
     page.give(at)
+
+
+def _unsupported_error(item: HostCall, name: str) -> CompileError:
+    source = item.step.eqn.source
+    hint = "compute it outside and make it an input, or save NumPy source: kernel.save('{}.py')"
+    if any(is_open(t.shape) for t in (*item.step.operands, *item.step.results)):
+        hint = "give the loop max_trips; or take derivatives forward, which keep nothing"
+    return CompileError(
+        f"{item.reason}, so {name} cannot be saved as C",
+        origin=() if source is None else (f"{source}   {source.text}",),
+        hint=hint.format(name),
+    )
 
 
 def _write_body(page: Page, plan: Nests, places: Mapping[int, Place]) -> None:
