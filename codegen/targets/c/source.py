@@ -261,7 +261,7 @@ class _Writer:
 
 @final
 class _Call(Call):
-    """Names of a routine: arrays and workspace are bytes, and variables are in a block."""
+    """Names of a routine: arrays and workspace are bytes."""
 
     is_checked = True
 
@@ -278,9 +278,6 @@ class _Call(Call):
 
     def size(self, n: int) -> str:
         return extent(n)
-
-    def name(self, word: str) -> str:
-        return word
 
     def use(self, function: str) -> str:
         return self.writer.use(function)

@@ -1,4 +1,4 @@
-"""C code for calls of functions on whole arrays, in blocks of their own."""
+"""C code for calls of functions on whole arrays."""
 
 from __future__ import annotations
 
@@ -24,29 +24,20 @@ def routine(page: Page, item: Routine) -> None:
         declare(page, page.place(v), page.type(v))
     lines = routines.routine(item.step)
     assert lines is not None
-    call = _Call(page, item)
-    page.names.open()
-    made = list(lines(call))
-    page.names.close()
-    if len(made) == 1:
-        page.line(made[0])
-        return
-    page.open("")
-    for line in made:
+    for line in list(lines(_Call(page, item))):
         page.line(line)
-    page.close()
 
 
 @final
 class _Call(Call):
-    """Names of a call: those of arrays are the user's, and variables are in a block."""
+    """Names of a call: those of arrays are the user's."""
 
     def __init__(self, page: Page, item: Routine) -> None:
         super().__init__(item.step)
         values = (*item.operands, *item.values)
         self.page, self.kinds = page, [kind_of(page.type(v).dtype) for v in values]
         self.pointers = [_address(page, v) for v in values]
-        self.names: dict[str, str] = {}
+        self.index = page.loops[0]
 
     def array(self, k: int, kind: str, *, const: bool = False) -> str:
         pointer = self.pointers[k]
@@ -59,13 +50,6 @@ class _Call(Call):
 
     def size(self, n: int) -> str:
         return self.page.size(n, ATOM)
-
-    def name(self, word: str) -> str:
-        # What the lines declare may have the name of something of the user's.
-        if word not in self.names:
-            taken = word in self.page.names.taken and word not in self.page.loops
-            self.names[word] = self.page.names.fresh(word) if taken else word
-        return self.names[word]
 
     def use(self, function: str) -> str:
         return self.page.use(function)
