@@ -21,8 +21,7 @@ def needed_items(plan: Nests) -> tuple[list[Item | None], set[int]]:
             continue
         # Export does not use blocks of rows.
         assert not isinstance(item, Blocks)
-        values = (item.value,) if isinstance(item, Product) else item.values
-        if not any(v in roots and not is_zero(plan.types[v].size) for v in values):
+        if not any(v in roots and not is_zero(plan.types[v].size) for v in item.values):
             found.append(None)
             continue
         roots.update(values_read(plan, item))
@@ -39,8 +38,7 @@ def values_read(plan: Nests, item: Item) -> set[int]:
         return {o.root for n in item.nodes for o in n.operands if o.root >= 0}
     if isinstance(item, Product):
         sizes = plan.types[item.value].size, item.step.operands[0].size
-        empty = any(map(is_zero, sizes))
-        return set() if empty else {item.left.root, item.right.root}
+        return set() if any(map(is_zero, sizes)) else set(item.operands)
     assert not isinstance(item, Blocks)
     return _control_reads(item) if isinstance(item, Control) else set(item.operands)
 
