@@ -16,7 +16,6 @@ from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.targets.c.parts import functions_in, required_parts
-from primgraph.codegen.targets.export.extents import helpers
 from primgraph.codegen.targets.export.function import write_function
 from primgraph.codegen.targets.export.identifiers import (
     Names,
@@ -25,11 +24,17 @@ from primgraph.codegen.targets.export.identifiers import (
     is_name,
     require_name,
 )
-from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.page import Page, Part, extents, pointers
-from primgraph.codegen.targets.export.places import Place, Tables
+from primgraph.codegen.targets.export.places import Place, Tables, kind_of
 from primgraph.codegen.targets.export.remarks import Needs, comment_lines
-from primgraph.codegen.targets.export.sizes import REFUSED, Sizes, in_order, macro, sizes_of
+from primgraph.codegen.targets.export.sizes import (
+    REFUSED,
+    Sizes,
+    helpers,
+    in_order,
+    macro,
+    sizes_of,
+)
 from primgraph.codegen.targets.export.user_c import called_functions
 from primgraph.codegen.targets.text.identifiers import name_values
 from primgraph.codegen.targets.text.ordering import order_by_source
