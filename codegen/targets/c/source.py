@@ -10,7 +10,7 @@ from primgraph.base.debug_mode import debugging
 from primgraph.base.records import dataclass
 from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.access import Access, row_major
-from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, is_zero
+from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, index_text, is_zero
 from primgraph.codegen.ir.statements import (
     PLAIN,
     POINTER,
@@ -318,9 +318,9 @@ def _products(writer: _Writer, item: Product) -> Iterator[str]:
     for d, rows in enumerate(batch):
         yield f"{pad}for (long i{d} = 0; i{d} < {extent(rows)}; i{d}++)"
         pad += "    "
-    apart = row_major(type.shape)[:-2]
-    out = " + ".join([f"i{d} * {extent(s)}" for d, s in enumerate(apart)] or ["0"])
-    left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
+    indices = [f"i{d}" for d, _ in enumerate(batch)]
+    arrays = Access(item.value, 0, row_major(type.shape)), item.left, item.right
+    out, left, right = (index_text(a.offset, zip(indices, a.strides, strict=False)) for a in arrays)
     (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
     yield (
         f"{pad}{function}(o + {out}, x + {left}, {a0}, {a1}, "
@@ -362,11 +362,6 @@ def _crossing_values(plan: Nests) -> Iterator[int]:
         for v in values_written(item):
             if plan.last.get(v, -1) > outside[following]:
                 yield v
-
-
-def _start(access: Access, axes: int) -> str:
-    terms = [f"i{d} * {extent(access.strides[d])}" for d in range(axes) if access.strides[d] != 0]
-    return " + ".join([*terms, extent(access.offset)])
 
 
 _OPENING = (
