@@ -6,18 +6,18 @@ import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from primgraph.base.immutable import Fixed
+from primgraph.base.providers import late
+from primgraph.base.records import Fixed
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.recipe import Recipe, require_style
 from primgraph.codegen.runner import Runner
 from primgraph.codegen.runtime.feeds import as_feed
-from primgraph.codegen.targets.text.clocks import Clocks
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.containers import Form, packer
 from primgraph.ir.frontend.drawable import PICTURES, Drawn
@@ -26,6 +26,12 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import require_known
 from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from primgraph.codegen.targets.text import clocks as timing
+else:
+    timing = late("primgraph.codegen.targets.text.clocks")
+
 
 Array = np.ndarray[Any, Any]
 
@@ -192,7 +198,7 @@ class Kernel(Fixed, Drawn):
         """Return the code that these feeds run: "planned", "readable", "scalar" or "native"."""
         return self._runner.running_style(feeds)
 
-    def with_clocks(self) -> tuple[Kernel, Clocks, list[int]]:
+    def with_clocks(self) -> tuple[Kernel, timing.Clocks, list[int]]:
         """Return a copy with a clock per step, its clocks, and the steps' indices in the graph."""
         return _copy_with_clocks(self)
 
@@ -324,9 +330,9 @@ def in_form(kernel: Kernel, form: Form | None) -> Kernel:
     return kernel if kernel.graph.form is form else kernel._in_form(form)
 
 
-def _copy_with_clocks(kernel: Kernel) -> tuple[Kernel, Clocks, list[int]]:
+def _copy_with_clocks(kernel: Kernel) -> tuple[Kernel, timing.Clocks, list[int]]:
     """Return a copy of `kernel` that runs code with clocks, the clocks, and the steps' indices."""
-    clocks: list[Clocks] = []
+    clocks: list[timing.Clocks] = []
     code = kernel._recipe.compile_style(kernel.style, clocks=clocks)
     other = object.__new__(Kernel)
     _become(other, kernel._recipe, code)

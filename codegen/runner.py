@@ -13,11 +13,11 @@ from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.recipe import Recipe
 from primgraph.codegen.runtime.feeds import checked_out
 from primgraph.errors import WRITTEN, ArgumentError, FeedError, RunError, run_error
+from primgraph.ir.facts.passes import MESSAGE
 from primgraph.ir.frontend.containers import leaves_for
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.sizes import output_types_for
 from primgraph.ir.text import typed_equation
-from primgraph.primitives.linear_algebra.ties import MESSAGE
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 

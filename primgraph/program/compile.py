@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from primgraph.base.interpreter_limits import uncollected
 from primgraph.base.locks import cached_property
-from primgraph.base.providers import provider
+from primgraph.base.providers import late, provider
 from primgraph.base.records import dataclass
 from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import kernel_of, reason_of
@@ -22,11 +22,15 @@ from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.slices import drop_formal
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
 from primgraph.transforms.hoist import hoist, input_free
-from primgraph.transforms.loops.invariant_factors import factor_invariant_matrices
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.pipeline import optimize_graph, skipped
 from primgraph.transforms.rewrite.rule import check_level
+
+if TYPE_CHECKING:
+    from primgraph.transforms.loops import invariant_factors
+else:
+    invariant_factors = late("primgraph.transforms.loops.invariant_factors")
 
 
 @checked_late
@@ -326,5 +330,7 @@ def _chosen_kernel(graph: Graph, style: str, options: dict[str, Any]) -> Kernel:
 
 def _with_factors(graph: Graph, style: str) -> Graph:
     """Return `graph` with the factors of matrices that loops do not change before the loops."""
-    found = factor_invariant_matrices(graph, by_lu=style == "native")
+    if not graph.has_bodies:
+        return graph
+    found = invariant_factors.factor_invariant_matrices(graph, by_lu=style == "native")
     return found.in_form(graph.form).titled(graph.titles)
