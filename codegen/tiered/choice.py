@@ -65,7 +65,7 @@ class Job(Protocol):
 
 
 class Source(Protocol):
-    """Where a choice gets its kernels from, and keeps its times."""
+    """Origin of the kernels of a choice, and store of its times."""
 
     @property
     def name(self) -> str:

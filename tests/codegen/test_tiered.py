@@ -329,6 +329,18 @@ def test_the_background_process_and_its_compiler_end_with_the_program(how, folde
     assert not any(map(is_alive, both))
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no /proc")
+def test_without_a_usable_cache_both_processes_use_one_folder(monkeypatch, tmp_path):
+    tmp_path.chmod(0o777)
+    monkeypatch.setenv("PRIMGRAPH_CACHE", str(tmp_path))
+    background._stop()
+    process = background.ready_worker().process
+    with cache.usable_folder() as own, open(f"/proc/{process.pid}/environ") as file:
+        assert own.path != str(tmp_path)
+        assert f"PRIMGRAPH_CACHE={own.path}" in file.read().split("\0")
+    background._stop()
+
+
 def test_the_default_target_is_set_for_a_process_or_a_block(monkeypatch):
     assert pg.Executor().target == "numpy"
     monkeypatch.setenv("PRIMGRAPH_TARGET", "c")
