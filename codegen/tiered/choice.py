@@ -65,7 +65,7 @@ class Job(Protocol):
 
 
 class Source(Protocol):
-    """Origin of the kernels of a choice, and store of its times."""
+    """Kernels of a choice, and the times that are kept of them."""
 
     @property
     def name(self) -> str:
