@@ -26,6 +26,8 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 Fetch: TypeAlias = Variable | str | Sequence["Variable | str"]
 
 
+_FLAG: object = bool
+
 # Maximum number of restarts of a run whose states are changed by runs inside it.
 _TRIES = 10
 
@@ -136,7 +138,7 @@ class Executor:
             return _run_tree(self, program, feed, fetch_list, out, options)
         if unknown or debug is not None:
             _require_options(unknown, debug)
-        if update.__class__ is not bool or borrow.__class__ is not bool:
+        if update.__class__ is not _FLAG or borrow.__class__ is not _FLAG:
             _require_flags(update=update, borrow=borrow)
         program = default_main_program() if program is None else program
         if not isinstance(program, Program):
@@ -152,7 +154,7 @@ class Executor:
         plan = self._plan(program, fetch_list, update)
         scope = program.scope if self.scope is None else self.scope
         is_plain = out is None and not borrow and debug is None
-        if is_plain and given.__class__ is dict and plan.__class__ is Plan:
+        if is_plain and given.__class__ is dict and isinstance(plan, Plan):
             found = plan.plain_results(given, scope)
             if found is not None:
                 return found
