@@ -112,6 +112,19 @@ class Recipe:
         limits = self.limits or default_limits()
         return compile_planned(self.graph, self.once, options, limits, clocks, native=native)
 
+    def native_job(self, given: Sequence[int] | None = None) -> tuple[Graph, Options, Limits]:
+        """Return the arguments of `prepare`, which compiles the C of this recipe.
+
+        `given` are outputs that it writes into arrays of the caller, as in `compile_style`.
+        """
+        graph, options, limits = self.graph, self._options(given), self.limits or default_limits()
+        if graph.sizes:
+            limits = default_limits()
+        elif self.once:
+            first, graph = constant_prefix.split_constant_prefix(graph, self.once)
+            options = replace(options, kept=len(first.outputs))
+        return graph, options, limits
+
     def _options(self, given: Sequence[int] | None = None) -> Options:
         alone = self.is_alone and given is None
         given = self.handed if given is None else tuple(given)

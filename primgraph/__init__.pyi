@@ -19,7 +19,7 @@ from primgraph.control.prefixes import associative_scan as associative_scan
 from primgraph.control.solutions import fixed_point as fixed_point, root as root
 from primgraph.custom.decorators import custom_gradient as custom_gradient, custom_jvp as custom_jvp, custom_vjp as custom_vjp
 from primgraph.custom.function import Function as Function
-from primgraph.defaults import get_default_dtype as get_default_dtype, set_default_dtype as set_default_dtype
+from primgraph.defaults import config as config, get_default_dtype as get_default_dtype, set_default_dtype as set_default_dtype
 from primgraph.derivatives.matrices.jacobian import Hessian as Hessian, Jacobian as Jacobian
 from primgraph.derivatives.matrices.sparse_matrix import SparseMatrix as SparseMatrix
 from primgraph.eager.derivatives.differentiable import TensorWarning as TensorWarning

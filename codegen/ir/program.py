@@ -49,6 +49,7 @@ class Plan:
     allocation. `arena` is the size of the workspace in bytes; `least` is the peak of live bytes, a
     lower bound of it. `space` is the size of a second arena for buffers of blocks, one per thread.
     `cards` are the back end's. For a native kernel, `native` lists what C and what NumPy computes.
+    `choice` says which of both runs, if that is chosen by measured times.
     """
 
     schedule: Schedule
@@ -65,6 +66,7 @@ class Plan:
     cards: Cards
     bodies: tuple[Plan, ...] = ()
     native: tuple[str, ...] = ()
+    choice: str = ""
 
     @property
     def regions(self) -> tuple[Region, ...]:

@@ -240,7 +240,7 @@ class Computed(Applied):
 
 def is_tensor(value: Any) -> TypeGuard[tensors.Tensor]:
     """Return whether `value` is a tensor, without the import of tensors where there are none."""
-    return isinstance(value, Handle) and not isinstance(value, Variable)
+    return isinstance(value, Handle) and value._has_elements
 
 
 def in_program(recorder: Recorder, leaf: Any) -> Variable:

@@ -47,7 +47,7 @@ from primgraph.ir.frontend.signature import call_user_function, check_arguments
 from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import compile, require_options
+from primgraph.program.compile import compile, require_options, style_for
 from primgraph.program.sized import SizedKernel
 from primgraph.program.trace import modules_named
 
@@ -365,6 +365,7 @@ class Jit(Transformed[P, R]):
 
         title = generated_name(self.function)
         begun = perf_counter()
+        style_for("planned", self._target)
         users = inspect.unwrap(self.function)
         mentioned = partial(rooms.referenced_names, users, call.statics())
         with rooms.warn_of_randomness(title, mentioned, users):

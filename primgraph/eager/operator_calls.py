@@ -373,5 +373,7 @@ def _fill_variables(
     return argument
 
 
-# All classes are those of tensors, but for `object`, which stands for arrays.
-appliers.update(dict.fromkeys([object, *appliers], apply))
+# `object` stands for arrays.
+appliers.update(
+    {kind: apply for kind in (object, *appliers) if issubclass(kind, Tensor) or kind is object}
+)

@@ -53,6 +53,7 @@ class Tensor(Differentiable["Tensor"]):
     family: type[Tensor]
     writes_through: ClassVar[bool] = True
     _called = "a tensor"
+    _has_elements = True
     # Only parameters have these: the name in programs and optimizers, and the shared storages.
     _label: str
     _shares: list[Share]

@@ -82,6 +82,8 @@ class Handle:
     # Name for messages, and whether it belongs to a function being traced.
     _called = "an array"
     _is_traced = False
+    # Whether it has elements: a tensor.
+    _has_elements = False
 
     if not TYPE_CHECKING:
 

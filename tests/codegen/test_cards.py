@@ -303,12 +303,12 @@ OTHER_MEANINGS = {
     "codegen/targets/inplace/function.py": {"maximum", "minimum"},
     "codegen/loops.py": {"reverse"},
     # What nests do at places that others tell.
-    "codegen/targets/export/nests/elements.py": {"add"},
+    "codegen/targets/export/elements.py": {"add"},
     "codegen/targets/c/body.py": {"add"},
     "codegen/lower/nests/indexing.py": {"add"},
     "codegen/targets/c/source.py": {"add"},
     "codegen/targets/c/walk.py": {"add"},
-    "codegen/targets/export/control.py": {"reverse"},
+    "codegen/targets/export/function.py": {"reverse"},
     "codegen/targets/c/control.py": {"reverse"},
     "codegen/lower/nests/regions.py": {"add", "maximum", "minimum"},
     # The name of a method of NumPy's.

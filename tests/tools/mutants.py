@@ -316,8 +316,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "rows of 16 elements are right in either loop: the choice is by speed alone",
     (
         "codegen/targets/c/source.py",
-        "weight = len(item.nodes) if isinstance(item, Nest) else 1",
-        "weight = len(item.nodes) if isinstance(item, Nest) else 2",
+        "return len(item.nodes) if isinstance(item, Nest) else 1",
+        "return len(item.nodes) if isinstance(item, Nest) else 2",
     ): "where a long function of C is split does not change what it computes",
     (
         "codegen/lower/nests/systems.py",

@@ -269,8 +269,6 @@ def _traffic_of(plan: Nests, item: Item) -> float:
         size = prod(map(typical, item.domain))
         roots = {o.root for node in item.nodes for o in node.operands if o.root >= 0}
         return written + sum(min(_nbytes(plan, v), 8 * size) for v in roots)
-    if isinstance(item, Product):
-        return written + _nbytes(plan, item.left.root) + _nbytes(plan, item.right.root)
     return written + sum(_nbytes(plan, v) for v in item.operands)
 
 

@@ -260,6 +260,14 @@ def recall(key: str, graph: Graph) -> tuple[Entry, list[Any]] | None:
     return entry, constants
 
 
+def is_stored(key: str) -> bool:
+    """Return whether the cache has the entry under a key, and its compiled file."""
+    with contextlib.suppress(OSError, ValueError), cache.usable_folder() as folder:
+        content = cache.recall(folder, f"{key}{cache.GRAPH}")
+        return content is not None and folder.has(json.loads(content.partition(b"\n")[0])[-2])
+    return False
+
+
 def remember(key: str, graph: Graph, entry: Entry, constants: Sequence[Any]) -> None:
     """Store an entry, if possible."""
     sources = _sources(constants, graph)
