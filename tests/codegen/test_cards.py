@@ -324,7 +324,7 @@ OTHER_MEANINGS = {
     "primgraph/custom/traced.py": {"reverse"},
     "transforms/dataflow/sparsity/rules.py": {"reverse"},
     "transforms/dataflow/masks/guards_through_loops.py": {"reverse"},
-    "primgraph/eager/apply.py": {
+    "primgraph/eager/operator_calls.py": {
         "add",
         "equal",
         "floor_divide",

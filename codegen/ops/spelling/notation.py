@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from string import Formatter
 from typing import Any, NamedTuple, TypeAlias, final
 
 from primgraph.codegen.ir.card import Site
@@ -57,7 +57,7 @@ def reading(template: str, rank: int = ATOM) -> Read:
 
     `{0}` and `{1}` are operands, `{args}` all of them, and `{name}` is the parameter of that name.
     """
-    fields = [name or "" for _, name, *_ in Formatter().parse(template)]
+    fields = re.findall(r"\{(\w*)", template)
     named = [name for name in fields if name.isidentifier()]
 
     def read(args: Sequence[Text], step: Step) -> Text:

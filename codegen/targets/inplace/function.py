@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
+from primgraph.base.providers import late
 from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.places import (
     Argument,
@@ -40,13 +41,19 @@ from primgraph.codegen.ir.views import Cut, Repeat, tuple_text, view_text
 from primgraph.codegen.ops.spelling.literals import dtype_text, scalar_text, shape_text
 from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.codegen.ops.table import CARDS
-from primgraph.codegen.runtime.growing import Growing
-from primgraph.codegen.runtime.threads import share
 from primgraph.codegen.targets.inplace.entry import check_of, entries, trips
 from primgraph.codegen.targets.inplace.looks import row_view
 from primgraph.codegen.targets.inplace.workspace import Workspace
 from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.module import MANY, Function, Line, Module, Parts
+
+if TYPE_CHECKING:
+    from primgraph.codegen.runtime import growing
+    from primgraph.codegen.runtime import threads as sharing
+else:
+    growing = late("primgraph.codegen.runtime.growing")
+    sharing = late("primgraph.codegen.runtime.threads")
+
 
 # NumPy has deprecated a third positional operand of these two.
 _OUT_BY_NAME = ("maximum", "minimum")
@@ -82,9 +89,9 @@ def print_plan(plan: Plan) -> Module:
     fit = check_of(fed)
     if printer.functions:
         opening.append("spares = []")
-        table["share"] = share
+        table["share"] = sharing.share
     if any(isinstance(place, Stack) for place in plan.arrays):
-        table["Growing"] = Growing
+        table["Growing"] = growing.Growing
     if fit is not None:
         functions.append(fit)
         dtypes = dict.fromkeys(dtype_text(t.dtype) for t in fed)
