@@ -73,7 +73,7 @@ TESTS: dict[str, list[str]] = {
         "transforms", "derivatives", "edges", "conventions", "grad_options", "guards",
     ],
     "transforms/transpose.py": ["transforms", "derivatives", "grad_options", "primitives"],
-    "transforms/batch.py": ["transforms", "jacobian", "functional", "primitives"],
+    "transforms/batch_graphs.py": ["transforms", "jacobian", "functional", "primitives"],
     "transforms/jacobians/batch_sum.py": ["batch_sum", "simplify", "transforms"],
     "transforms/partial_eval.py": ["loops", "primitives"],
     "transforms/loops/taylor_loops.py": ["taylor", "loops", "open_loops"],

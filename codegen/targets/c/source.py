@@ -11,7 +11,7 @@ from primgraph.base.debug_mode import debugging
 from primgraph.base.records import dataclass
 from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.access import Access, row_major
-from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, is_zero
+from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, index_text, is_zero
 from primgraph.codegen.ir.statements import (
     PLAIN,
     POINTER,
@@ -284,7 +284,7 @@ class _Writer:
 
 @final
 class _Call(Call):
-    """Names of a routine: arrays and workspace are bytes, and variables are in a block."""
+    """Names of a routine: arrays and workspace are bytes."""
 
     is_checked = True
 
@@ -301,9 +301,6 @@ class _Call(Call):
 
     def size(self, n: int) -> str:
         return extent(n)
-
-    def name(self, word: str) -> str:
-        return word
 
     def use(self, function: str) -> str:
         return self.writer.use(function)
@@ -361,9 +358,9 @@ def _products(places: Places, item: Product, name: str) -> Iterator[str]:
     for d, rows in enumerate(batch):
         yield f"{pad}for (long i{d} = 0; i{d} < {extent(rows)}; i{d}++)"
         pad += "    "
-    apart = row_major(type.shape)[:-2]
-    out = " + ".join([f"i{d} * {extent(s)}" for d, s in enumerate(apart)] or ["0"])
-    left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
+    indices = [f"i{d}" for d, _ in enumerate(batch)]
+    arrays = Access(item.value, 0, row_major(type.shape)), item.left, item.right
+    out, left, right = (index_text(a.offset, zip(indices, a.strides, strict=False)) for a in arrays)
     (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
     yield (
         f"{pad}{function}(o + {out}, x + {left}, {a0}, {a1}, "
@@ -405,11 +402,6 @@ def _crossing_values(plan: Nests) -> Iterator[int]:
         for v in values_written(item):
             if plan.last.get(v, -1) > outside[following]:
                 yield v
-
-
-def _start(access: Access, axes: int) -> str:
-    terms = [f"i{d} * {extent(access.strides[d])}" for d in range(axes) if access.strides[d] != 0]
-    return " + ".join([*terms, extent(access.offset)])
 
 
 _OPENING = (
