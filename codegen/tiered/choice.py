@@ -65,7 +65,7 @@ class Job(Protocol):
 
 
 class Source(Protocol):
-    """Where a choice gets its kernels from, and keeps its times."""
+    """Kernels of a choice, and the times that are kept of them."""
 
     @property
     def name(self) -> str:

@@ -171,12 +171,9 @@ class Program(Drawn):
         return variable
 
     def state(
-        self,
-        name: str,
-        type: TensorType,
-        initializer: initializers.Initializer,
+        self, name: str, type: TensorType, initializer: initializers.Initializer,
         trainable: bool = False,
-    ) -> Variable:
+    ) -> Variable:  # fmt: skip
         """Create a state: a value that is kept between runs, under a unique name."""
         refuse_twin(self.builder, checked_name(name))
         _require_state(name, type, initializer)
