@@ -317,7 +317,7 @@ def _outside(
     body = backward_slice(graph.body, parts.outside)
     after = set() if surely_steps(trips, length) else after_raising(body)
     plain = [v for v in parts.outside if v not in after]
-    builder.add_all(backward_slice(body, plain), moved, builder.copy)
+    builder.add_all(backward_slice(body, plain), moved)
     late = [v for v in parts.outside if v in after]
     if late:
         part = Graph([graph.inputs[i] for i in fixed], backward_slice(body, late), late, graph.name)
@@ -364,7 +364,7 @@ def _known_branch(
     body = [*[e for e in branch.body if e.outputs[0] not in part.linear], *more]
     kept_in = {s: instead.get(v, v) for s, v in filled_by.items()}
     with builder:
-        builder.add_all(body, moved, builder.share)
+        builder.add_all(body, moved, shared=True)
         kept = [
             moved.get(kept_in[s], kept_in[s]) if s in kept_in else filled_constant(0, type)
             for s, type in enumerate(slots)
