@@ -9,8 +9,8 @@ accurate are used. Matrix products add in the order of their terms, while BLAS m
 Compilation decides by types and operations whether a graph is suitable. The code first checks
 class, dtype and shape of its arguments. Where NumPy returns infinities and NaNs, Python arithmetic
 raises one of two exceptions, which the code catches; special values in dropped terms, such as those
-of structural zeros, are found by a check of the results. In all cases it returns None, and the
-caller uses NumPy.
+of structural zeros, are found by a check of the results, or of what bounded terms depend on. In all
+cases it returns None, and the caller uses NumPy.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class _Writer:
     """Printer of the expressions of a program.
 
     If `nested`, what is used once stands within the expression that uses it, unless that becomes
-    too long. Names are used again for other values, as Python has memory ready for a hundred floats.
+    too long. Names are used again for other values, as Python keeps memory for a hundred floats.
     """
 
     def __init__(self, program: NumberProgram, nested: bool = True) -> None:
