@@ -327,6 +327,9 @@ def _is_long(inputs: Arrays, params: dict[str, Any]) -> bool:
     return bool(np.all(np.real(_complex_root(*inputs, **params)) > MARGIN))
 
 
+# NumPy's mean, of which the graph has the sum and a quotient.
+MEAN = _reduction("mean", "add", _ONE_FLOAT, ANALYTIC)
+
 CARDS: dict[Op, Card] = {
     r.reduce_sum: replace(
         _reduction("sum", "add", Scalar(_scalar_sum), ANALYTIC),

@@ -7,6 +7,7 @@ from primgraph.codegen.ir.schedule import Step, stored_shape
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.constants import literal
 from primgraph.codegen.ops.elementwise.functions import SHORT_CUTS
+from primgraph.codegen.ops.reductions import MEAN
 from primgraph.codegen.ops.spelling.literals import (
     dtype_text,
     full_text,
@@ -16,6 +17,7 @@ from primgraph.codegen.ops.spelling.literals import (
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.readable.control import write_control
 from primgraph.codegen.targets.readable.diagonals import write_diagonal_matrix
+from primgraph.codegen.targets.readable.means import is_mean, mean_operand
 from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece
 from primgraph.codegen.targets.readable.placement import write_placed
 from primgraph.codegen.targets.readable.positions import joins_parts
@@ -95,6 +97,10 @@ def _right_hand_side(page: Page, step: Step, card: Card) -> tuple[list[Piece], T
 
 def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
     """Return the right-hand side; an array to be amended is copied, or new if it is uniform."""
+    if is_mean(page, step):
+        card = MEAN
+    elif (mean := mean_operand(page, step)) is not None:
+        return args[mean].text
     first = page.pieces[step.inputs[0]] if step.inputs else None
     if card.amend is not None and first is not None and first.scalar is not None:
         type = step.results[0]
