@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from primgraph.base.immutable import Fixed
+from primgraph.base.records import Fixed
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.program import Plan

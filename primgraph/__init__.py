@@ -115,6 +115,7 @@ declare({
         "primgraph.ir.frontend.origins": "origins",
         "primgraph.ir.frontend.user_expression": "expressions_of_users",
         "primgraph.operators.advice": "advice",
+        "primgraph.operators.index.masked": "elements_of_masks",
         "primgraph.operators.numpy_calls": "calls_of_NumPy",
         "primgraph.operators.numpy_ufuncs": "calls_of_ufuncs",
         "primgraph.operators.reduce.norms": "norms",

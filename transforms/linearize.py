@@ -71,10 +71,15 @@ def linearize_with_map(
     role: str = "tangent",
     given: Callable[[], Mapping[Value, Range]] = dict,
     closed: bool = True,
+    known: Mapping[Value, Value] | None = None,
 ) -> tuple[Graph, dict[Value, Value]]:
-    """Return the graph of `linearize`, and the map from values of `graph` to its values."""
+    """Return the graph of `linearize`, and the map from values of `graph` to its values.
+
+    `known` maps values that need no equations to the inputs that stand for them.
+    """
     seeds = differentiable_values(graph, wrt)
     builder, moved = rebuild(graph)
+    moved.update(known or ())
     tangents = {v: builder.input(v.type) for v in seeds}
     with recording(builder):
         push_forward(builder, graph, moved, tangents, role, given, closed=closed)
@@ -177,7 +182,8 @@ def _iter_active(
     """
     reached = tangents.keys()
     for eqn in graph.body:
-        keep(builder, eqn, moved)
+        if eqn.outputs[0] not in moved or len(eqn.outputs) > 1:
+            keep(builder, eqn, moved)
         if not reached.isdisjoint(eqn.inputs):
             if masks.definitions:
                 for condition in masks.conditions(eqn):

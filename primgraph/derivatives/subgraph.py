@@ -123,7 +123,7 @@ class Path:
 
     def jvp(self) -> Graph:
         """Return the graph from free values and tangents of `wrt` to tangents of the outputs."""
-        return self.from_inside(*self.linear("tangent"))
+        return self._from_known("tangent")
 
     def vjp(self, *, whole: bool = False) -> Graph:
         """Return the graph from free values and cotangents of the outputs to cotangents of `wrt`.
@@ -139,7 +139,19 @@ class Path:
 
     def jvp_to_transpose(self) -> Graph:
         """Like `jvp`, but ready to be transposed."""
-        return self.from_inside(*self.linear("cotangent"))
+        return self._from_known("cotangent")
+
+    def _from_known(self, role: str) -> Graph:
+        """Return a `jvp` that takes the intermediate values of the path as inputs."""
+        if any(op.own_slope for op in self.graph.ops):
+            # Marks of derivatives are replaced by what computes their operands.
+            return self.from_inside(*self.linear(role))
+        known = dict(zip(self.inner, self.graph.inputs[self.outside :], strict=True))
+        jvp, _ = linearize_with_map(
+            self.graph, self.moved, role=role, given=self.ranges, known=known
+        )
+        tangents = jvp.outputs[len(self.graph.outputs) :]
+        return Graph(jvp.inputs, backward_slice(jvp.body, tangents), tangents, jvp.name)
 
     def linear(self, role: str) -> tuple[Graph, list[Value]]:
         """Return a `jvp` that recomputes intermediate values of the path, and these values in

@@ -10,7 +10,6 @@ from collections.abc import (
     Hashable,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from primgraph.base.user_lines import Source, caller, user_frame
 from primgraph.errors import BuildError, PrimgraphError
 from primgraph.ir.facts.ops import Entered
 from primgraph.ir.frontend.containers import Form
-from primgraph.ir.frontend.gradient_names import Joint, Line, note_equal, note_moved, titles_of
+from primgraph.ir.frontend.gradient_names import Joint, Line, note_equal, titles_of
 from primgraph.ir.frontend.result_names import automatic_name, read_automatic_name
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import InternedParams, Params
@@ -101,6 +100,8 @@ class Builder:
         self._inferred: dict[Hashable, Types] = {}
         self._entered = Entered()
         self.in_call = False
+        # Equations of calls, with the places of their inputs.
+        self.calls: dict[Hashable, tuple[tuple[Equation, tuple[int, ...]], ...]] = {}
         # Values that users hold, and the number of equations before the last call.
         self._held: set[Value] = set()
         self._seen = 0
@@ -293,10 +294,6 @@ class Builder:
         """Return whether a user holds `value`."""
         return value in self._held
 
-    def note_moved(self, value: Value, moved: Mapping[Value, Value]) -> None:
-        """Copy the notes about a gradient to the copy of `value`, with values mapped by `moved`."""
-        note_moved(self, value, moved)
-
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """Return the equations that `outputs` depend on, in order, stopping at values in `cut`."""
         return self._slices.equations_before(outputs, cut)
@@ -372,28 +369,29 @@ class Builder:
         self._append(key, Equation(op, operands, frozen, outputs, source))
         return outputs
 
-    def find(
-        self, op: Op, inputs: Sequence[Value], params: dict[str, Any]
-    ) -> tuple[Value, ...] | None:
-        """Return the outputs of an equal equation, or None."""
-        self._require_own(op.name, inputs)
-        frozen = self._frozen(params) if params else ()
-        return self._known.get(_interning_key(op, tuple(inputs), frozen))
-
     def copy(
-        self, eqn: Equation, inputs: tuple[Value, ...], source: Source | None = None
+        self,
+        eqn: Equation,
+        inputs: tuple[Value, ...],
+        source: Source | None = None,
+        *,
+        held: bool = False,
     ) -> tuple[Value, ...]:
         """Record an equation of another graph on `inputs`, without checking its types again.
 
-        It keeps its source line unless `source` is given.
+        It keeps its source line unless `source` is given. With `held`, its results are handed out.
         """
         params = self._own(eqn.params) if eqn.params else ()
         key = _interning_key(eqn.op, inputs, params)
         found = self._known.get(key)
         if found is not None:
-            return found
+            return tuple(self.hand_out(found)) if held else found
         outputs = tuple([Value(v.type) for v in eqn.outputs])
-        self._append(key, Equation(eqn.op, inputs, params, outputs, source or eqn.source))
+        if held:
+            self._held.update(outputs)
+        self._append(
+            None if held else key, Equation(eqn.op, inputs, params, outputs, source or eqn.source)
+        )
         return outputs
 
     def copy_distinct(

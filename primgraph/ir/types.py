@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.base.immutable import Fixed
+from primgraph.base.records import Fixed
 from primgraph.errors import ArgumentError, AxisError, DTypeError, PrimgraphError, ShapeError
 from primgraph.ir.assumptions import assume_at_least, equal
 from primgraph.ir.dims import Dim, names_in, parse_extent, size

@@ -49,6 +49,8 @@ __version__ = numpy.__version__
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("__array_api_version__", "__array_namespace_info__"):
+        return getattr(numpy, name)
     if name.startswith("__") or not hasattr(numpy, name):
         raise unknown_name("primgraph.numpy", name, dir(numpy))
     found = recording_wrapper(getattr(numpy, name))

@@ -9,9 +9,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
-from primgraph.base.immutable import Fixed
 from primgraph.base.locks import make_lock
-from primgraph.base.records import dataclass
+from primgraph.base.records import Fixed, dataclass
 from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import direct, is_for_all_sizes
 from primgraph.codegen.kernel import in_form as of_kernel
