@@ -25,7 +25,7 @@ from primgraph.operators.variable import Variable, handle_of
 from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.program.trace import results_of, with_flags
-from primgraph.transforms.batch import batch
+from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.transpose import transpose

@@ -8,12 +8,12 @@ from typing import Any, Never, TypeAlias, final, overload
 import numpy as np
 
 from primgraph.codegen import Kernel
+from primgraph.defaults import target_of
 from primgraph.errors import ArgumentError, FeedError, OptionError, RunError, near_matches
 from primgraph.ir.frontend.containers import flatten_value, leaves_for, unflatten_value
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Value
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import target_of
 from primgraph.program.finite import check_finite
 from primgraph.program.inputs import check_names, check_sizes, misfit_lines, read_states
 from primgraph.program.plans import Plan, SizedPlan, build_plan

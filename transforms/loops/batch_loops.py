@@ -18,7 +18,7 @@ from primgraph.primitives.elementwise import add, cast, minimum, sub
 from primgraph.primitives.logic import equal, greater, less, less_equal, logical_not, select
 from primgraph.primitives.reductions import reduce_max, reduce_sum
 from primgraph.primitives.shapes import broadcast, pad, permute
-from primgraph.transforms.batch import batch, batch_graph
+from primgraph.transforms.batch_graphs import batch, batch_graph
 from primgraph.transforms.dataflow.activity import varying_inputs
 from primgraph.transforms.optimize.loop_invariants import guarded
 

@@ -12,10 +12,10 @@ from typing import final
 
 from primgraph.base.files import require_own
 from primgraph.codegen.ir.c_extents import is_zero
+from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.targets.c.parts import functions_in, required_parts
-from primgraph.codegen.targets.export.extents import helpers
 from primgraph.codegen.targets.export.function import write_function
 from primgraph.codegen.targets.export.identifiers import (
     Names,
@@ -24,12 +24,17 @@ from primgraph.codegen.targets.export.identifiers import (
     is_name,
     require_name,
 )
-from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.page import Page, Part, extents, pointers
-from primgraph.codegen.targets.export.places import Place, Tables
+from primgraph.codegen.targets.export.places import Place, Tables, kind_of
 from primgraph.codegen.targets.export.remarks import Needs, comment_lines
-from primgraph.codegen.targets.export.sizes import REFUSED, Sizes, in_order, macro, sizes_of
-from primgraph.codegen.targets.export.unsupported import SERIAL
+from primgraph.codegen.targets.export.sizes import (
+    REFUSED,
+    Sizes,
+    helpers,
+    in_order,
+    macro,
+    sizes_of,
+)
 from primgraph.codegen.targets.export.user_c import called_functions
 from primgraph.codegen.targets.text.identifiers import name_values
 from primgraph.codegen.targets.text.ordering import order_by_source
@@ -41,6 +46,9 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import INT64, TensorType
+
+# No blocks of rows: exported files use no threads, and know little about caches.
+SERIAL = Limits(cache=1 << 60)
 
 # Functions of `string.h` in the C of the user and of the package.
 _MOVES = re.compile(r"\bmem(cpy|set|move)\(")

@@ -15,6 +15,8 @@ from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.native import library
 from primgraph.codegen.runtime.toolchain import run_compiler
 from primgraph.codegen.targets.c.lines import Function, in_units, one_unit
+from primgraph.codegen.targets.c.shared_nests import find_runs
+from primgraph.codegen.targets.c.size_arguments import SizeArguments
 from primgraph.codegen.targets.c.source import source
 from primgraph.errors import CompileError
 from primgraph.ir.interpret import interpret
@@ -90,10 +92,56 @@ def test_random_long_programs_have_numbers_and_equal_nests():
     assert shared >= 3
 
 
-def test_the_text_of_a_loop_does_not_grow_with_its_bodies():
-    lengths = [len(written(traced(lambda u: burgers(u, n), U)).text) for n in (100, 200)]  # noqa: B023
-    # Per step there are calls, and no loops.
-    assert lengths[1] - lengths[0] < 100 * 700
+@pytest.mark.parametrize(("function", "arrays"), [(burgers, (U,)), (cell, (W, X))])
+def test_equal_steps_become_a_loop_with_a_row_of_places_each(function, arrays):
+    def text(steps):
+        return written(traced(lambda *a: function(*a, steps=steps), *arrays)).text
+
+    short, long = text(100), text(200)
+    assert "    for (long t = 0; t < " in short
+    # Per step there are at most numbers: offsets of its values in memory.
+    assert long.count("return 1;") <= short.count("return 1;") + 10
+    assert len(long) - len(short) < 100 * 200
+
+
+def test_equal_layers_with_weights_of_their_own_become_a_loop():
+    def layers(x, *weights):
+        for w in weights:
+            x = np.tanh(x @ w)
+        return x
+
+    arrays = [np.ones((2, 3)), *np.random.default_rng(7).normal(size=(40, 3, 3))]
+    graph = pg.compile(pg.trace(layers, *arrays)).graph
+    assert "(char *)a[" in written(graph).text
+    np.testing.assert_allclose(pg.compile(graph, target="c")(*arrays), layers(*arrays))
+
+
+def test_runs_are_found_wherever_they_begin_and_however_long_they_are():
+    rng = np.random.default_rng(11)
+    for period in (1, 2, 5, 17, 80):
+        step = [int(k) for k in rng.integers(0, 9, size=period)]
+        keys = [*range(100, 107), *step * 12, *step[: period // 2], *range(200, 205)]
+        ((start, found, count),) = find_runs(keys)
+        assert (found * count, count) >= (12 * period, 12)
+        assert start <= 7
+        assert keys[start : start + found * count] == keys[start : start + found] * count
+
+
+def test_the_longest_run_is_found_around_shorter_ones():
+    assert list(find_runs([1, 1, 1, 1, 1, 1, 1, 1, 1, 2] * 50)) == [(0, 10, 50)]
+    assert list(find_runs([1, 2, 1, 2, 3, 4])) == []
+
+
+def test_equal_steps_over_any_size_are_one_function():
+    kernel = pg.compile(pg.trace(pg.grad(burgers), pg.spec(("n",))), target="c")
+    graph = kernel.graph
+    text = source(nests(schedule(graph)), "kernel", SizeArguments(graph)).text
+    assert text.count("pg_rounded_f64(") < 100
+    assert "char *z) {\n    const long n_n = " in text
+    for n in (1, 2, 3, 40):
+        u = np.sin(np.linspace(0, 6, n))
+        expected = pg.compile(pg.trace(pg.grad(burgers), u))(u)
+        np.testing.assert_allclose(kernel(u), expected, rtol=1e-9)
 
 
 def test_nests_that_differ_in_a_number_or_in_a_type_are_not_shared():
