@@ -84,8 +84,22 @@ class _Call(NamedTuple):
     pack: Callable[[list[Array]], Any] | None
 
 
+class Awaited:
+    """Base class of kernels, whose C may be compiled in the background."""
+
+    __slots__ = ()
+
+    def wait(self, seconds: float | None = None) -> Self:
+        """Return the kernel when no C is being compiled for it in the background.
+
+        With `target="auto"` the compilation is begun if it is expected to pay. After `seconds` the
+        kernel is returned in any case. Other kernels are never compiled in the background.
+        """
+        return self
+
+
 @checked_methods("fill")
-class Kernel(Fixed, Drawn):
+class Kernel(Fixed, Drawn, Awaited):
     """An executable graph: call it with an array for each input.
 
     Arrays are given in order, or by the names of the inputs. It returns a list of arrays, one per
@@ -202,14 +216,6 @@ class Kernel(Fixed, Drawn):
         """Return a copy with a clock per step, its clocks, and the steps' indices in the graph."""
         return _copy_with_clocks(self)
 
-    def wait(self, seconds: float | None = None) -> Self:
-        """Return the kernel when no C is being compiled for it in the background.
-
-        With `target="auto"` the compilation is begun if it is expected to pay. After `seconds` the
-        kernel is returned in any case. Other kernels are never compiled in the background.
-        """
-        return self
-
     @property
     def flat(self) -> Kernel:
         """The same kernel, but one that takes its arrays in order, and returns a list of them."""
@@ -286,18 +292,6 @@ class Kernel(Fixed, Drawn):
         else:
             _save_code(path, [self, *others], force=force, scipy=scipy, blas=blas)
 
-    @property
-    def _reason(self) -> str:
-        """Why C or NumPy runs; empty if that was not chosen."""
-        return ""
-
-    def _in_form(self, form: Form | None) -> Kernel:
-        return kernel_of(self._recipe.in_form(form))
-
-    def _when_settled(self, told: Callable[[Kernel], None]) -> None:
-        """Call `told` with the kernel that runs, as soon as that does not change any more."""
-        told(self)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _build_kernel, self._recipe.parts
 
@@ -327,7 +321,10 @@ def _build_kernel(graph: Graph, style: str, *parts: Any) -> Kernel:
 
 def in_form(kernel: Kernel, form: Form | None) -> Kernel:
     """The same kernel, which takes and returns its arrays in the containers of `form`."""
-    return kernel if kernel.graph.form is form else kernel._in_form(form)
+    if kernel.graph.form is form:
+        return kernel
+    make: Callable[..., Kernel] | None = getattr(kernel, "_in_form", None)
+    return kernel_of(kernel._recipe.in_form(form)) if make is None else make(form)
 
 
 def _copy_with_clocks(kernel: Kernel) -> tuple[Kernel, timing.Clocks, list[int]]:
@@ -364,12 +361,14 @@ def direct(kernel: Kernel) -> Callable[..., Any] | None:
 
 def when_settled(kernel: Kernel, told: Callable[[Kernel], None]) -> None:
     """Call `told` with the kernel that calls of `kernel` run, as soon as it does not change."""
-    kernel._when_settled(told)
+    follow = getattr(kernel, "_when_settled", None)
+    told(kernel) if follow is None else follow(told)
 
 
 def reason_of(kernel: Kernel) -> str:
     """Return why the kernel runs C or NumPy, if it has measured that; otherwise an empty text."""
-    return kernel._reason
+    choice = getattr(kernel, "_choice", None)
+    return "" if choice is None else str(choice.status)
 
 
 def is_native(kernel: Kernel) -> bool:

@@ -27,7 +27,7 @@ _INTO = "planned into arrays"
 
 
 def _always() -> bool:
-    """Return True."""
+    """Return True: C that writes into given arrays may be compiled at once."""
     return True
 
 
@@ -60,7 +60,6 @@ class Runner:
         self._borrowed = threading.local()
         self._codes = {recipe.style: code}
         self._into: Compiled | None = None
-        # Whether C that writes into given arrays may be compiled now.
         self.is_into_ready: Callable[[], bool] = _always
 
     def run(self, code: Compiled, *arrays: Sequence[Array]) -> Any:
@@ -172,7 +171,7 @@ class Runner:
 
         Raises `ArgumentError` for an `out` that does not match.
         """
-        given, types = self._flatten_out(out), output_types_for(self.graph, arrays)
+        given, types = _flatten_out(self.graph, out), output_types_for(self.graph, arrays)
         checked_out(given, types, arrays, self.donated)
         kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
         for k, array in zip(self.handed if handed else (), handed, strict=True):
@@ -204,27 +203,15 @@ class Runner:
             self.run(self._code_into(), arrays, given)
         return given
 
-    def _flatten_out(self, out: Any) -> list[Any]:
-        """Return `out` as a list with an array or None for each output."""
-        form = self.graph.form
-        if out is None:
-            return [None] * len(self.graph.outputs)
-        if form is not None:
-            return leaves_for(form.results, out)
-        if not isinstance(out, Sequence):
-            raise ArgumentError(f"out is a list of arrays, one for each result, not {out!r:.60}")
-        return list(out)
-
     def _code_into(self) -> Compiled:
         """Return code that writes all outputs into given arrays."""
         if self._into is None:
-            style = "native" if self.recipe.style == "native" else "planned"
-            outputs = range(len(self.graph.outputs))
-            if style == "native" and not self.is_into_ready():
+            is_native, outputs = self.recipe.style == "native", range(len(self.graph.outputs))
+            if is_native and not self.is_into_ready():
                 if _INTO not in self._codes:
                     self._codes[_INTO] = self.recipe.compile_style("planned", outputs)
                 return self._codes[_INTO]
-            self._into = self.recipe.compile_style(style, outputs)
+            self._into = self.recipe.compile_style("native" if is_native else "planned", outputs)
             self._codes.pop(_INTO, None)
         return self._into
 
@@ -245,6 +232,18 @@ class Runner:
                 "another input",
                 hint="feed a copy of one of them",
             )
+
+
+def _flatten_out(graph: Graph, out: Any) -> list[Any]:
+    """Return `out` as a list with an array or None for each output."""
+    form = graph.form
+    if out is None:
+        return [None] * len(graph.outputs)
+    if form is not None:
+        return leaves_for(form.results, out)
+    if not isinstance(out, Sequence):
+        raise ArgumentError(f"out is a list of arrays, one for each result, not {out!r:.60}")
+    return list(out)
 
 
 def _constant_results(runner: Runner, code: Compiled, once: Compiled) -> list[Array]:

@@ -179,21 +179,6 @@ class Choice:
             self._is_busy = False
             self._lock.release()
 
-    def wait(self, seconds: float | None = None) -> None:
-        """Wait for the C, and take it up; begin to compile it if it is expected to pay."""
-        end = None if seconds is None else time.monotonic() + seconds
-        if self.stage in (Stage.SAMPLING, Stage.COUNTING) and self.source.pays():
-            with self._lock:
-                if self.stage in (Stage.SAMPLING, Stage.COUNTING):
-                    self.start()
-        while self.stage is Stage.COMPILING:
-            job, left = self._job, None if end is None else max(end - time.monotonic(), 0.0)
-            if job is not None and job.wait(left) is None:
-                return
-            with self._lock:
-                if self.stage is Stage.COMPILING and self._job is job:
-                    self._look(0)
-
     # Changes.
 
     def _advance(self, ns: int) -> None:
@@ -324,9 +309,22 @@ class Choice:
         for listener in list(self.listeners):
             listener.follow_choice()
 
-    def forget_threads(self) -> None:
-        """Go on in a forked process, where the thread that was at work does not exist."""
-        self._is_busy = self._is_retried = False
+
+def wait_for_c(choice: Choice, seconds: float | None = None) -> None:
+    """Wait for the C, and take it up; begin to compile it if it is expected to pay."""
+    end = None if seconds is None else time.monotonic() + seconds
+    begin = (Stage.SAMPLING, Stage.COUNTING)
+    if choice.stage in begin and choice.source.pays():
+        with choice._lock:
+            if choice.stage in begin:
+                choice.start()
+    while choice.stage is Stage.COMPILING:
+        job, left = choice._job, None if end is None else max(end - time.monotonic(), 0.0)
+        if job is not None and job.wait(left) is None:
+            return
+        with choice._lock:
+            if choice.stage is Stage.COMPILING and choice._job is job:
+                choice._look(0)
 
 
 def _are_enough(times: list[int]) -> bool:
@@ -337,4 +335,5 @@ def _are_enough(times: list[int]) -> bool:
 @after_fork
 def _forget_threads() -> None:
     for choice in list(_alive):
-        choice.forget_threads()
+        # The thread that was at work does not exist here.
+        choice._is_busy = choice._is_retried = False

@@ -17,7 +17,7 @@ from primgraph.codegen.native import cached_key
 from primgraph.codegen.recipe import Recipe
 from primgraph.codegen.runtime.toolchain.code_cache import is_stored
 from primgraph.codegen.tiered import background
-from primgraph.codegen.tiered.choice import Choice, Job, Stage
+from primgraph.codegen.tiered.choice import Choice, Job, Stage, wait_for_c
 from primgraph.codegen.tiered.prior import RUNS, Prior
 from primgraph.codegen.tiered.times import Times, keep_times, recall_times
 from primgraph.errors import CompileError
@@ -234,16 +234,12 @@ class TieredKernel(Kernel):
         return self._into.poll() == ""
 
     def wait(self, seconds: float | None = None) -> Self:
-        self._choice.wait(seconds)
+        wait_for_c(self._choice, seconds)
         return self
 
     @property
     def plan(self) -> Plan:
         return replace(self._kernel.plan, choice=self._choice.status)
-
-    @property
-    def _reason(self) -> str:
-        return self._choice.status
 
     def _in_form(self, form: Form | None) -> Kernel:
         return TieredKernel(self._choice, form)

@@ -39,8 +39,8 @@ def main(parent: int, priority: int) -> None:
     jobs: _Jobs = queue.SimpleQueue()
     threading.Thread(target=_read_jobs, args=(jobs, parent), daemon=True).start()
     try:
-        for name in ("native", "targets.c.driver"):
-            importlib.import_module(f"primgraph.codegen.{name}")
+        importlib.import_module("primgraph.codegen.native")
+        importlib.import_module("primgraph.codegen.targets.c.driver")
         while True:
             os.write(answers, answer_line(jobs.get(timeout=_IDLE)))
     except (KeyboardInterrupt, queue.Empty, BrokenPipeError):

@@ -12,7 +12,7 @@ import pytest
 import primgraph as pg
 from primgraph.codegen.tiered import choice as home
 from primgraph.codegen.tiered.background import LOST
-from primgraph.codegen.tiered.choice import Choice, Stage
+from primgraph.codegen.tiered.choice import Choice, Stage, wait_for_c
 from primgraph.codegen.tiered.kernel import TieredKernel
 from primgraph.codegen.tiered.times import Times
 from primgraph.errors import CompileError
@@ -271,17 +271,17 @@ def test_an_interrupt_while_c_is_loaded_is_made_up_for():
 def test_waiting_begins_a_compilation_and_takes_up_the_c():
     source = Pretended()
     choice = choice_of(source)
-    choice.wait()
+    wait_for_c(choice)
     assert (choice.stage, choice.is_native, source.compiled) == (Stage.TRYING, True, 1)
-    choice.wait()
+    wait_for_c(choice)
     late = Pretended(result=None)
     choice = choice_of(late)
-    choice.wait(0.01)
+    wait_for_c(choice, 0.01)
     assert (choice.stage, choice.is_native) == (Stage.COMPILING, False)
     poor = Pretended()
     poor.pays = lambda: False
     choice = choice_of(poor)
-    choice.wait()
+    wait_for_c(choice)
     assert (choice.stage, poor.compiled) == (Stage.SAMPLING, 0)
 
 

@@ -192,7 +192,7 @@ def test_programs_with_states_and_constants():
             if k == 5:
                 for one in kernels:
                     one.start()
-                    one.wait()
+                    choice.wait_for_c(one)
     np.testing.assert_allclose(found[:30], found[30:], rtol=1e-12)
     assert any(one.is_native for one in kernels)
 
