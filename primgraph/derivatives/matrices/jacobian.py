@@ -193,7 +193,8 @@ def jacobian(
 
     For a sequence of outputs or inputs the result is a tuple, or a tuple of tuples for both. `y`
     may be a function of `x`. Derivatives by unused inputs are zeros. One vectorised pass by the
-    `mode` "reverse" or "forward" evaluates all; by default the mode that takes fewer passes.
+    `mode` "reverse" or "forward" evaluates all; by default the mode that takes fewer passes, or
+    forward mode.
 
     Raises `OptionError` for another mode, and for reverse mode of complex outputs by real inputs or
     forward mode of real outputs by complex inputs. See `Jacobian` for other errors.
