@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from primgraph.base.providers import late
 from primgraph.base.user_lines import Source
 from primgraph.errors import MissingRuleError
 from primgraph.ir.builder import Builder
@@ -24,8 +25,13 @@ from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import zeros_like
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.loops.stacks import add_stacks
-from primgraph.transforms.optimize.prune_bodies import prune_bodies
-from primgraph.transforms.partial_eval import separate_linear
+
+if TYPE_CHECKING:
+    from primgraph.transforms import partial_eval
+    from primgraph.transforms.optimize import prune_bodies
+else:
+    prune_bodies = late("primgraph.transforms.optimize.prune_bodies")
+    partial_eval = late("primgraph.transforms.partial_eval")
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -49,7 +55,7 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
     dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
     if graph.has_bodies:
         # An unused operand would get a cotangent of zeros instead of none.
-        graph = prune_bodies(separate_linear(graph, dx), deep=True)
+        graph = prune_bodies.prune_bodies(partial_eval.separate_linear(graph, dx), deep=True)
     return transpose_separated(graph, wrt)
 
 
@@ -62,7 +68,7 @@ def transpose_separated(graph: Graph, wrt: Sequence[int]) -> Graph:
     dx = [graph.inputs[i] for i in wrt]
     if graph.has_bodies:
         # A carry that no output needs has a tangent, and would get a cotangent of zeros.
-        graph = prune_bodies(graph)
+        graph = prune_bodies.prune_bodies(graph)
     linear = set(dx)
     builder = Builder(f"{graph.name}_t", source=NOWHERE)
     for value in graph.inputs:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from primgraph.base.locks import cached_property
+from primgraph.base.providers import late
 from primgraph.base.records import dataclass
 from primgraph.ir.builder import Builder
 from primgraph.ir.facts.ranges import Range
@@ -12,10 +14,14 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.primitives.elementwise import as_another
 from primgraph.transforms.dataflow.activity import dependent_values, is_diagonal, relevant_values
-from primgraph.transforms.dataflow.value_bounds import ranges_near, ranges_of
 from primgraph.transforms.linearize import linearize_with_map
 from primgraph.transforms.lower import lower
 from primgraph.transforms.transpose import transpose
+
+if TYPE_CHECKING:
+    from primgraph.transforms.dataflow import value_bounds
+else:
+    value_bounds = late("primgraph.transforms.dataflow.value_bounds")
 
 
 @dataclass(frozen=True)
@@ -183,12 +189,12 @@ class Path:
         """Return known value ranges of the inputs of `graph`, from their equations."""
         others = [(v, f) for v, f in zip(self.graph.inputs[: self.outside], self.free, strict=False)
                   if v.type.is_inexact and f not in self.wrt]  # fmt: skip
-        known = ranges_near([f for _, f in others], self.definition)
+        known = value_bounds.ranges_near([f for _, f in others], self.definition)
         return {v: known[f] for v, f in others}
 
     def ranges_inside(self) -> dict[int, Range]:
         """Return value ranges of the free values computed inside `graph`, by index."""
-        found = ranges_of(self.graph, self.ranges())
+        found = value_bounds.ranges_of(self.graph, self.ranges())
         return {self.outside + i: found[v] for i, v in enumerate(self.inner)}
 
     def seeds(self) -> range:

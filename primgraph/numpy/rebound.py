@@ -16,20 +16,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import lru_cache, partial, wraps
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, TypeGuard, final
+from typing import TYPE_CHECKING, Any, TypeGuard, final
 
 import numpy as np
 
 from primgraph.base.atomic import Setting
-from primgraph.base.providers import provider
+from primgraph.base.providers import late, provider
 from primgraph.base.user_lines import is_library, is_own_name
-from primgraph.numpy import fft, linalg, random
 from primgraph.numpy.assignment_syntax import GLOBALS, assigns_to_globals, codes, rewritten
-from primgraph.numpy.assignments import HELPERS
-from primgraph.numpy.changing import ChangingArray, use_array_kind, with_fixed_arrays
-from primgraph.numpy.door import recording_wrapper
 from primgraph.numpy.impure import Captured, warn_of_randomness, warning_stand_in
-from primgraph.numpy.mathematics import mathematics
 from primgraph.numpy.object_views import (
     has_methods,
     is_within,
@@ -41,12 +36,21 @@ from primgraph.numpy.object_views import (
 from primgraph.operators.handle import are_in_place
 from primgraph.operators.variable import Variable
 
+if TYPE_CHECKING:
+    from primgraph.numpy import assignments, changing, door
+    from primgraph.numpy import mathematics as mathematics_module
+else:
+    assignments = late("primgraph.numpy.assignments")
+    changing = late("primgraph.numpy.changing")
+    door = late("primgraph.numpy.door")
+    mathematics_module = late("primgraph.numpy.mathematics")
+
+
 __all__ = [
     "Captured",
     "rebound",
     "referenced_names",
     "traceable",
-    "use_array_kind",
     "warn_of_randomness",
 ]
 
@@ -59,8 +63,8 @@ _SCIPYS = (
 )  # fmt: skip
 _OTHER_NUMPYS = ("array_api_compat.numpy", "scipy._external.array_api_compat.numpy",
                  "scipy._lib.array_api_compat.numpy")  # fmt: skip
-# Modules that NumPy loads when somebody asks for them.
-_LATE_NUMPYS = {"numpy.fft": fft, "numpy.random": random}
+# Modules of NumPy with a drop-in of their own.
+_NUMPYS = ("numpy.fft", "numpy.linalg", "numpy.random")
 
 # What functions and methods of NumPy's are called that change an array.
 _IN_PLACE = frozenset((
@@ -129,8 +133,8 @@ def _traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[V
     changes = bool(_followed.get()) or any(_changes(f.__code__) for f in reached)
     found = _copy_with_callees(function)
     if changes:
-        return _with_methods(found, reached), ChangingArray
-    return (found if found is function else with_fixed_arrays(found)), Variable
+        return _with_methods(found, reached), changing.ChangingArray
+    return (found if found is function else changing.with_fixed_arrays(found)), Variable
 
 
 def _inner(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -306,7 +310,7 @@ def _blank(function: FunctionType) -> FunctionType:
         own["super"] = super_of_view
     code = _code_of(function) or function.__code__
     if code is not function.__code__:
-        own |= {**HELPERS, GLOBALS: globals_}
+        own |= {**assignments.HELPERS, GLOBALS: globals_}
     cells = tuple([_cell(c) for c in function.__closure__ or ()])
     copy = FunctionType(code, own, function.__name__, function.__defaults__, cells or None)
     copy.__kwdefaults__ = function.__kwdefaults__
@@ -394,18 +398,16 @@ def _stands_for(value: Any) -> Any:
     """Return the replacement of a NumPy or `math` object; other objects as they are."""
     if value is np or (isinstance(value, ModuleType) and value.__name__ in _OTHER_NUMPYS):
         return importlib.import_module("primgraph.numpy")
-    if value is np.linalg:
-        return linalg
-    if isinstance(value, ModuleType) and value.__name__ in _LATE_NUMPYS:
-        return _LATE_NUMPYS[value.__name__]
+    if isinstance(value, ModuleType) and value.__name__ in _NUMPYS:
+        return importlib.import_module(f"primgraph.{value.__name__}")
     if value is math:
-        return mathematics
+        return mathematics_module.mathematics
     if isinstance(value, ModuleType) and value.__name__ in _SCIPYS:
         return provider(value.__name__)
     if isinstance(value, BuiltinFunctionType):
         name = value.__name__
         if getattr(math, name, None) is value:
-            return getattr(mathematics, name)
+            return getattr(mathematics_module.mathematics, name)
     if isinstance(value, FunctionType):
         room = ".".join((value.__module__ or "").split(".")[:2])
         if room in _SCIPYS and room != "scipy.special":
@@ -416,7 +418,9 @@ def _stands_for(value: Any) -> Any:
         name = getattr(value, "__name__", "")
         drop_in = importlib.import_module("primgraph.numpy")
         return (
-            getattr(drop_in, name) if getattr(np, name, None) is value else recording_wrapper(value)
+            getattr(drop_in, name)
+            if getattr(np, name, None) is value
+            else door.recording_wrapper(value)
         )
     return warning_stand_in(value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar, final
+from typing import Any, Generic, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 
@@ -128,6 +128,10 @@ class BySizes(Generic[T]):
         """The size-generic object, if it exists and nothing else will be created."""
         return self._whole if self._is_enough else None
 
+    def all(self) -> list[T]:
+        """Return all objects that exist."""
+        return [*([] if self._whole is None else [self._whole]), *self._made.values()]
+
     @property
     def whole(self) -> T:
         """The size-generic object, created on first use."""
@@ -175,6 +179,8 @@ class BySizes(Generic[T]):
         if not self.policy.compiles or not met.times:
             return False
         if self._whole is not None and self._suffices(self._whole):
+            # Its C may have been compiled since it was made.
+            self._is_enough = self.policy.new_sizes == GENERIC
             return False
         return _OFTEN * met.times >= self._count or met.times * met.elements >= self._least
 
@@ -346,6 +352,15 @@ class SizedKernel(Fixed, Drawn):
     def sizes(self) -> tuple[str, ...]:
         """Symbolic sizes, by name."""
         return self.graph.sizes
+
+    def wait(self, seconds: float | None = None) -> Self:
+        """Return the kernel when no C is compiled for it in the background; see `Kernel.wait`.
+
+        `seconds` is a limit for each of its kernels.
+        """
+        for kernel in self._kernels.all():
+            kernel.wait(seconds)
+        return self
 
     def at(self, **sizes: int) -> Kernel:
         """Return the kernel for these sizes, which must be complete: `kernel.at(N=32)`."""

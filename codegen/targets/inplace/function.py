@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, final
 
+from primgraph.base.providers import late
 from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.places import (
     Argument,
@@ -38,15 +39,21 @@ from primgraph.codegen.ir.statements import (
 )
 from primgraph.codegen.ir.views import Cut, Repeat, tuple_text, view_text
 from primgraph.codegen.ops.spelling.literals import dtype_text, scalar_text, shape_text
-from primgraph.codegen.ops.spelling.notation import number_of
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.codegen.ops.table import CARDS
-from primgraph.codegen.runtime.growing import Growing
-from primgraph.codegen.runtime.threads import share
 from primgraph.codegen.targets.inplace.entry import check_of, entries, trips
 from primgraph.codegen.targets.inplace.looks import row_view
 from primgraph.codegen.targets.inplace.workspace import Workspace
 from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.module import MANY, Function, Line, Module, Parts
+
+if TYPE_CHECKING:
+    from primgraph.codegen.runtime import growing
+    from primgraph.codegen.runtime import threads as sharing
+else:
+    growing = late("primgraph.codegen.runtime.growing")
+    sharing = late("primgraph.codegen.runtime.threads")
+
 
 # NumPy has deprecated a third positional operand of these two.
 _OUT_BY_NAME = ("maximum", "minimum")
@@ -82,9 +89,9 @@ def print_plan(plan: Plan) -> Module:
     fit = check_of(fed)
     if printer.functions:
         opening.append("spares = []")
-        table["share"] = share
+        table["share"] = sharing.share
     if any(isinstance(place, Stack) for place in plan.arrays):
-        table["Growing"] = Growing
+        table["Growing"] = growing.Growing
     if fit is not None:
         functions.append(fit)
         dtypes = dict.fromkeys(dtype_text(t.dtype) for t in fed)
@@ -125,26 +132,6 @@ def _constant(place: Fixed) -> str:
             return f"np.ones({count}, {dtype_text(dtype)})"
         case Constant(step=step):
             return CARDS[step.op].read([], step).code
-
-
-class Statement(NamedTuple):
-    """An instruction to print, in the form that cards take."""
-
-    printer: Printer
-    step: Step
-    operands: tuple[Place, ...]
-    args: list[str]
-    out: str
-    reused_operand: int | None
-    parts: list[str]
-    new: bool = False
-    is_overwritten: bool = False
-
-    def np(self, name: str) -> str:
-        return self.printer.np(name)
-
-    def number(self, position: int) -> Any:
-        return number_of(self.operands[position])
 
 
 @final
@@ -348,26 +335,26 @@ def _print_compute(printer: Printer, x: Compute) -> None:
     args = [printer.use(p) for p in x.operands]
     out = printer._empty(x.out, CARDS[x.step.op].fresh) if x.new else printer.use(x.out)
     parts = [printer.use(p) for p in x.parts]
-    _print_statement(
-        Statement(printer, x.step, x.operands, args, out, x.taken, parts, x.new, x.replaced)
-    )
+    more = printer.np, x.new, x.replaced
+    _print_statement(printer, Target(x.step, x.operands, args, out, x.taken, parts, *more))
 
 
 def _print_put(printer: Printer, x: Put) -> None:
     args, part = [printer.use(p) for p in x.operands], printer.use(x.part)
-    _print_statement(Statement(printer, x.step, x.operands, args, part, None, []))
+    _print_statement(printer, Target(x.step, x.operands, args, part, None, [], printer.np))
 
 
-def _print_statement(statement: Statement) -> None:
-    for line in CARDS[statement.step.op].write(statement):
-        statement.printer.line(line)
+def _print_statement(printer: Printer, to: Target) -> None:
+    for line in CARDS[to.step.op].write(to):
+        printer.line(line)
 
 
 def _call_text(printer: Printer, step: Step, args: list[str]) -> str:
     """Return the result expression of a multi-result card, or of a user's `impl`."""
     card = CARDS.get(step.op)
     if card is not None:
-        return card.read([Text(a) for a in args], step).code
+        found: str = card.read([Text(a) for a in args], step).code
+        return found
     function = f"user_{len(printer.users)}"
     printer.table[function] = caller_of(step)
     printer.users.append(step.op.name)
