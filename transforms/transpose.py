@@ -102,7 +102,7 @@ def _linear_equations(
         else:
             equations.append(eqn)
             linear.update(eqn.outputs)
-    builder.add_all(others, moved, builder.share)
+    builder.add_all(others, moved, shared=True)
     return equations
 
 
@@ -137,16 +137,17 @@ def _pull_back(
         _placeholder(v.type) if v in linear else moved.get(v, v) for v in eqn.inputs
     ]
     _check_linear(builder, eqn, op, operands)
-    # The row count of a growing stack is unknown, so zeros cannot be made: rules skip None.
-    filled = [
-        zeros_like(v) if ct is None and not is_open(v.shape) else ct
-        for v, ct in zip(eqn.outputs, present, strict=True)
-    ]
+    if None in present:
+        # The row count of a growing stack is unknown, so zeros cannot be made: rules skip None.
+        present = [
+            zeros_like(v) if ct is None and not is_open(v.shape) else ct
+            for v, ct in zip(eqn.outputs, present, strict=True)
+        ]
     try:
         rule = op.transpose_rule
     except MissingRuleError as error:
         raise error.located(origin_lines(eqn)) from None
-    results = rule(filled if op.multiple else filled[0], *operands, **eqn.kwargs)
+    results = rule(present if op.multiple else present[0], *operands, **eqn.kwargs)
     for value, ct in zip(eqn.inputs, results, strict=True):
         if ct is not None and value in linear:
             _accumulate(cts, value, ct)

@@ -61,7 +61,7 @@ class _Cards(dict[Op, Card]):
             self._waiting.discard(family)
 
     def __missing__(self, op: Op) -> Card:
-        found = self.get(op)
+        found: Card | None = self.get(op)
         if found is None:
             raise KeyError(op)
         return found
@@ -166,7 +166,7 @@ def spelled(op: Primitive[Any], expression: str) -> Card:
 
 def marks_of(op: Op) -> Marks:
     """Return how a primitive propagates NaNs and infinities, by its card or its properties."""
-    card = CARDS.get(op)
+    card: Card | None = CARDS.get(op)
     if card is not None:
         return card.marks
     return Marks.EACH if isinstance(op, Primitive) and op.elementwise else Marks.UNKNOWN

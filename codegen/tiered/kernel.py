@@ -261,7 +261,7 @@ class TieredKernel(Kernel):
 
 
 # Calls go to the target without a function of Python in between.
-TieredKernel.__call__ = TieredKernel._target  # type: ignore[method-assign]
+type.__setattr__(TieredKernel, "__call__", vars(TieredKernel)["_target"])
 
 
 def _rebuild(planned: tuple[Any, ...], compiled: tuple[Any, ...], prior: Prior) -> Kernel:

@@ -78,7 +78,7 @@ class Entry:
         if recording.is_on.get() and any(n.tracked for n in given):
             # Symbolic sizes are not used for tensors.
             if not self.steps:
-                self.steps += inlined.inlined_steps(self.traced.graph)
+                self.steps.extend(inlined.inlined_steps(self.traced.graph))
             found = inlined.results(self.steps, tuple(given))
         else:
             eager_run.compute(given)

@@ -23,15 +23,13 @@ from primgraph.operators.variable import Variable, handle_of, use_variable_class
 from primgraph.program.trace import free_name, with_flags
 
 if TYPE_CHECKING:
-    from primgraph.eager import node as nodes
-    from primgraph.eager import tensor as tensors
     from primgraph.eager.derivatives import recording
     from primgraph.eager.inplace import in_place
+    from primgraph.eager.node import Node
+    from primgraph.eager.tensor import Tensor
 else:
     recording = late("primgraph.eager.derivatives.recording")
     in_place = late("primgraph.eager.inplace.in_place")
-    nodes = late("primgraph.eager.node")
-    tensors = late("primgraph.eager.tensor")
 
 
 @final
@@ -45,17 +43,17 @@ class Traced:
     """
 
     graph: Graph
-    tensors: tuple[tensors.Tensor, ...]
+    tensors: tuple[Tensor, ...]
     structure: tree.Structure
     modes: tuple[tuple[Trainable, bool], ...]
-    changed: tuple[tensors.Tensor, ...] = ()
+    changed: tuple[Tensor, ...] = ()
 
     @property
     def is_current(self) -> bool:
         """Return whether all layers are still in the same training modes."""
         return all(layer.training is training for layer, training in self.modes)
 
-    def store_changes(self, found: list[nodes.Node]) -> list[nodes.Node]:
+    def store_changes(self, found: list[Node]) -> list[Node]:
         """Store new values in the tensors that the function changes, and return the others."""
         if not self.changed:
             return found
@@ -87,7 +85,7 @@ def trace_function(
     builder.written = True
     shorten_tracebacks()
     inputs = _add_inputs(builder, types, hints)
-    adoption: Adoption[tensors.Tensor] = Adoption(builder, keeps_changes)
+    adoption: Adoption[Tensor] = Adoption(builder, keeps_changes)
     before = adopting.get()
     try:
         adopting.set(adoption)

@@ -13,7 +13,7 @@ from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.primitives.elementwise import as_another
-from primgraph.transforms.dataflow.activity import Relevance, dependent_values, is_diagonal
+from primgraph.transforms.dataflow.activity import dependent_values, is_diagonal, relevant_values
 from primgraph.transforms.linearize import linearize_with_map
 from primgraph.transforms.lower import lower
 from primgraph.transforms.transpose import transpose
@@ -86,7 +86,7 @@ class Path:
         needed = backward_slice(cut, ends)
         distinct = [v for v in dict.fromkeys(inputs) if v not in constants]
         active = dependent_values(Graph((), needed, ()), distinct)
-        relevant = Relevance().values(needed, ends)
+        relevant = relevant_values(needed, ends)
         wrt = [v for v in distinct if v in relevant]
         body = _dependent_equations(needed, distinct) if placed is None else needed
         made = {v for e in body for v in e.outputs}

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import (
-    Callable,
-    Collection,
-    Container,
-    Hashable,
-    Iterable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, final
@@ -338,7 +330,7 @@ class Builder:
         self._require_own(graph.name, inputs)
         pairs = zip(graph.inputs, inputs, strict=True)
         moved = {v: w for v, w in pairs if v is not w}
-        self.add_all(graph.body, moved, self.share if shared else self.copy)
+        self.add_all(graph.body, moved, shared=shared)
         return [moved.get(v, v) for v in graph.outputs]
 
     def emit(
@@ -389,9 +381,8 @@ class Builder:
         outputs = tuple([Value(v.type) for v in eqn.outputs])
         if held:
             self._held.update(outputs)
-        self._append(
-            None if held else key, Equation(eqn.op, inputs, params, outputs, source or eqn.source)
-        )
+        new = Equation(eqn.op, inputs, params, outputs, source or eqn.source)
+        self._append(None if held else key, new)
         return outputs
 
     def copy_distinct(
@@ -411,8 +402,7 @@ class Builder:
         For passes, whose result shares most equations with the input graph. Equations with named
         results are copied, as a name belongs to one program. With `distinct`, nothing is merged.
         """
-        outputs = eqn.outputs
-        if inputs is not eqn.inputs and inputs != eqn.inputs:
+        if not self._may_share(eqn, inputs):
             return self.copy_distinct(eqn, inputs) if distinct else self.copy(eqn, inputs)
         key = None
         if not distinct:
@@ -420,30 +410,43 @@ class Builder:
             found = self._known.get(key)
             if found is not None:
                 return found
-        for value in outputs:
-            if value.hint or value in self._defined_by:
-                return self.copy_distinct(eqn, inputs) if distinct else self.copy(eqn, inputs)
         self._append(key, eqn)
-        return outputs
+        return eqn.outputs
+
+    def _may_share(self, eqn: Equation, inputs: tuple[Value, ...]) -> bool:
+        for value in eqn.outputs:
+            if value.hint or value in self._defined_by:
+                return False
+        return inputs is eqn.inputs or inputs == eqn.inputs
 
     def add_all(
         self,
         equations: Iterable[Equation],
         moved: dict[Value, Value],
-        add: Callable[[Equation, tuple[Value, ...]], tuple[Value, ...]],
+        source: Source | None = None,
+        *,
+        shared: bool = False,
     ) -> None:
-        """Record equations by `copy` or `share`.
+        """Record equations like `copy`, or `share` if they may be `shared`.
 
         `moved` maps their values to those of this builder; other values stay the same.
         """
-        gone = moved.keys()
+        gone, known, own = moved.keys(), self._known, self._own
         for eqn in equations:
-            inputs = eqn.inputs
+            op, inputs, outputs = eqn.op, eqn.inputs, eqn.outputs
             if not gone.isdisjoint(inputs):
                 inputs = tuple([moved.get(v, v) for v in inputs])
-            results = add(eqn, inputs)
-            if results is not eqn.outputs:
-                moved.update(zip(eqn.outputs, results, strict=True))
+            params = own(eqn.params) if eqn.params else ()
+            key = _interning_key(op, inputs, params)
+            results = known.get(key)
+            if results is None:
+                if not (shared and self._may_share(eqn, inputs)):
+                    results = tuple([Value(v.type) for v in outputs])
+                    eqn = Equation(op, inputs, params, results, source or eqn.source)
+                self._append(key, eqn)
+                results = eqn.outputs
+            if results is not outputs:
+                moved.update(zip(outputs, results, strict=True))
 
     def infer(self, op: Op, types: Types, params: Params = ()) -> Types:
         """Return the types of the results, cached by arguments.
@@ -465,8 +468,7 @@ class Builder:
 
     def origin(self, source: Source | None, operands: Sequence[Value]) -> list[str]:
         """Return the lines for an error: the source, and the lines that computed the operands."""
-        found: list[str] = provider("origins").lines_of(self, source, operands)
-        return found
+        return provider("origins").lines_of(self, source, operands)  # type: ignore[no-any-return]
 
     def described(self, value: Value) -> list[tuple[str, str]]:
         """Return the known properties of `value`, as names and texts, without empty ones."""

@@ -26,6 +26,8 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 Fetch: TypeAlias = Variable | str | Sequence["Variable | str"]
 
 
+_FLAG: object = bool
+
 # Maximum number of restarts of a run whose states are changed by runs inside it.
 _TRIES = 10
 
@@ -136,7 +138,7 @@ class Executor:
             return _run_tree(self, program, feed, fetch_list, out, options)
         if unknown or debug is not None:
             _require_options(unknown, debug)
-        if update is not True or borrow is not False:
+        if update.__class__ is not _FLAG or borrow.__class__ is not _FLAG:
             _require_flags(update=update, borrow=borrow)
         program = default_main_program() if program is None else program
         if not isinstance(program, Program):
@@ -150,9 +152,10 @@ class Executor:
         if program.starts:
             program.start(self.scope)
         plan = self._plan(program, fetch_list, update)
+        scope = program.scope if self.scope is None else self.scope
         is_plain = out is None and not borrow and debug is None
         if is_plain and given.__class__ is dict and isinstance(plan, Plan):
-            found = plan.plain_results(given)
+            found = plan.plain_results(given, scope)
             if found is not None:
                 return found
         if given.keys() != plan.needed:
@@ -161,7 +164,6 @@ class Executor:
                 check_sizes(program, given)
         if isinstance(plan, SizedPlan):
             plan = plan.plan_for(program, given)
-        scope = program.scope if self.scope is None else self.scope
         wanted = (None if out is None else plan.extend_out(out), bool(borrow), debug is not None)
         try:
             if not plan.changed:

@@ -115,7 +115,8 @@ def _product(call: Call) -> Iterator[str]:
 
 def _root_of_squares(call: Call) -> Iterator[str]:
     """Yield roots of sums of squares, recomputed with scaling on overflow or underflow."""
-    x, axes, divisor = call.step.operands[0], *map(call.step.params.get, ("axes", "divisor"))
+    x, p = call.step.operands[0], call.step.params
+    axes, divisor = p["axes"], p["divisor"]
     number = f"({c_type(x.dtype)}){call.size(divisor)}"
     if not names_in(divisor):
         number = literal(float(divisor), x.dtype)

@@ -353,7 +353,8 @@ def _call_text(printer: Printer, step: Step, args: list[str]) -> str:
     """Return the result expression of a multi-result card, or of a user's `impl`."""
     card = CARDS.get(step.op)
     if card is not None:
-        return card.read([Text(a) for a in args], step).code
+        found: str = card.read([Text(a) for a in args], step).code
+        return found
     function = f"user_{len(printer.users)}"
     printer.table[function] = caller_of(step)
     printer.users.append(step.op.name)

@@ -13,7 +13,7 @@ import primgraph as pg
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.native import library
-from primgraph.codegen.runtime.toolchain import run_compiler
+from primgraph.codegen.runtime.toolchain import compile_c, run_compiler
 from primgraph.codegen.targets.c.lines import Function, in_units, one_unit
 from primgraph.codegen.targets.c.shared_nests import find_runs
 from primgraph.codegen.targets.c.size_arguments import SizeArguments
@@ -200,6 +200,20 @@ def test_a_long_file_is_compiled_in_units(monkeypatch):
     np.testing.assert_allclose(pg.compile(graph, target="c")(x), mixed(x), rtol=1e-9)
     assert len(commands) > 2
     assert all("-c" in command for command in commands)
+
+
+@pytest.mark.parametrize(
+    ("version", "is_gcc"),
+    [
+        ("cc (Debian 12.2.0-14+deb12u1) 12.2.0", True),
+        ("x86_64-conda-linux-gnu-cc (conda-forge gcc 13.2.0-5) 13.2.0", True),
+        ("Debian clang version 14.0.6", False),
+        ("Apple clang version 15.0.0 (clang-1500.3.9.4)", False),
+    ],
+)
+def test_gcc_alone_takes_its_flags_of_units(version, is_gcc, monkeypatch):
+    monkeypatch.setattr(compile_c, "compiler", lambda: compile_c.Compiler(("cc",), version))
+    assert ("-fno-tree-ccp" in compile_c._long_file_flags()) == is_gcc
 
 
 def test_functions_of_units_are_declared_for_the_others():
