@@ -32,7 +32,7 @@ def has_methods(value: Any, followed: tuple[str, ...]) -> bool:
     Containers of arguments and results do not count, nor classes that derive from others than these
     and `object`, and those with slots or with manners of their own in looking up attributes.
     """
-    kind = type(value)
+    kind: Any = type(value)
     return (
         not isinstance(value, _OTHERS) and kind not in registered and _is_followed(kind, followed)
     )
@@ -62,7 +62,8 @@ _TYPING = ("abc", "typing")
 
 
 def _is_plain(kind: type) -> bool:
-    is_usual = kind.__getattribute__ is object.__getattribute__
+    usual: Any = object.__getattribute__
+    is_usual = kind.__getattribute__ is usual
     return is_usual and kind.__dictoffset__ != 0 and not dataclasses.is_dataclass(kind)
 
 
@@ -110,10 +111,6 @@ class ObjectView:
 
     def __init__(self, original: Any, copies: Mapping[int, Any]) -> None:
         object.__setattr__(self, "_view", (original, copies))
-
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
-        return type(_original(self))
 
     def __getattribute__(self, name: str) -> Any:
         if name == "__class__":
@@ -169,7 +166,8 @@ def _instead(found: Any, copies: Mapping[int, Any]) -> Any:
 
 def view_of_object(original: Any, copies: Mapping[int, Any]) -> Any:
     """Return a view of an object, whose methods are in `copies` by the identity of the original."""
-    return _class_of_views(type(original))(original, copies)
+    kind: Any = type(original)
+    return _class_of_views(kind)(original, copies)
 
 
 @lru_cache(1024)

@@ -62,6 +62,9 @@ class Memory(Places, Protocol):
     def sizes(self, address: Callable[[str], str]) -> str:
         """Return the declaration of the symbolic sizes, if any, read from their place's address."""
 
+    def sizes_place(self) -> Iterator[str]:
+        """Yield the memory of the symbolic sizes, if any."""
+
 
 @final
 class _Renamed(NamedTuple):
@@ -222,10 +225,7 @@ class SharedNests:
             place = memory.place(value)
             yield f"(char *){place} + {first}" if first else place
         yield from map(memory.room, function.rooms)
-        # The declaration reads the sizes from there.
-        sizes: list[str] = []
-        memory.sizes(lambda place: sizes.append(place) or place)
-        yield from sizes
+        yield from memory.sizes_place()
 
     def _function(self, part: _Renamed, memory: Memory) -> _Function:
         """Return the function of a part, which is defined if it is new."""

@@ -187,6 +187,10 @@ class _Writer:
             self.give(at)
         yield from self.shared.loop([item for _, item in run[:period]], rows)
 
+    def sizes_place(self) -> Iterator[str]:
+        if self.told is not None:
+            yield self.place(SIZES)
+
     def sizes(self, address: Callable[[str], str]) -> str:
         """Return the declaration of the sizes, if any, read from their place's address."""
         return "" if self.told is None else self.told.declaration(address(self.place(SIZES)))
@@ -226,7 +230,7 @@ class _Writer:
     def address(self, value: int) -> Address:
         if value in self.arrays:
             return self.given.setdefault(value, len(self.given)), 0
-        return -1, self.offset[value]
+        return _in_workspace(self.offset[value])
 
     def type(self, value: int) -> TensorType:
         return self.plan.types[value]
@@ -248,13 +252,16 @@ class _Writer:
 
     def room(self, size: int) -> str:
         """Allocate workspace for the current item only."""
-        return "w" if is_zero(size) else self.within(self.allocate(size)[1])
+        return "w" if is_zero(size) else self.within(self.take_room(size))
 
-    def allocate(self, size: int) -> Address:
+    def take_room(self, size: int) -> Place:
         offset = self.arena.take(size)
         self.rooms.append((offset, size))
         self.all_rooms.append((self.at, offset, size))
-        return -1, offset
+        return offset
+
+    def allocate(self, size: int) -> Address:
+        return _in_workspace(self.take_room(size))
 
     def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:
         """Add a function for a body."""
@@ -307,6 +314,12 @@ class _Call(Call):
 
     def fail(self) -> None:
         pass
+
+
+def _in_workspace(offset: Place) -> Address:
+    # Programs of symbolic sizes have no loops over tables of addresses.
+    assert isinstance(offset, int)
+    return -1, offset
 
 
 def _assemble(writer: _Writer) -> Source:

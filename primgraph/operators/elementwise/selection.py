@@ -130,14 +130,14 @@ def extract(
     tensor([1., 3.])
     """
     given = lift_list(condition) if handles((condition,)) else array_of(condition)
-    is_whole = size is None and isinstance(given, Variable)
-    flat = given if is_whole and _is_chosen(given, x, None) else given.ravel()
+    is_mask = size is None and isinstance(given, Variable) and _is_chosen(given, x, None)
+    flat = given if is_mask else given.ravel()
     return _take_masked("extract", flat, x, None, size, fill_value)
 
 
 def _is_chosen(condition: Variable, x: ArrayLike, axis: int | None) -> bool:
     """Return whether a condition is known in the run only, and chooses elements, not parts."""
-    is_mask = condition.dtype.kind == "b" and np.shape(x) == condition.shape  # type: ignore[arg-type]
+    is_mask = condition.dtype.kind == "b" and np.shape(x) == condition.shape
     return is_mask and (axis is None or condition.ndim == 1) and (known_elements(condition) is None)
 
 

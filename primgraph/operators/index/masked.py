@@ -16,6 +16,7 @@ from primgraph.errors import ArgumentError, BoundsError, ShapeError, UnknownSize
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, DType, TensorType
 from primgraph.operators.call import appliers, called
 from primgraph.operators.handle import Handle
@@ -169,7 +170,8 @@ def _array(chosen: MaskedElements) -> Variable:
 
 def _common_mask(name: str, given: Sequence[Any]) -> Variable:
     """Return the mask of all chosen elements in `given`; other arrays there have one element."""
-    masks = [v.mask for v in handles(given) if isinstance(v, MaskedElements)]
+    found: Sequence[Handle] = handles(given)
+    masks = [v.mask for v in found if isinstance(v, MaskedElements)]
     if any(not _is_same(masks[0], mask) for mask in masks[1:]):
         raise ShapeError(
             f"{name} of elements that two masks choose",
@@ -256,7 +258,7 @@ def _keeps_places(graph: Graph, chosen: set[Value]) -> bool:
         if chosen.isdisjoint(eqn.inputs):
             if _has_equal_elements(eqn, equal):
                 equal.update(eqn.outputs)
-        elif (eqn.op.elementwise or eqn.op.stops) and all(
+        elif (_is_elementwise(eqn) or eqn.op.stops) and all(
             v in chosen or v in equal for v in eqn.inputs
         ):
             chosen.update(eqn.outputs)
@@ -268,7 +270,11 @@ def _keeps_places(graph: Graph, chosen: set[Value]) -> bool:
 def _has_equal_elements(eqn: Equation, equal: set[Value]) -> bool:
     if eqn.number is not None or all(v.type.size == 1 for v in eqn.outputs):
         return True
-    return (eqn.op.elementwise or eqn.op.is_view) and equal.issuperset(eqn.inputs)
+    return (_is_elementwise(eqn) or eqn.op.is_view) and equal.issuperset(eqn.inputs)
+
+
+def _is_elementwise(eqn: Equation) -> bool:
+    return isinstance(eqn.op, Primitive) and eqn.op.elementwise
 
 
 # Functions of all chosen elements.
@@ -300,7 +306,7 @@ def _set_slice(x: Any, index: Any, y: Any) -> Any:
             hint="name the mask once: m = x > 0, then y[m] = f(x[m])",
         )
     if not np.can_cast(y.dtype, x.dtype, "same_kind"):
-        return called[functions["set_slice"].__wrapped__](x, index, y.array)
+        return functions["set_slice"](x, index, y.array)
     return call_named("where", y.mask, call_named("astype", y.array, x.dtype), x)
 
 
