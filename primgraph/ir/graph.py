@@ -117,7 +117,11 @@ class Equation:
     def held(self, fact: Fact[str]) -> Any:
         """Return the parameter that a fact of the op names, or None."""
         name = self.op.fact(fact)
-        return next(value for key, value in self.params if key == name) if name else None
+        if name:
+            for key, value in self.params:
+                if key == name:
+                    return value
+        return None
 
     def __repr__(self) -> str:
         types = ", ".join(str(v.type) for v in self.inputs)

@@ -129,7 +129,7 @@ def _add_argument(key: list[Any], values: list[Value], builder: Builder, argumen
     if kind is float:
         # Zeros differ by their sign.
         key += kind, argument or repr(argument)
-        return argument == argument
+        return bool(argument == argument)
     static = _static_key(argument)
     key += kind, static
     return static is not None
