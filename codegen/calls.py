@@ -96,7 +96,7 @@ class Calls:
 
     def start(self) -> Space:
         """Return a new workspace."""
-        arena, slots = support.aligned(self._arena), [*self._constants]
+        arena, slots = support.aligned(self._arena), list[Any](self._constants)
         for place in self._arrays:
             if isinstance(place, Buffer):
                 type = place.type
@@ -109,7 +109,7 @@ class Calls:
             slots.append(made)
         slots += [None] * self._table.slots.count
         at = slots.__getitem__
-        calls = [
+        calls: list[Callable[[], Any]] = [
             partial(function, *map(at, taken))
             if made is None
             else partial(_assign, function, slots, taken, made)
@@ -229,7 +229,13 @@ class Table:
         slots = [*map(self.slots.__getitem__, places)]
         # The result is one of the operands if it takes over a buffer.
         different = len({*slots}) == len(slots) - (x.taken is not None)
-        key = (id(x.step.form), x.taken, x.new, x.replaced, different or _positions(slots))
+        key: tuple[Any, ...] = (
+            id(x.step.form),
+            x.taken,
+            x.new,
+            x.replaced,
+            different or _positions(slots),
+        )
         if not self._numbers.isdisjoint(slots):
             key += tuple([k if k in self._numbers else -1 for k in slots])
         found = self._known.get(key)

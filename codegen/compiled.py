@@ -15,29 +15,39 @@ import numpy as np
 from primgraph.base.debug_mode import debugging
 from primgraph.base.journal import FROM_EQUAL, note_source
 from primgraph.base.locks import make_lock
-from primgraph.base.providers import provider
+from primgraph.base.providers import late, provider
 from primgraph.base.records import dataclass
-from primgraph.codegen.calls import Calls
-from primgraph.codegen.constant_prefix import split_constant_prefix
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.program import Options, Plan
-from primgraph.codegen.ir.schedule import CHUNK, Schedule, schedule
+from primgraph.codegen.ir.schedule import CHUNK, Schedule, Step, schedule
 from primgraph.codegen.ir.statements import Call
-from primgraph.codegen.ir.verify import verify
 from primgraph.codegen.load import Loaded
-from primgraph.codegen.loops import Code, Spare, runner_of
 from primgraph.codegen.lower.arrays.fusion_groups import arrange_regions
 from primgraph.codegen.lower.arrays.planner import load_copy_elision, plan_schedule
 from primgraph.codegen.ops.table import CARDS
-from primgraph.codegen.runtime import blas
 from primgraph.codegen.targets.inplace.entry import add_check
 from primgraph.codegen.targets.inplace.function import print_plan
 from primgraph.codegen.targets.scalar.function import scalar_function, scalar_trips
-from primgraph.codegen.targets.text.clocks import Clocks, with_clocks
 from primgraph.codegen.targets.text.module import Function, Module
 from primgraph.codegen.targets.text.render import render
 from primgraph.ir.graph import Equation, Graph
 from primgraph.primitives.control import Flow
+
+if TYPE_CHECKING:
+    from primgraph.codegen import calls as bound_calls
+    from primgraph.codegen import constant_prefix
+    from primgraph.codegen import loops as loop_runners
+    from primgraph.codegen.ir import verify as plan_verifier
+    from primgraph.codegen.runtime import blas
+    from primgraph.codegen.targets.text import clocks as timing
+else:
+    bound_calls = late("primgraph.codegen.calls")
+    constant_prefix = late("primgraph.codegen.constant_prefix")
+    plan_verifier = late("primgraph.codegen.ir.verify")
+    loop_runners = late("primgraph.codegen.loops")
+    blas = late("primgraph.codegen.runtime.blas")
+    timing = late("primgraph.codegen.targets.text.clocks")
+
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -178,7 +188,7 @@ class Job(NamedTuple):
     part: Graph
     options: Options
     limits: Limits
-    clocks: list[Clocks] | None = None
+    clocks: list[timing.Clocks] | None = None
 
     def native(self) -> Callable[..., Any] | None:
         """Return the function of native code, if there is any."""
@@ -200,7 +210,7 @@ def compile_planned(
     once: Sequence[int],
     options: Options,
     limits: Limits,
-    clocks: list[Clocks] | None = None,
+    clocks: list[timing.Clocks] | None = None,
     *,
     native: bool = False,
 ) -> Compiled:
@@ -220,9 +230,9 @@ def compile_planned(
     if not once:
         made = _compiled_part(graph, job, native=native)
     else:
-        first, late = split_constant_prefix(graph, once)
+        first, rest = constant_prefix.split_constant_prefix(graph, once)
         options = replace(options, kept=len(first.outputs))
-        made = _compiled_part(graph, job._replace(part=late, options=options), native=native)
+        made = _compiled_part(graph, job._replace(part=rest, options=options), native=native)
         made.once = _compiled_part(graph, Job(first, Options(), limits), native=False)
     alone = made.users or clocks is not None or (made.once is not None and made.once.users)
     return made if alone else _shared.setdefault(key, made)
@@ -273,7 +283,7 @@ def _print_text(
         module.opening += scalar[0]
         module.functions.append(scalar[1])
     if job.clocks is not None:
-        job.clocks.append(with_clocks(module, len(steps.steps)))
+        job.clocks.append(timing.with_clocks(module, len(steps.steps)))
     bodies = add_body_runners(module, job.limits)
     made.set_text(steps, module)
     made.bodies = bodies
@@ -297,9 +307,13 @@ def _runs_as_calls(plan: Plan) -> bool:
 
 def bind_calls(made: Compiled, job: Job, plan: Plan) -> None:
     """Make a plan run as calls; its text is generated for those who look, and for errors."""
-    text, bodies, spare = _Text(made.graph, job), list[Compiled](), list[Spare]()
-    compiler = _Bodies(job.limits, bodies)
-    calls = Calls(plan, lambda step: runner_of(step, compiler, spare), text.run)
+    text, bodies = _Text(made.graph, job), list[Compiled]()
+    compiler, spare = _Bodies(job.limits, bodies), list[Any]()
+
+    def runner(step: Step) -> loop_runners.Runner:
+        return loop_runners.runner_of(step, compiler, spare)
+
+    calls = bound_calls.Calls(plan, runner, text.run)
     functions = list[Function]()
     opening = add_check(plan, functions)
     made.equations = [s.eqn for s in plan.schedule.steps]
@@ -355,9 +369,9 @@ def _is_of_user(eqn: Equation) -> bool:
 def add_body_runners(module: Module, limits: Limits) -> list[Compiled]:
     """Add to `module` the runners of its branches and loops; return the code of their bodies."""
     bodies: list[Compiled] = []
-    spare: list[Spare] = []
+    spare: list[loop_runners.Spare] = []
     for name, step in module.loops.items():
-        module.table[name] = runner_of(step, _Bodies(limits, bodies), spare)
+        module.table[name] = loop_runners.runner_of(step, _Bodies(limits, bodies), spare)
     return bodies
 
 
@@ -369,17 +383,17 @@ class _Bodies:
     limits: Limits
     made: list[Compiled]
 
-    def code(self, body: Graph) -> Code:
+    def code(self, body: Graph) -> loop_runners.Code:
         found = self._compile_body(body, None)
         # Kept alive with the first one: an outer body needs both again.
         found.numbers = compile_planned(body, (), Options(), self.limits)
-        return Code(found.run, found.start, found.numbers.scalar)
+        return loop_runners.Code(found.run, found.start, found.numbers.scalar)
 
-    def trips(self, body: Graph, consts: int, carries: int) -> Code:
+    def trips(self, body: Graph, consts: int, carries: int) -> loop_runners.Code:
         found = self._compile_body(body, (consts, carries))
         if found.in_trips:
-            return Code(None, found.start, trips=found.run)
-        return Code(found.run, found.start)
+            return loop_runners.Code(None, found.start, trips=found.run)
+        return loop_runners.Code(found.run, found.start)
 
     def numbers(
         self, body: Graph, consts: int, carries: int, test: Graph | None = None
@@ -405,7 +419,7 @@ def plan_for(graph: Graph, options: Options, limits: Limits, steps: Schedule | N
         steps = found.sink_parts(steps, CARDS, outputs)
     steps, regions = arrange_regions(steps, limits, CARDS)
     plan = plan_schedule(steps, regions, options, CARDS)
-    return verify(plan) if debugging.get() else plan
+    return plan_verifier.verify(plan) if debugging.get() else plan
 
 
 def plan_with_bodies(graph: Graph, options: Options, limits: Limits) -> Plan:

@@ -6,18 +6,18 @@ import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from primgraph.base.immutable import Fixed
+from primgraph.base.providers import late
+from primgraph.base.records import Fixed
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.recipe import Recipe, require_style
 from primgraph.codegen.runner import Runner
 from primgraph.codegen.runtime.feeds import as_feed
-from primgraph.codegen.targets.text.clocks import Clocks
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.containers import Form, packer
 from primgraph.ir.frontend.drawable import PICTURES, Drawn
@@ -26,6 +26,12 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import require_known
 from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from primgraph.codegen.targets.text import clocks as timing
+else:
+    timing = late("primgraph.codegen.targets.text.clocks")
+
 
 Array = np.ndarray[Any, Any]
 
@@ -78,7 +84,6 @@ class _Call(NamedTuple):
     pack: Callable[[list[Array]], Any] | None
 
 
-@final
 @checked_methods("fill")
 class Kernel(Fixed, Drawn):
     """An executable graph: call it with an array for each input.
@@ -193,9 +198,17 @@ class Kernel(Fixed, Drawn):
         """Return the code that these feeds run: "planned", "readable", "scalar" or "native"."""
         return self._runner.running_style(feeds)
 
-    def with_clocks(self) -> tuple[Kernel, Clocks, list[int]]:
+    def with_clocks(self) -> tuple[Kernel, timing.Clocks, list[int]]:
         """Return a copy with a clock per step, its clocks, and the steps' indices in the graph."""
         return _copy_with_clocks(self)
+
+    def wait(self, seconds: float | None = None) -> Self:
+        """Return the kernel when no C is being compiled for it in the background.
+
+        With `target="auto"` the compilation is begun if it is expected to pay. After `seconds` the
+        kernel is returned in any case. Other kernels are never compiled in the background.
+        """
+        return self
 
     @property
     def flat(self) -> Kernel:
@@ -273,6 +286,18 @@ class Kernel(Fixed, Drawn):
         else:
             _save_code(path, [self, *others], force=force, scipy=scipy, blas=blas)
 
+    @property
+    def _reason(self) -> str:
+        """Why C or NumPy runs; empty if that was not chosen."""
+        return ""
+
+    def _in_form(self, form: Form | None) -> Kernel:
+        return kernel_of(self._recipe.in_form(form))
+
+    def _when_settled(self, told: Callable[[Kernel], None]) -> None:
+        """Call `told` with the kernel that runs, as soon as that does not change any more."""
+        told(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _build_kernel, self._recipe.parts
 
@@ -280,6 +305,11 @@ class Kernel(Fixed, Drawn):
         inputs = ", ".join(map(str, self.graph.input_types))
         outputs = ", ".join(map(str, self.graph.output_types))
         return f"<{self.style} kernel {self.graph.name}: ({inputs}) -> ({outputs})>"
+
+
+def kernel_of(recipe: Recipe) -> Kernel:
+    """Return the kernel of a recipe."""
+    return _build_kernel(*recipe.parts)
 
 
 def _build_kernel(graph: Graph, style: str, *parts: Any) -> Kernel:
@@ -297,14 +327,12 @@ def _build_kernel(graph: Graph, style: str, *parts: Any) -> Kernel:
 
 def in_form(kernel: Kernel, form: Form | None) -> Kernel:
     """The same kernel, which takes and returns its arrays in the containers of `form`."""
-    if kernel.graph.form is form:
-        return kernel
-    return _build_kernel(*kernel._recipe.in_form(form).parts)
+    return kernel if kernel.graph.form is form else kernel._in_form(form)
 
 
-def _copy_with_clocks(kernel: Kernel) -> tuple[Kernel, Clocks, list[int]]:
+def _copy_with_clocks(kernel: Kernel) -> tuple[Kernel, timing.Clocks, list[int]]:
     """Return a copy of `kernel` that runs code with clocks, the clocks, and the steps' indices."""
-    clocks: list[Clocks] = []
+    clocks: list[timing.Clocks] = []
     code = kernel._recipe.compile_style(kernel.style, clocks=clocks)
     other = object.__new__(Kernel)
     _become(other, kernel._recipe, code)
@@ -332,6 +360,21 @@ def direct(kernel: Kernel) -> Callable[..., Any] | None:
     Native code checks its arguments completely.
     """
     return kernel._call.direct
+
+
+def when_settled(kernel: Kernel, told: Callable[[Kernel], None]) -> None:
+    """Call `told` with the kernel that calls of `kernel` run, as soon as it does not change."""
+    kernel._when_settled(told)
+
+
+def reason_of(kernel: Kernel) -> str:
+    """Return why the kernel runs C or NumPy, if it has measured that; otherwise an empty text."""
+    return kernel._reason
+
+
+def is_native(kernel: Kernel) -> bool:
+    """Return whether the kernel has native code; without, it runs NumPy whatever its style is."""
+    return kernel._code.is_native
 
 
 def is_for_all_sizes(kernel: Kernel) -> bool:

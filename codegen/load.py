@@ -37,7 +37,6 @@ class Loaded:
             "__builtins__": support.BUILTINS,
             "__name__": "primgraph kernel",
             "np": np,
-            **{name: getattr(support, name) for name in support.NAMES},
             **module.table,
         }
         # Tracebacks can print the lines of a kernel like those of a file.
@@ -70,6 +69,8 @@ class Loaded:
             if "too many statically nested blocks" in str(error):
                 raise too_nested() from None
             raise
+        for used, helper in support.used_by(code).items():
+            self.namespace.setdefault(used, helper)
         exec(code, self.namespace)
         found = self.namespace[name]
         found.__code__ = found.__code__.replace(co_firstlineno=start + 1)

@@ -126,10 +126,27 @@ def native_function(
 def _function(
     graph: Graph, options: Options, limits: Limits, by_numpy: _ByNumpy
 ) -> Callable[..., Any] | None:
+    found = prepare(graph, options, limits)
+    return None if found is None else _bind_entry(*found, graph, options, by_numpy)
+
+
+def cached_key(graph: Graph, options: Options, limits: Limits) -> str | None:
+    """Return the key of the C of a graph in the disk cache; None if it is not to be cached."""
     chosen = compiler()
-    if chosen is None:
+    return None if debugging.get() or chosen is None else key_of(graph, options, limits, chosen)
+
+
+def prepare(
+    graph: Graph, options: Options, limits: Limits
+) -> tuple[ctypes.CDLL, Entry, Sequence[Any]] | None:
+    """Return the loaded C of a graph, its interface and constants, from the disk cache or compiled.
+
+    Return None for a graph whose growing stacks leave the C code, and without a compiler. Raises
+    `UnavailableError` if nothing can be compiled, and `FailedError` if the source is rejected.
+    """
+    if compiler() is None:
         return None
-    key = None if debugging.get() else key_of(graph, options, limits, chosen)
+    key = cached_key(graph, options, limits)
     found = None if key is None else recall(key, graph)
     if found is not None:
         with contextlib.suppress(FailedError):
@@ -139,7 +156,7 @@ def _function(
             )
             held = _load_library(entry, stored, options.loose)
             note_source(FROM_CACHE)
-            return _bind_entry(held, entry, constants, graph, options, by_numpy)
+            return held, entry, constants
     made = importlib.import_module("primgraph.codegen.targets.c.driver").generate_native(
         graph, options, limits
     )
@@ -154,7 +171,7 @@ def _function(
     held = _load_library(made.entry, stored, options.loose)
     if key is not None:
         remember(key, graph, made.entry._replace(library=stored.name), made.constants)
-    return _bind_entry(held, made.entry, made.constants, graph, options, by_numpy)
+    return held, made.entry, made.constants
 
 
 def _bind_entry(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
+from primgraph.base.providers import late
 from primgraph.base.records import dataclass
 from primgraph.codegen.compiled import (
     Compiled,
@@ -14,13 +15,19 @@ from primgraph.codegen.compiled import (
     plan_for,
     plan_with_bodies,
 )
-from primgraph.codegen.constant_prefix import split_constant_prefix
 from primgraph.codegen.ir.limits import Limits, default_limits
 from primgraph.codegen.ir.program import Options, Plan
-from primgraph.codegen.targets.text.clocks import Clocks
 from primgraph.errors import CompileError
 from primgraph.ir.frontend.containers import LEAF, Form
 from primgraph.ir.graph import Graph
+
+if TYPE_CHECKING:
+    from primgraph.codegen import constant_prefix
+    from primgraph.codegen.targets.text import clocks as timing
+else:
+    constant_prefix = late("primgraph.codegen.constant_prefix")
+    timing = late("primgraph.codegen.targets.text.clocks")
+
 
 # Modules that are loaded when somebody asks.
 _READABLE = "primgraph.codegen.readable_code"
@@ -88,7 +95,7 @@ class Recipe:
         self,
         style: str,
         given: Sequence[int] | None = None,
-        clocks: list[Clocks] | None = None,
+        clocks: list[timing.Clocks] | None = None,
     ) -> Compiled:
         """Compile the code of that style.
 
@@ -105,6 +112,19 @@ class Recipe:
         limits = self.limits or default_limits()
         return compile_planned(self.graph, self.once, options, limits, clocks, native=native)
 
+    def native_job(self, given: Sequence[int] | None = None) -> tuple[Graph, Options, Limits]:
+        """Return the arguments of `prepare`, which compiles the C of this recipe.
+
+        `given` are outputs that it writes into arrays of the caller, as in `compile_style`.
+        """
+        graph, options, limits = self.graph, self._options(given), self.limits or default_limits()
+        if graph.sizes:
+            limits = default_limits()
+        elif self.once:
+            first, graph = constant_prefix.split_constant_prefix(graph, self.once)
+            options = replace(options, kept=len(first.outputs))
+        return graph, options, limits
+
     def _options(self, given: Sequence[int] | None = None) -> Options:
         alone = self.is_alone and given is None
         given = self.handed if given is None else tuple(given)
@@ -117,7 +137,7 @@ class Recipe:
         """
         graph, options = self.graph, self._options()
         if self.once:
-            first, graph = split_constant_prefix(graph, self.once)
+            first, graph = constant_prefix.split_constant_prefix(graph, self.once)
             options = replace(options, kept=len(first.outputs))
         limits = self.limits or default_limits()
         plan = plan_with_bodies(graph, options, limits)
@@ -142,7 +162,7 @@ class Recipe:
         """Return the plan of the part that is computed once, and its result size; or None."""
         if not self.once:
             return None
-        first, _ = split_constant_prefix(self.graph, self.once)
+        first, _ = constant_prefix.split_constant_prefix(self.graph, self.once)
         plan = plan_for(first, Options(), self.limits or default_limits())
         return plan, sum(t.nbytes for t in first.output_types)
 

@@ -13,13 +13,22 @@ from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.recipe import Recipe
 from primgraph.codegen.runtime.feeds import checked_out
 from primgraph.errors import WRITTEN, ArgumentError, FeedError, RunError, run_error
+from primgraph.ir.facts.passes import MESSAGE
 from primgraph.ir.frontend.containers import leaves_for
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.sizes import output_types_for
 from primgraph.ir.text import typed_equation
-from primgraph.primitives.linear_algebra.ties import MESSAGE
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+# Key of NumPy code that writes into given arrays, which runs while its C is being compiled.
+_INTO = "planned into arrays"
+
+
+def _always() -> bool:
+    """Return True."""
+    return True
 
 
 @final
@@ -30,7 +39,17 @@ class Runner:
     result. Many threads may run it at the same time.
     """
 
-    __slots__ = ("_borrowed", "_codes", "_into", "code", "donated", "graph", "handed", "recipe")
+    __slots__ = (
+        "_borrowed",
+        "_codes",
+        "_into",
+        "code",
+        "donated",
+        "graph",
+        "handed",
+        "is_into_ready",
+        "recipe",
+    )
 
     def __init__(self, recipe: Recipe, code: Compiled) -> None:
         self.recipe = recipe
@@ -41,6 +60,8 @@ class Runner:
         self._borrowed = threading.local()
         self._codes = {recipe.style: code}
         self._into: Compiled | None = None
+        # Whether C that writes into given arrays may be compiled now.
+        self.is_into_ready: Callable[[], bool] = _always
 
     def run(self, code: Compiled, *arrays: Sequence[Array]) -> Any:
         """Return the results of `code`, by its scalar path if that applies.
@@ -198,7 +219,13 @@ class Runner:
         """Return code that writes all outputs into given arrays."""
         if self._into is None:
             style = "native" if self.recipe.style == "native" else "planned"
-            self._into = self.recipe.compile_style(style, range(len(self.graph.outputs)))
+            outputs = range(len(self.graph.outputs))
+            if style == "native" and not self.is_into_ready():
+                if _INTO not in self._codes:
+                    self._codes[_INTO] = self.recipe.compile_style("planned", outputs)
+                return self._codes[_INTO]
+            self._into = self.recipe.compile_style(style, outputs)
+            self._codes.pop(_INTO, None)
         return self._into
 
     def require_writable(self, feeds: Sequence[Any], arrays: Sequence[Array]) -> None:

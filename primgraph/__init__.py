@@ -27,7 +27,8 @@ declare({
         "primgraph.api.public": "batched_jacobian forward_grad grad hessian jacobian",
         "primgraph.api.vmap": "vmap",
         "primgraph.autograd": ".",
-        "primgraph.codegen": "Kernel get_num_threads set_num_threads",
+        "primgraph.codegen.kernel": "Kernel",
+        "primgraph.codegen.runtime.threads": "get_num_threads set_num_threads",
         "primgraph.control.branches": "cond switch",
         "primgraph.control.checkpoints": "checkpoint",
         "primgraph.control.loops": "fori_loop map scan while_loop",
@@ -35,7 +36,7 @@ declare({
         "primgraph.control.solutions": "fixed_point root",
         "primgraph.custom.decorators": "custom_gradient custom_jvp custom_vjp",
         "primgraph.custom.function": "Function",
-        "primgraph.defaults": "get_default_dtype set_default_dtype",
+        "primgraph.defaults": "config get_default_dtype set_default_dtype",
         "primgraph.derivatives.matrices.jacobian": "Hessian Jacobian",
         "primgraph.derivatives.matrices.sparse_matrix": "SparseMatrix",
         "primgraph.distributed": ".",
@@ -101,20 +102,63 @@ declare({
         "primgraph.view.growth": "growth",
         "primgraph.view.steps": "steps",
     },
+    "codegen": {
+        "primgraph.codegen.kernel": "Kernel compile_graph",
+        "primgraph.codegen.runtime.threads": "get_num_threads set_num_threads",
+    },
+    "eager": {
+        "primgraph.eager.compilation_log": "Compilation Log log",
+        "primgraph.eager.evaluation_scope": "debug sync",
+        "primgraph.eager.operator_calls": "apply",
+    },
+    "drop_in": {
+        "primgraph.numpy.arrays": """
+            array asanyarray asarray=drop_in.asfarray asarray_chkfinite ascontiguousarray
+            asfortranarray ndarray
+            """,
+        "primgraph.numpy.fft": ".",
+        "primgraph.numpy.joined": "c_ r_",
+        "primgraph.numpy.linalg": ".",
+        "primgraph.numpy.random": ".",
+        "primgraph.numpy.vectors": "vectorize",
+    },
+    "transforms": {
+        "primgraph.base.debug_mode": "debug",
+        "primgraph.transforms.batch_graphs": "batch",
+        "primgraph.transforms.hoist": "hoist",
+        "primgraph.transforms.instantiate_sizes": "instantiate",
+        "primgraph.transforms.jacobians.batch_sum": "batch_sum",
+        "primgraph.transforms.linearize": "linearize",
+        "primgraph.transforms.lower": "lower",
+        "primgraph.transforms.optimize.clean_up": "clean_up",
+        "primgraph.transforms.optimize.edits": "bind dead_code",
+        "primgraph.transforms.optimize.fold_constants": "fold_constants",
+        "primgraph.transforms.optimize.join_products": "join_products",
+        "primgraph.transforms.optimize.matrix_chain": "matrix_chain",
+        "primgraph.transforms.optimize.simplify": "simplify",
+        "primgraph.transforms.raise_operators": "raise_",
+        "primgraph.transforms.taylor_mode": "taylor",
+        "primgraph.transforms.transpose": "transpose",
+        "primgraph.transforms.unzip_linear": "unzip",
+    },
     "tree": {"primgraph.tree": "register=primgraph.register_container"},
     # Modules that do what lower ones ask for, by task.
     "task": {
         "primgraph": "version",
         "primgraph.array_api": "array_API",
+        "primgraph.api.derivatives.lazy_matrices": "Jacobians_of_tensors",
         "primgraph.codegen.kernel": "kernels",
+        "primgraph.codegen.tiered.background": "background_compiler",
         "primgraph.derivatives.jets": "Taylor_mode",
         "primgraph.derivatives.matrices.sparse": "sparse_Jacobians",
         "primgraph.distributed.objective": "distributed_objectives",
         "primgraph.distributed.training": "distributed_training",
+        "primgraph.eager.operator_calls": "operators_of_tensors",
         "primgraph.eager.steps": "evaluation",
         "primgraph.ir.frontend.origins": "origins",
         "primgraph.ir.frontend.user_expression": "expressions_of_users",
         "primgraph.operators.advice": "advice",
+        "primgraph.operators.index.masked": "elements_of_masks",
         "primgraph.operators.numpy_calls": "calls_of_NumPy",
         "primgraph.operators.numpy_ufuncs": "calls_of_ufuncs",
         "primgraph.operators.reduce.norms": "norms",
@@ -125,13 +169,16 @@ declare({
         "primgraph.scipy.signal": "scipy.signal",
         "primgraph.scipy.special": "scipy.special",
         "primgraph.scipy.stats": "scipy.stats",
+        "primgraph.transforms.loops.rules": "rules_of_loops",
         "primgraph.view": "pictures",
         "primgraph.view.formats.spy": "pictures_of_patterns",
     },
     # Modules that declare ops which nothing else loads.
     "ops": {
         "primgraph.custom.primitives": "",
+        "primgraph.primitives.bits": "",
         "primgraph.primitives.fourier": "",
+        "primgraph.primitives.indexing": "",
         "primgraph.primitives.linear_algebra.assumptions": "",
         "primgraph.primitives.linear_algebra.cholesky": "",
         "primgraph.primitives.linear_algebra.matrix_functions": "",
@@ -140,20 +187,20 @@ declare({
         "primgraph.primitives.linear_algebra.ties": "",
         "primgraph.primitives.running": "",
         "primgraph.primitives.sorting": "",
+        "primgraph.primitives.special_functions.gamma": "",
+        "primgraph.primitives.special_functions.scipy_calls": "",
+        "primgraph.primitives.special_functions.special": "",
         "primgraph.primitives.windows": "",
-        "primgraph.transforms": "",
+        "primgraph.transforms.loops.rules": "",
     },
 })  # fmt: skip
 
 __all__ = [*rows("primgraph"), *rows("operators")]
 
-# Modules that must be imported together with another one.
-_BESIDE = {"primgraph.derivatives.matrices.jacobian": "primgraph.api.public"}
-
 
 def _apply_on_arrays(function: object, args: object, kwargs: object) -> object:
     """Apply a function to arrays only; the result is a tensor."""
-    return import_module("primgraph.eager.apply").apply(function, args, kwargs)
+    return import_module("primgraph.eager.operator_calls").apply(function, args, kwargs)
 
 
 appliers[object] = _apply_on_arrays
@@ -165,8 +212,6 @@ def __getattr__(name: str) -> object:
         # Private names are not misspellings, and libraries look for many of them.
         instead = "" if name.startswith("_") else _instead(name)
         raise unknown_name("primgraph", name, __all__, instead)
-    if row.module in _BESIDE:
-        import_module(_BESIDE[row.module])
     # A collection in between would look at all of the objects that modules are made of.
     with uncollected:
         found = row.load()

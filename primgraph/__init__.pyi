@@ -10,7 +10,8 @@ from primgraph.api.derivatives.sparsity import hessian_sparsity as hessian_spars
 from primgraph.api.jit import RecompilationWarning as RecompilationWarning, jit as jit
 from primgraph.api.public import batched_jacobian as batched_jacobian, forward_grad as forward_grad, grad as grad, hessian as hessian, jacobian as jacobian
 from primgraph.api.vmap import vmap as vmap
-from primgraph.codegen import Kernel as Kernel, get_num_threads as get_num_threads, set_num_threads as set_num_threads
+from primgraph.codegen.kernel import Kernel as Kernel
+from primgraph.codegen.runtime.threads import get_num_threads as get_num_threads, set_num_threads as set_num_threads
 from primgraph.control.branches import cond as cond, switch as switch
 from primgraph.control.checkpoints import checkpoint as checkpoint
 from primgraph.control.loops import fori_loop as fori_loop, map as map, scan as scan, while_loop as while_loop
@@ -18,7 +19,7 @@ from primgraph.control.prefixes import associative_scan as associative_scan
 from primgraph.control.solutions import fixed_point as fixed_point, root as root
 from primgraph.custom.decorators import custom_gradient as custom_gradient, custom_jvp as custom_jvp, custom_vjp as custom_vjp
 from primgraph.custom.function import Function as Function
-from primgraph.defaults import get_default_dtype as get_default_dtype, set_default_dtype as set_default_dtype
+from primgraph.defaults import config as config, get_default_dtype as get_default_dtype, set_default_dtype as set_default_dtype
 from primgraph.derivatives.matrices.jacobian import Hessian as Hessian, Jacobian as Jacobian
 from primgraph.derivatives.matrices.sparse_matrix import SparseMatrix as SparseMatrix
 from primgraph.eager.derivatives.differentiable import TensorWarning as TensorWarning

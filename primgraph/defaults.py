@@ -1,11 +1,18 @@
-"""Default dtype."""
+"""Default dtype, and default target of compilation."""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import Any, Self, final
 
-from primgraph.errors import DTypeError
+from primgraph.base.providers import provider
+from primgraph.errors import CompileError, DTypeError
 from primgraph.ir.types import FLOAT64, DType, as_dtype
+
+TARGETS = ("numpy", "c", "auto")
+
+# The default target is the only item; None stands for that of the environment.
+_target: list[str | None] = [None]
 
 # The default dtype is the only item.
 current: list[DType] = [FLOAT64]
@@ -34,3 +41,51 @@ def set_default_dtype(dtype: Any) -> None:
     if found.kind != "f":
         raise DTypeError(f"the default dtype is a float dtype, not {found}")
     current[0] = found
+
+
+def default_target() -> str:
+    """Return the default target: that of `pg.config`, of $PRIMGRAPH_TARGET, or "numpy"."""
+    return _target[0] or os.environ.get("PRIMGRAPH_TARGET") or "numpy"
+
+
+def target_of(target: str | None) -> str:
+    """Return `target`, or the default. Raises `CompileError` for an unknown one."""
+    wanted = default_target() if target is None else target
+    if wanted not in TARGETS:
+        raise CompileError(f"there is no target {wanted!r}", hint=f"targets: {', '.join(TARGETS)}")
+    return wanted
+
+
+@final
+class config:
+    """Set the default target of this process: "numpy", "c" or "auto".
+
+    It applies to everything that is compiled from now on without a target of its own: functions
+    with `pg.jit`, `pg.compile`, programs and tensors. None stands for the environment variable
+    PRIMGRAPH_TARGET, or NumPy. In a `with` statement the setting ends with the block. With "auto"
+    the process that compiles in the background begins at once, if this program needed one before.
+
+    Raises `CompileError` for an unknown target.
+
+    >>> with pg.config(target="auto"):
+    ...     pg.Executor().target
+    'auto'
+    >>> pg.Executor().target
+    'numpy'
+    """
+
+    __slots__ = ("_before",)
+
+    def __init__(self, *, target: str | None) -> None:
+        if target is not None:
+            target_of(target)
+        self._before = _target[0]
+        _target[0] = target
+        if target == "auto":
+            provider("background compiler").expect()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _target[0] = self._before

@@ -29,7 +29,7 @@ from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import elementwise
 from primgraph.primitives.shapes import with_batch_axis
 from primgraph.program.compile import compile
-from primgraph.transforms.batch import batch
+from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.dataflow.contract import (
     every_equation_is_used,
     primitives_only,

@@ -3,61 +3,32 @@
 if __name__ != "primgraph.transforms":
     raise ImportError("import primgraph.transforms, not transforms")
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from primgraph.base.debug_mode import debug
-from primgraph.errors import unknown_name
-from primgraph.transforms import loops  # noqa: F401
-from primgraph.transforms.batch import batch
-from primgraph.transforms.hoist import hoist
-from primgraph.transforms.instantiate import instantiate
-from primgraph.transforms.jacobians.batch_sum import batch_sum
-from primgraph.transforms.linearize import linearize
-from primgraph.transforms.lower import lower
-from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.optimize.edits import bind, dead_code
-from primgraph.transforms.optimize.fold_constants import fold_constants
-from primgraph.transforms.optimize.join_products import join_products
-from primgraph.transforms.optimize.matrix_chain import matrix_chain
-from primgraph.transforms.optimize.simplify import simplify
-from primgraph.transforms.raise_ import raise_
-from primgraph.transforms.transpose import transpose
-from primgraph.transforms.unzip import unzip
+from primgraph.operators.names import namespace
+
+# A submodule of the name of its function would hide that from lookups by name, if the function were
+# not there from the start.
+from primgraph.transforms.hoist import hoist as hoist
+from primgraph.transforms.linearize import linearize as linearize
+from primgraph.transforms.lower import lower as lower
+from primgraph.transforms.transpose import transpose as transpose
 
 if TYPE_CHECKING:
-    from primgraph.transforms.taylor_mode import taylor
+    from primgraph.base.debug_mode import debug as debug
+    from primgraph.transforms.batch_graphs import batch as batch
+    from primgraph.transforms.instantiate_sizes import instantiate as instantiate
+    from primgraph.transforms.jacobians.batch_sum import batch_sum as batch_sum
+    from primgraph.transforms.optimize.clean_up import clean_up as clean_up
+    from primgraph.transforms.optimize.edits import bind as bind
+    from primgraph.transforms.optimize.edits import dead_code as dead_code
+    from primgraph.transforms.optimize.fold_constants import fold_constants as fold_constants
+    from primgraph.transforms.optimize.join_products import join_products as join_products
+    from primgraph.transforms.optimize.matrix_chain import matrix_chain as matrix_chain
+    from primgraph.transforms.optimize.simplify import simplify as simplify
+    from primgraph.transforms.raise_operators import raise_ as raise_
+    from primgraph.transforms.taylor_mode import taylor as taylor
+    from primgraph.transforms.unzip_linear import unzip as unzip
 
 else:
-
-    def __getattr__(name: str) -> object:
-        # Loaded lazily, at the first access.
-        if name == "taylor":
-            module = import_module("primgraph.transforms.taylor_mode")
-            return globals().setdefault(name, module.taylor)
-        raise unknown_name("primgraph.transforms", name, __all__)
-
-    def __dir__() -> list[str]:
-        return sorted(__all__)
-
-
-__all__ = [
-    "batch",
-    "batch_sum",
-    "bind",
-    "clean_up",
-    "dead_code",
-    "debug",
-    "fold_constants",
-    "hoist",
-    "instantiate",
-    "join_products",
-    "linearize",
-    "lower",
-    "matrix_chain",
-    "raise_",
-    "simplify",
-    "taylor",
-    "transpose",
-    "unzip",
-]
+    __all__, __getattr__, __dir__ = namespace(__name__, globals())

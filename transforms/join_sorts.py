@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from primgraph.ir.facts.passes import BY_ORDER
 from primgraph.ir.graph import Equation, Graph, map_bodies
 from primgraph.ir.primitive import Op
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
-from primgraph.primitives.sorting import BY_ORDER
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
+from primgraph.base.providers import late
 from primgraph.base.user_lines import Source
 from primgraph.errors import BuildError, MissingRuleError, NotDifferentiable
 from primgraph.ir.builder import Builder
+from primgraph.ir.facts.passes import PUSHFORWARD_AROUND
 from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive, recording
@@ -23,12 +25,18 @@ from primgraph.ir.rebuild import (
 )
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import add
-from primgraph.primitives.linear_algebra.spectral_derivatives import PUSHFORWARD_AROUND
-from primgraph.primitives.linear_algebra.ties import Probe
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.masks.masks import Masking, masks_of
-from primgraph.transforms.dataflow.region_interface import is_mark
-from primgraph.transforms.jacobians.spectral_probes import Probes
+
+if TYPE_CHECKING:
+    from primgraph.primitives.linear_algebra import ties
+    from primgraph.transforms.dataflow import region_interface
+    from primgraph.transforms.jacobians import spectral_probes
+else:
+    ties = late("primgraph.primitives.linear_algebra.ties")
+    region_interface = late("primgraph.transforms.dataflow.region_interface")
+    spectral_probes = late("primgraph.transforms.jacobians.spectral_probes")
+
 
 # One tangent per value; None for zero everywhere.
 Tangents: TypeAlias = Sequence[Value | None]
@@ -71,10 +79,15 @@ def linearize_with_map(
     role: str = "tangent",
     given: Callable[[], Mapping[Value, Range]] = dict,
     closed: bool = True,
+    known: Mapping[Value, Value] | None = None,
 ) -> tuple[Graph, dict[Value, Value]]:
-    """Return the graph of `linearize`, and the map from values of `graph` to its values."""
+    """Return the graph of `linearize`, and the map from values of `graph` to its values.
+
+    `known` maps values that need no equations to the inputs that stand for them.
+    """
     seeds = differentiable_values(graph, wrt)
     builder, moved = rebuild(graph)
+    moved.update(known or ())
     tangents = {v: builder.input(v.type) for v in seeds}
     with recording(builder):
         push_forward(builder, graph, moved, tangents, role, given, closed=closed)
@@ -105,7 +118,7 @@ def push_forward(
     tangents: dict[Value, Value],
     role: str = "tangent",
     given: Callable[[], Mapping[Value, Range]] = dict,
-    probes: Probes | None = None,
+    probes: spectral_probes.Probes | None = None,
     *,
     closed: bool = False,
 ) -> None:
@@ -125,7 +138,7 @@ def push_forward(
         dx = {i: tangents[v] for i, v in enumerate(eqn.inputs) if v in tangents}
         rule = eqn.op.fact(PUSHFORWARD_AROUND)
         if rule is not None:
-            probes = probes or Probes(graph, closed=closed)
+            probes = probes or spectral_probes.Probes(graph, closed=closed)
             x, around = [moved[v] for v in eqn.inputs], _Around(builder, moved, probes)
             found: Tangents = rule(eqn, x, masks.tangents(eqn, dx), around)
         else:
@@ -139,14 +152,16 @@ def push_forward(
 class _Around:
     """Questions about the graph around an equation, for rules that depend on it."""
 
-    def __init__(self, builder: Builder, moved: Mapping[Value, Value], probes: Probes) -> None:
+    def __init__(
+        self, builder: Builder, moved: Mapping[Value, Value], probes: spectral_probes.Probes
+    ) -> None:
         self.builder = builder
         self.moved = moved
         self.probes = probes
         self.is_summed = probes.is_summed
         self.is_even = probes.is_even
 
-    def probe(self, values: Value, gradient: Value) -> Probe | None:
+    def probe(self, values: Value, gradient: Value) -> ties.Probe | None:
         """Return a function that pushes another tangent from `values` to their gradient."""
         probes, sources = self.probes, self.probes.sources(values)
 
@@ -177,13 +192,14 @@ def _iter_active(
     """
     reached = tangents.keys()
     for eqn in graph.body:
-        keep(builder, eqn, moved)
+        if eqn.outputs[0] not in moved or len(eqn.outputs) > 1:
+            keep(builder, eqn, moved)
         if not reached.isdisjoint(eqn.inputs):
             if masks.definitions:
                 for condition in masks.conditions(eqn):
                     keep(builder, condition, moved)
             yield eqn
-        if eqn.op.own_slope and is_mark(eqn):
+        if eqn.op.own_slope and region_interface.is_mark(eqn):
             # A mark changes the tangent only; the value is that of its operand.
             held = builder.definition(moved[eqn.inputs[0]])
             assert held is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
-from functools import partial
 
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.builder import Builder
@@ -55,7 +54,7 @@ def lower(
         inner = {v: moved[w] for v, w in zip(part.inputs, eqn.inputs, strict=True)}
         source = (eqn.source or NOWHERE).mark_operator(eqn.op.name)
         builder.begin_call()
-        builder.add_all(part.body, inner, partial(builder.copy, source=source))
+        builder.add_all(part.body, inner, source)
         result = inner.get(part.outputs[0], part.outputs[0])
         moved[eqn.output] = builder.hand_out([result])[0] if result.type.is_inexact else result
     return builder.graph([moved[v] for v in graph.outputs])

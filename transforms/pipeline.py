@@ -6,26 +6,16 @@ import inspect
 import os
 from collections.abc import Callable, Collection
 from functools import cache, partial
+from importlib import import_module
 from typing import final
 
 from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError
+from primgraph.ir.facts.passes import BY_ORDER, SOLVES, SPECTRUM, STRUCTURED
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Graph
-from primgraph.primitives.linear_algebra.spectra import SPECTRUM
-from primgraph.primitives.linear_algebra.systems import SOLVES
-from primgraph.primitives.sorting import BY_ORDER
-from primgraph.transforms.join_sorts import join_sorts
-from primgraph.transforms.loops.implicit_solution import expand_solutions
-from primgraph.transforms.loops.split_loops import split_loops
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.optimize.drop_eigenvectors import drop_eigenvectors
-from primgraph.transforms.optimize.join_products import join_products
-from primgraph.transforms.optimize.join_solves import join_solves
-from primgraph.transforms.optimize.matrix_chain import matrix_chain
-from primgraph.transforms.optimize.matrix_structure import structure
-from primgraph.transforms.rewrite.matrices import STRUCTURED
 from primgraph.transforms.rewrite.rule import LEVELS, check_level
 
 
@@ -38,7 +28,7 @@ def _has_spectra(graph: Graph) -> bool:
 
 
 def _has_systems(graph: Graph) -> bool:
-    return not STRUCTURED.isdisjoint(graph.ops)
+    return any(op.fact(STRUCTURED) for op in graph.ops)
 
 
 def _has_solves(graph: Graph) -> bool:
@@ -77,6 +67,17 @@ def _takes_level(function: Callable[..., Graph]) -> bool:
     return "math" in inspect.signature(function).parameters
 
 
+def _late(module: str, name: str) -> Callable[..., Graph]:
+    """Return the pass of that name, whose module is imported when it first runs."""
+
+    def run(graph: Graph, math: str = "exact") -> Graph:
+        function: Callable[..., Graph] = getattr(import_module(module), name)
+        return function(graph, math=math) if _takes_level(function) else function(graph)
+
+    run.__name__ = run.__qualname__ = name
+    return run
+
+
 _CLEAN_UP = "clean_up"
 # Code generation takes their results only.
 _REQUIRED = ("lower", "expand_solutions")
@@ -84,15 +85,25 @@ _REQUIRED = ("lower", "expand_solutions")
 # The pipeline; docs/guide/passes.md describes each pass.
 PASSES: list[Pass] = [
     Pass(lower, cleans=False),
-    Pass(expand_solutions, applies=_has_bodies, cleans=False),
+    Pass(
+        _late("primgraph.transforms.loops.implicit_solution", "expand_solutions"),
+        applies=_has_bodies,
+        cleans=False,
+    ),
     Pass(clean_up),
-    Pass(structure, applies=_has_systems),
-    Pass(drop_eigenvectors, applies=_has_spectra, cleans=False),
-    Pass(split_loops, applies=_has_bodies),
-    Pass(join_solves, applies=_has_solves),
-    Pass(join_sorts, applies=_has_sorts, cleans=False),
-    Pass(join_products, "fast"),
-    Pass(matrix_chain, "fast", cleans=False),
+    Pass(
+        _late("primgraph.transforms.optimize.matrix_structure", "structure"), applies=_has_systems
+    ),
+    Pass(
+        _late("primgraph.transforms.optimize.drop_eigenvectors", "drop_eigenvectors"),
+        applies=_has_spectra,
+        cleans=False,
+    ),
+    Pass(_late("primgraph.transforms.loops.split_loops", "split_loops"), applies=_has_bodies),
+    Pass(_late("primgraph.transforms.optimize.join_solves", "join_solves"), applies=_has_solves),
+    Pass(_late("primgraph.transforms.join_sorts", "join_sorts"), applies=_has_sorts, cleans=False),
+    Pass(_late("primgraph.transforms.optimize.join_products", "join_products"), "fast"),
+    Pass(_late("primgraph.transforms.optimize.matrix_chain", "matrix_chain"), "fast", cleans=False),
 ]
 
 # Read once, so that all kernels of a process, which are cached by graphs before the passes, agree.

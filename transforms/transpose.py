@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from primgraph.base.providers import late
 from primgraph.base.user_lines import Source
 from primgraph.errors import MissingRuleError
 from primgraph.ir.builder import Builder
@@ -24,8 +25,13 @@ from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import zeros_like
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.loops.stacks import add_stacks
-from primgraph.transforms.optimize.prune_bodies import prune_bodies
-from primgraph.transforms.partial_eval import separate_linear
+
+if TYPE_CHECKING:
+    from primgraph.transforms import partial_eval
+    from primgraph.transforms.optimize import prune_bodies
+else:
+    prune_bodies = late("primgraph.transforms.optimize.prune_bodies")
+    partial_eval = late("primgraph.transforms.partial_eval")
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -49,7 +55,7 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
     dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
     if graph.has_bodies:
         # An unused operand would get a cotangent of zeros instead of none.
-        graph = prune_bodies(separate_linear(graph, dx), deep=True)
+        graph = prune_bodies.prune_bodies(partial_eval.separate_linear(graph, dx), deep=True)
     return transpose_separated(graph, wrt)
 
 
@@ -62,7 +68,7 @@ def transpose_separated(graph: Graph, wrt: Sequence[int]) -> Graph:
     dx = [graph.inputs[i] for i in wrt]
     if graph.has_bodies:
         # A carry that no output needs has a tangent, and would get a cotangent of zeros.
-        graph = prune_bodies(graph)
+        graph = prune_bodies.prune_bodies(graph)
     linear = set(dx)
     builder = Builder(f"{graph.name}_t", source=NOWHERE)
     for value in graph.inputs:
@@ -96,7 +102,7 @@ def _linear_equations(
         else:
             equations.append(eqn)
             linear.update(eqn.outputs)
-    builder.add_all(others, moved, builder.share)
+    builder.add_all(others, moved, shared=True)
     return equations
 
 
@@ -131,16 +137,17 @@ def _pull_back(
         _placeholder(v.type) if v in linear else moved.get(v, v) for v in eqn.inputs
     ]
     _check_linear(builder, eqn, op, operands)
-    # The row count of a growing stack is unknown, so zeros cannot be made: rules skip None.
-    filled = [
-        zeros_like(v) if ct is None and not is_open(v.shape) else ct
-        for v, ct in zip(eqn.outputs, present, strict=True)
-    ]
+    if None in present:
+        # The row count of a growing stack is unknown, so zeros cannot be made: rules skip None.
+        present = [
+            zeros_like(v) if ct is None and not is_open(v.shape) else ct
+            for v, ct in zip(eqn.outputs, present, strict=True)
+        ]
     try:
         rule = op.transpose_rule
     except MissingRuleError as error:
         raise error.located(origin_lines(eqn)) from None
-    results = rule(filled if op.multiple else filled[0], *operands, **eqn.kwargs)
+    results = rule(present if op.multiple else present[0], *operands, **eqn.kwargs)
     for value, ct in zip(eqn.inputs, results, strict=True):
         if ct is not None and value in linear:
             _accumulate(cts, value, ct)

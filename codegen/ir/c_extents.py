@@ -31,6 +31,16 @@ def extent(n: int) -> str:
     return _WRITER.text(n).operand_code(ATOM) if type(n) is Dim else str(n)
 
 
+def index_text(offset: int, along: Iterable[tuple[str, int]]) -> str:
+    """Return the index of an element: an offset, and variables times strides.
+
+    >>> index_text(4, [("i", 12), ("j", 1), ("k", 0)])
+    'i * 12 + j + 4'
+    """
+    terms = [name if is_one(s) else f"{name} * {extent(s)}" for name, s in along if not is_zero(s)]
+    return " + ".join(terms if terms and is_zero(offset) else [*terms, extent(offset)])
+
+
 def divisors(extents: Iterable[int]) -> Iterator[int]:
     """Yield the divisors in sizes that may be zero."""
     for n in extents:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import final
+from typing import TYPE_CHECKING, final
 
+from primgraph.base.providers import late
 from primgraph.base.records import dataclass
 from primgraph.codegen.ir.card import Cards
 from primgraph.codegen.ir.places import Argument, Buffer, Fixed, Ones, Stack, View
 from primgraph.codegen.ir.schedule import Schedule
 from primgraph.codegen.ir.statements import Control, HostCall, Instruction, Loop, Nests, Region
-from primgraph.codegen.ir.text import listing
 from primgraph.ir.dims import is_open
+
+if TYPE_CHECKING:
+    from primgraph.codegen.ir import text as plan_text
+else:
+    plan_text = late("primgraph.codegen.ir.text")
 
 
 @final
@@ -44,6 +49,7 @@ class Plan:
     allocation. `arena` is the size of the workspace in bytes; `least` is the peak of live bytes, a
     lower bound of it. `space` is the size of a second arena for buffers of blocks, one per thread.
     `cards` are the back end's. For a native kernel, `native` lists what C and what NumPy computes.
+    `choice` says which of both runs, if that is chosen by measured times.
     """
 
     schedule: Schedule
@@ -60,6 +66,7 @@ class Plan:
     cards: Cards
     bodies: tuple[Plan, ...] = ()
     native: tuple[str, ...] = ()
+    choice: str = ""
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -76,7 +83,7 @@ class Plan:
                 yield instruction
 
     def __str__(self) -> str:
-        return listing(self)
+        return plan_text.listing(self)
 
 
 def stays_inside(plan: Nests) -> bool:

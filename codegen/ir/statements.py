@@ -256,6 +256,14 @@ class Product:
     right: Access
     is_added: bool = False
 
+    @property
+    def values(self) -> tuple[int, ...]:
+        return (self.value,)
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        return self.left.root, self.right.root
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -351,22 +359,18 @@ def values_read(item: Item) -> Iterator[int]:
     """Yield the values that an item reads from memory."""
     if isinstance(item, Nest):
         yield from (o.root for node in item.nodes for o in node.operands if o.root >= 0)
-    elif isinstance(item, Product):
-        yield from (item.left.root, item.right.root)
-        if item.is_added:
-            yield item.value
     elif isinstance(item, Blocks):
         yield from (rows.root for rows in item.given.values())
     else:
         yield from item.operands
+        if isinstance(item, Product) and item.is_added:
+            yield item.value
 
 
 def values_written(item: Item) -> list[int]:
     """Return the values that an item writes to memory."""
-    if isinstance(item, HostCall | Control | Routine):
+    if isinstance(item, HostCall | Control | Routine | Product):
         return list(item.values)
-    if isinstance(item, Product):
-        return [item.value]
     if isinstance(item, Blocks):
         return [*item.totals, *(rows.root for rows in item.kept)]
     return [*item.stored, *(n.value for n in item.nodes if n.kind not in PLAIN)]

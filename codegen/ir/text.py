@@ -140,6 +140,8 @@ def listing(plan: Any) -> str:
     arena = f"  arena of {plan.arena} bytes, {plan.least} in use at most{space}"
     text = "\n".join([head, arena, *statement_lines(plan.body)])
     first = ["\n".join(plan.native), "where that does not run:"] if plan.native else []
+    if plan.choice:
+        first.insert(0, plan.choice)
     return "\n\n".join([*first, text, *map(str, plan.bodies)])
 
 

@@ -65,7 +65,7 @@ def rowwise_view(how: How) -> View | None:
 
 
 def apply_view(how: How, x: Any) -> Any:
-    """Return a view of the array `x`."""
+    """Return a view of the array `x`, of a known shape."""
     match how:
         case Reshape(shape):
             return x.reshape(shape)
@@ -76,7 +76,8 @@ def apply_view(how: How, x: Any) -> Any:
         case Slice(ranges):
             return x[tuple([slice(*r) for r in ranges])]
         case Repeat(shape):
-            return np.broadcast_to(x, shape)
+            broadcast: Any = np.broadcast_to
+            return broadcast(x, shape)
         case Cut():
             raise InternalError("rows of a block have no view outside its loop")
 

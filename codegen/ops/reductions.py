@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
@@ -36,6 +36,7 @@ from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, INT64, DType
 from primgraph.ir.views import flip_view
 from primgraph.primitives import reductions as r
+from primgraph.primitives.elementwise import div, mul
 from primgraph.primitives.reductions import safe_squares
 
 # Expressions and statements.
@@ -325,6 +326,28 @@ def _complex_root(x: Any, squares: Any, **params: Any) -> Any:
 
 def _is_long(inputs: Arrays, params: dict[str, Any]) -> bool:
     return bool(np.all(np.real(_complex_root(*inputs, **params)) > MARGIN))
+
+
+# NumPy's mean, of which the graph has the sum and a quotient.
+MEAN = _reduction("mean", "add", _ONE_FLOAT, ANALYTIC)
+
+
+def is_divided_by_count(step: Step, reader: Step, numbers: Mapping[int, Any]) -> bool:
+    """Return whether a step is a sum that `reader` divides by the number of its terms.
+
+    NumPy's mean is this quotient to the bit. So is the product with the inverse of a power of two.
+    `numbers` has the operands of `reader` that are numbers.
+    """
+    if step.op is not r.reduce_sum or step.results[0].dtype not in (FLOAT32, FLOAT64):
+        return False
+    sizes = [step.operands[0].shape[a] for a in step.params["axes"]]
+    if reader.results != step.results or any(type(n) is not int for n in sizes):
+        return False
+    count, (first, *others) = math.prod(sizes), reader.inputs
+    if reader.op is div:
+        return first == step.outputs[0] and bool(numbers.get(others[0]) == count)
+    inverse = any(number == 1 / count for number in numbers.values() if number is not None)
+    return reader.op is mul and count.bit_count() == 1 and inverse
 
 
 CARDS: dict[Op, Card] = {

@@ -6,72 +6,99 @@ Without a card, generated code calls the primitive's own `impl`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from string import Formatter
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, final
 
+from primgraph.base.providers import late
 from primgraph.codegen.ir.axis_semantics import ALIGNED
 from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops import (
-    bits,
-    constants,
-    fourier,
-    indexing,
-    logic,
-    parts,
-    reductions,
-    running,
-    shapes,
-    sorting,
-    windows,
-)
 from primgraph.codegen.ops.card import Card, Marks, array_card
 from primgraph.codegen.ops.cost_model import MOVED
-from primgraph.codegen.ops.elementwise import arithmetic, functions
-from primgraph.codegen.ops.linear_algebra import (
-    assumptions,
-    cholesky,
-    matrix_functions,
-    products,
-    spectra,
-    systems,
-    ties,
-)
-from primgraph.codegen.ops.special_functions import gamma, scipy_calls, special
 from primgraph.codegen.ops.spelling.notation import filling, reading
 from primgraph.errors import BuildError
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.primitive import Op, Primitive
 
-CARDS: dict[Op, Card] = {
-    **constants.CARDS,
-    **shapes.CARDS,
-    **arithmetic.CARDS,
-    **functions.CARDS,
-    **logic.CARDS,
-    **parts.CARDS,
-    **fourier.CARDS,
-    **bits.CARDS,
-    **indexing.CARDS,
-    **reductions.CARDS,
-    **running.CARDS,
-    **sorting.CARDS,
-    **products.CARDS,
-    **systems.CARDS,
-    **cholesky.CARDS,
-    **assumptions.CARDS,
-    **matrix_functions.CARDS,
-    **spectra.CARDS,
-    **ties.CARDS,
-    **gamma.CARDS,
-    **special.CARDS,
-    **scipy_calls.CARDS,
-    **windows.CARDS,
-}
-# The built-in primitives.
-OWN = frozenset(CARDS)
+if TYPE_CHECKING:
+    import string
+else:
+    string = late("string")
+
+
+# Modules of cards, which are loaded for the first of their primitives; they are named as those of
+# the primitives.
+FAMILIES = (
+    "bits", "constants", "elementwise.arithmetic", "elementwise.functions", "fourier", "indexing",
+    "linear_algebra.assumptions", "linear_algebra.cholesky", "linear_algebra.matrix_functions",
+    "linear_algebra.products", "linear_algebra.spectra", "linear_algebra.systems",
+    "linear_algebra.ties", "logic", "parts", "reductions", "running", "shapes", "sorting",
+    "special_functions.gamma", "special_functions.scipy_calls", "special_functions.special",
+    "windows",
+)  # fmt: skip
+_PRIMITIVES = "primgraph.primitives."
+
+
+def family_of(op: Op) -> str:
+    """Return the family of a built-in primitive; "" for other ops."""
+    name = op.home.removeprefix(_PRIMITIVES)
+    return name if name in FAMILIES else ""
+
+
+@final
+class _Cards(dict[Op, Card]):
+    """Cards by primitive. A lookup loads the family of its primitive, and a traversal all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting = set(FAMILIES)
+
+    def _load(self, family: str) -> None:
+        if family in self._waiting:
+            self.update(import_module(f"{_PACKAGE}.{family}").CARDS)
+            self._waiting.discard(family)
+
+    def __missing__(self, op: Op) -> Card:
+        found: Card | None = self.get(op)
+        if found is None:
+            raise KeyError(op)
+        return found
+
+    def get(self, op: Op, default: Any = None) -> Any:
+        found = super().get(op)
+        if found is None and self._waiting:
+            self._load(family_of(op))
+            found = super().get(op)
+        return default if found is None else found
+
+    def __contains__(self, op: object) -> bool:
+        return isinstance(op, Op) and self.get(op) is not None
+
+    def __iter__(self) -> Iterator[Op]:
+        for family in FAMILIES:
+            self._load(family)
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def keys(self) -> Any:
+        iter(self)
+        return super().keys()
+
+    def items(self) -> Any:
+        iter(self)
+        return super().items()
+
+    def values(self) -> Any:
+        iter(self)
+        return super().values()
+
+
+_PACKAGE = __name__.rpartition(".")[0]
+CARDS = _Cards()
 
 
 @check_arguments
@@ -139,7 +166,7 @@ def spelled(op: Primitive[Any], expression: str) -> Card:
 
 def marks_of(op: Op) -> Marks:
     """Return how a primitive propagates NaNs and infinities, by its card or its properties."""
-    card = CARDS.get(op)
+    card: Card | None = CARDS.get(op)
     if card is not None:
         return card.marks
     return Marks.EACH if isinstance(op, Primitive) and op.elementwise else Marks.UNKNOWN
@@ -147,7 +174,7 @@ def marks_of(op: Op) -> Marks:
 
 def _require_expression(expression: str) -> None:
     try:
-        parts = list(Formatter().parse(expression))
+        parts = list(string.Formatter().parse(expression))
         ast.parse("".join(text + ("x" if field else "") for text, field, *_ in parts), mode="eval")
     except (SyntaxError, ValueError) as error:
         raise BuildError(

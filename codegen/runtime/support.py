@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from inspect import isfunction
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import Any
 
 import numpy as np
-
-from primgraph.approximations import borrowed, quadrature
-from primgraph.approximations import error as error_functions
-from primgraph.approximations import gamma as gamma_functions
-from primgraph.approximations import matrices as matrix_functions
 
 # The Python builtins that generated code, including copied support functions, may use.
 BUILTINS = {
@@ -386,39 +383,64 @@ def _global_names(code: CodeType) -> Iterator[str]:
             yield from _global_names(inner)
 
 
-_COLLECTED: tuple[ModuleType, ...] = (
-    gamma_functions,
-    quadrature,
-    error_functions,
-    borrowed,
-    matrix_functions,
-)
-
-_FUNCTIONS = {
-    name: value
-    for names in (globals(), *map(vars, _COLLECTED))
-    for name, value in names.items()
-    if isfunction(value)
-    and value.__module__ in (__name__, *(m.__name__ for m in _COLLECTED))
-    and not name.startswith("_")
+# Functions and constants of other modules, which are imported when one is asked for.
+_COLLECTED = {
+    "primgraph.approximations.gamma": """
+        CHUNK polynomial in_chunks by_pieces unchanged stirling parity distance_to_two
+        gammaln_near_two gammaln_far gammaln_above_zero gammaln_reflected gammaln_chunk
+        gamma_near_two gamma_factors gamma_far gamma_above_zero gamma_quotient gamma_reflected_near
+        gamma_reflected_far gamma_below_zero gamma_chunk digamma_near digamma_far digamma_above_zero
+        digamma_reflected digamma_chunk zeta_above_zero polygamma_chunk less_logarithm
+        relative_entropy gammaln gamma_function digamma polygamma poles_cancel betaln_chunk
+        beta_chunk gamma_sign is_pole poch_chunk betaln beta poch
+        """,
+    "primgraph.approximations.quadrature": """
+        NODES WEIGHTS less_line stretched tail_of_exponential gamma_scale gamma_tail gamma_front
+        gamma_series gamma_fraction gamma_rest in_parts gamma_part gamma_moment gammainc_chunk
+        beta_front beta_fraction beta_part beta_tail beta_moment betainc_chunk gammainc betainc
+        """,
+    "primgraph.approximations.error": """
+        PLACES SLOPES ERF_VALUES ERFC_VALUES erf_near_zero erf_near_one split_square erfc_tail
+        erfc_ratio_left erfc_ratio_right rational_erf rational_erfc beside_places
+        beside_places_in_single erf_chunk erfc_chunk erfcx_above_zero erfcx_reflected erfcx_value
+        erfcx_chunk erfinv_near_zero erfcinv_tail erfinv_far erfinv_chunk erfcinv_near_one
+        erfcinv_far erfcinv_chunk log_ndtr_left log_ndtr_right log_ndtr_chunk erfcx erfinv erfcinv
+        log_ndtr xlogy xlog1py logit_near_half logit_far logit_chunk logit erf erfc
+        """,
+    "primgraph.approximations.borrowed": "real_result by_scipy",
+    "primgraph.approximations.matrices": """
+        PADE expm sqrtm in_double logm expm_slope sqrtm_slope logm_slope size_of_elements
+        block_with_slope upper_right_block lu eig
+        """,
 }
-# Each with the first module that has it, from which the others import it.
-_CONSTANTS = {
-    name: module for module in _COLLECTED[::-1] for name in vars(module) if name.isupper()
-}
-
-
-globals().update(_FUNCTIONS, **{n: vars(module)[n] for n, module in _CONSTANTS.items()})
+_HOMES = {name: module for module, names in _COLLECTED.items() for name in names.split()}
+_OWN = tuple([
+    name
+    for name, value in globals().items()
+    if isfunction(value) and value.__module__ == __name__ and not name.startswith("_")
+])  # fmt: skip
 
 # The names of all functions and constants that generated code may use.
-NAMES = (*_CONSTANTS, *_FUNCTIONS)
+NAMES = frozenset((*_OWN, *_HOMES))
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
+
+
+def used_by(code: CodeType) -> dict[str, Any]:
+    """Return the functions and constants that a piece of code mentions, by name."""
+    module = sys.modules[__name__]
+    return {name: getattr(module, name) for name in _global_names(code) if name in NAMES}
 
 
 @cache
 def required_names(name: str) -> tuple[str, ...]:
     """Return the functions and constants of this kind that `name` uses."""
-    if name in _FUNCTIONS:
-        read = list(_global_names(_FUNCTIONS[name].__code__))
+    if not name.isupper():
+        read = list(_global_names(getattr(sys.modules[__name__], name).__code__))
     else:
         read = [n.id for n in ast.walk(ast.parse(text_of(name))) if isinstance(n, ast.Name)]
     return tuple(dict.fromkeys(n for n in read if n in NAMES and n != name))
@@ -427,9 +449,9 @@ def required_names(name: str) -> tuple[str, ...]:
 @cache
 def text_of(name: str) -> str:
     """Return the source text of a function or a constant."""
-    if name in _FUNCTIONS:
-        return inspect.getsource(_FUNCTIONS[name])
-    source = inspect.getsource(_CONSTANTS[name])
+    if not name.isupper():
+        return inspect.getsource(getattr(sys.modules[__name__], name))
+    source = inspect.getsource(import_module(_HOMES[name]))
     (assignment,) = (
         node
         for node in ast.parse(source).body

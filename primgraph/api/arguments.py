@@ -6,22 +6,29 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from primgraph import tree
 from primgraph.api.world import World, handles_in, is_array, world_of
 from primgraph.base.locks import cached_property
+from primgraph.base.providers import late
 from primgraph.base.records import dataclass
 from primgraph.defaults import get_default_dtype
-from primgraph.eager.tensor import tensor
 from primgraph.errors import ArgumentError, NotDifferentiable
 from primgraph.ir.frontend.signature import call_user_function
 from primgraph.ir.types import complex_dtype
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable, in_manner, manner, use_variable_class
+
+if TYPE_CHECKING:
+    from primgraph.eager import tensor as tensors
+    from primgraph.numpy import changing
+else:
+    changing = late("primgraph.numpy.changing")
+    tensors = late("primgraph.eager.tensor")
 
 
 def positions_of(name: str, argnums: Any, what: str = "argnums") -> tuple[int, ...]:
@@ -138,15 +145,15 @@ def call_differentiated(function: Callable[..., Any], /, *args: Any, **kwargs: A
     rooms = import_module("primgraph.numpy.rebound")
     written, kind = rooms.traceable(function)
     own = manner()
-    changes = own is rooms.ChangingArray or (own is Variable and kind is rooms.ChangingArray)
+    changes = kind is not Variable if own is Variable else own is changing.ChangingArray
     if changes and any(isinstance(v, Variable) for v in handles_in((args, kwargs))):
-        kind = rooms.ChangingArray
+        kind = changing.ChangingArray
         args, kwargs = tree.map(partial(in_manner, kind), (args, kwargs))
         with use_variable_class(kind):
             return call_user_function(written, *args, **kwargs)
     if written is function:
         return call_user_function(function, *args, **kwargs)
-    with rooms.use_array_kind(tensor):
+    with changing.use_array_kind(tensors.tensor):
         return call_user_function(written, *args, **kwargs)
 
 

@@ -29,7 +29,6 @@ from primgraph.api.jit_call import (
     static_places,
 )
 from primgraph.api.jit_entry import Entry, EntryIndex, numbers
-from primgraph.api.jit_html import render_jit
 from primgraph.api.jit_shortcut import Shortcut, fingerprint, no_shortcut
 from primgraph.api.tracing import form_of, leaf_names, trace_function
 from primgraph.api.transformed import P, R, Transformed
@@ -38,19 +37,27 @@ from primgraph.base.array_functions import MEMBERS
 from primgraph.base.debug_mode import debugging
 from primgraph.base.journal import log_compilation
 from primgraph.base.locks import make_lock
+from primgraph.base.providers import late
 from primgraph.base.records import dataclass
 from primgraph.base.user_lines import caller
 from primgraph.codegen import Kernel
-from primgraph.eager.derivatives.inlined import inlined_steps
 from primgraph.errors import ArgumentError, unknown_attribute
 from primgraph.ir.frontend.result_names import generated_name
 from primgraph.ir.frontend.signature import call_user_function, check_arguments
 from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import compile, require_options
+from primgraph.program.compile import compile, require_options, style_for
 from primgraph.program.sized import SizedKernel
 from primgraph.program.trace import modules_named
+
+if TYPE_CHECKING:
+    from primgraph.api import jit_html
+    from primgraph.eager.derivatives import inlined
+else:
+    jit_html = late("primgraph.api.jit_html")
+    inlined = late("primgraph.eager.derivatives.inlined")
+
 
 # Default maximum number of entries.
 _MOST = 256
@@ -249,7 +256,7 @@ class Jit(Transformed[P, R]):
 
     def _repr_html_(self) -> str:
         """Return HTML of the signature, the compilations with times, and the source, folded."""
-        return render_jit(repr(self), self.function, self._target, self.compilations)
+        return jit_html.render_jit(repr(self), self.function, self._target, self.compilations)
 
     def clear_cache(self) -> None:
         """Evict all entries, and reset the number of compilations."""
@@ -358,17 +365,16 @@ class Jit(Transformed[P, R]):
 
         title = generated_name(self.function)
         begun = perf_counter()
+        style_for("planned", self._target)
         users = inspect.unwrap(self.function)
         mentioned = partial(rooms.referenced_names, users, call.statics())
         with rooms.warn_of_randomness(title, mentioned, users):
             found = trace_function("jit", call_function, types, hints, title, kind, True)
         kernel = compile(found.graph, math=self._math, target=self._target)
-        # Symbolic sizes are not used for tensors.
-        steps = [] if isinstance(kernel, SizedKernel) else inlined_steps(found.graph)
         seconds = perf_counter() - begun
         captured = rooms.Captured.from_values(mentioned())
         form = form_of([(self.root(p).replace("argument ", "x"), s) for p, s in parts], found)
-        return Entry(next(numbers), key, found, kernel, steps, reasons, seconds, captured, form)
+        return Entry(next(numbers), key, found, kernel, reasons, seconds, captured, form)
 
     def _look_at(self, entries: Iterable[Entry]) -> None:
         """Warn about captured arrays that have changed since compilation."""

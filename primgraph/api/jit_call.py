@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, final
 
 import numpy as np
 
 from primgraph import tree
 from primgraph.api.world import is_array
+from primgraph.base.providers import late
 from primgraph.base.records import dataclass
 from primgraph.defaults import get_default_dtype
 from primgraph.eager.inplace.adoption import stand_in_class
-from primgraph.eager.tensor import family_of
 from primgraph.errors import ArgumentError, PrimgraphError
 from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.params import bits
@@ -21,6 +21,12 @@ from primgraph.ir.types import NAME_OF_DTYPE, DType, Shape, TensorType, declared
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable
+
+if TYPE_CHECKING:
+    from primgraph.eager import tensor as tensors
+else:
+    tensors = late("primgraph.eager.tensor")
+
 
 # Position or name of an argument.
 Place: TypeAlias = "int | str"
@@ -175,7 +181,8 @@ class Call:
             arguments.append((place, part))
         floats = _float_dtype(self.found)
         self.leaves = [self._array(arguments, i, x, floats) for i, x in enumerate(self.found)]
-        kind = stand_in_class(family_of(self.found))
+        given = any(isinstance(x, Handle) for x in self.found)
+        kind = stand_in_class(tensors.family_of(self.found)) if given else Variable
         types = self._types(arguments)
         self.signature = Signature(tuple(arguments), tuple(parts), types, get_default_dtype(), kind)
 

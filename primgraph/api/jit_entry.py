@@ -5,25 +5,35 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from primgraph import tree
+from primgraph.api.call_in_world import is_tensor
 from primgraph.api.jit_call import Call
 from primgraph.api.jit_shortcut import Shortcut, fingerprint, no_shortcut, shortcut_of
 from primgraph.api.tracing import Traced
 from primgraph.base.debug_mode import debugging
+from primgraph.base.providers import late
 from primgraph.base.records import dataclass
 from primgraph.codegen import Kernel
-from primgraph.eager.derivatives import recording
-from primgraph.eager.derivatives.inlined import Inlined, results
-from primgraph.eager.node import array_node
-from primgraph.eager.run import compute
-from primgraph.eager.tensor import Tensor, family_of
 from primgraph.ir.frontend.containers import Form
 from primgraph.numpy.impure import Captured
 from primgraph.program.sized import SizedKernel, in_form
+
+if TYPE_CHECKING:
+    from primgraph.eager import node as nodes
+    from primgraph.eager import run as eager_run
+    from primgraph.eager import tensor as tensors
+    from primgraph.eager.derivatives import inlined, recording
+else:
+    inlined = late("primgraph.eager.derivatives.inlined")
+    recording = late("primgraph.eager.derivatives.recording")
+    nodes = late("primgraph.eager.node")
+    eager_run = late("primgraph.eager.run")
+    tensors = late("primgraph.eager.tensor")
+
 
 # Number of entries whose shortcuts are tried for calls of one kind.
 _TRIED = 8
@@ -42,13 +52,13 @@ class Entry:
     key: Hashable
     traced: Traced
     kernel: Kernel | SizedKernel
-    steps: list[Inlined]
     reasons: tuple[str, ...]
     seconds: float = 0.0
     captured: tuple[Captured, ...] = ()
     form: Form | None = None
     shortcuts: dict[Hashable, Shortcut | None] = field(default_factory=dict)
     formed: list[Kernel | SizedKernel] = field(default_factory=list)
+    steps: list[inlined.Inlined] = field(default_factory=list)
 
     @property
     def for_users(self) -> Kernel | SizedKernel:
@@ -63,15 +73,18 @@ class Entry:
 
     def call_on_tensors(self, leaves: Sequence[Any]) -> Any:
         """Call the entry on tensors: computed at once, or recorded if they are tracked."""
-        nodes = [x.node if isinstance(x, Tensor) else array_node(np.array(x)) for x in leaves]
-        nodes += [t.node for t in self.traced.tensors]
-        if recording.is_on.get() and any(n.tracked for n in nodes):
-            found = results(self.steps, tuple(nodes))
+        given = [x.node if is_tensor(x) else nodes.array_node(np.array(x)) for x in leaves]
+        given += [t.node for t in self.traced.tensors]
+        if recording.is_on.get() and any(n.tracked for n in given):
+            # Symbolic sizes are not used for tensors.
+            if not self.steps:
+                self.steps.extend(inlined.inlined_steps(self.traced.graph))
+            found = inlined.results(self.steps, tuple(given))
         else:
-            compute(nodes)
-            found = [array_node(array) for array in self.kernel(*[n.array for n in nodes])]
+            eager_run.compute(given)
+            found = [nodes.array_node(array) for array in self.kernel(*[n.array for n in given])]
         found = self.traced.store_changes(found)
-        return tree.unflatten(self.traced.structure, map(family_of(leaves), found))
+        return tree.unflatten(self.traced.structure, map(tensors.family_of(leaves), found))
 
     def shortcut_for(
         self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -17,7 +17,7 @@ from primgraph import defaults, tree
 from primgraph.api.jit_call import Call, Static
 from primgraph.api.tracing import Traced
 from primgraph.codegen import Kernel
-from primgraph.codegen.kernel import direct
+from primgraph.codegen.kernel import direct, when_settled
 from primgraph.ir.params import bits
 from primgraph.ir.primitive import innermost
 
@@ -113,8 +113,16 @@ class _Writer:
         head = _HEAD.format(args=len(args), kwargs=len(kwargs), modes="".join(modes))
         text = head + "".join([f"    {line}\n" for line in self.lines])
         exec(compile(text, "<shortcut of jit>", "exec"), self.names)
+        if self.names["run"] is not None:
+            when_settled(self.kernel, self.run_directly)
         found: Shortcut = self.names["call"]
         return found
+
+    def run_directly(self, kernel: Kernel) -> None:
+        """Run the kernel that a kernel has chosen, without asking it in each call."""
+        run = direct(kernel)
+        if run is not None:
+            self.names["run"] = run
 
     def run(self) -> None:
         """Run the kernel: directly, or by a call that converts arrays of the same types."""

@@ -4,44 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
-from typing import Any, Concatenate, Literal, TypeAlias, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, TypeAlias, TypeVar, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from primgraph.api.call_in_world import in_program
-from primgraph.api.derivatives import of_values
-from primgraph.api.derivatives.lazy_matrices import matrix_of
+from primgraph.api.call_in_world import in_program, is_tensor
 from primgraph.api.derivatives.of_functions import Derivative, gradient_of, hessian_of, jacobian_of
-from primgraph.api.transformed import (
-    A,
-    Array,
-    Aux,
-    B,
-    C,
-    First,
-    H,
-    P,
-    S,
-    Second,
-    Three,
-    Two,
-)
+from primgraph.api.transformed import A, Array, Aux, B, C, First, H, P, S, Second, Three, Two
 from primgraph.api.world import handles_in, world_of
+from primgraph.base.providers import late
 from primgraph.derivatives import grad as of_variables
 from primgraph.derivatives.grad import Gradients, GradOptions
-from primgraph.derivatives.matrices import jacobian as matrices
 from primgraph.derivatives.request import Seeds, Variables
-from primgraph.eager.derivatives.backward import grad as grad_of_tensors
-from primgraph.eager.tensor import Tensor, Tensors
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.operators.call import constant_in_no_grad
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 
+if TYPE_CHECKING:
+    from primgraph.api.derivatives import of_values
+    from primgraph.derivatives.matrices import jacobian as matrices
+    from primgraph.eager.derivatives import backward
+    from primgraph.eager.tensor import Tensor, Tensors
+else:
+    of_values = late("primgraph.api.derivatives.of_values")
+    matrices = late("primgraph.derivatives.matrices.jacobian")
+    backward = late("primgraph.eager.derivatives.backward")
+
+
 Function: TypeAlias = "Callable[..., Any]"
-matrices.makers[Tensor] = matrix_of
 F = TypeVar("F", bound=Function)
 
 
@@ -68,8 +61,8 @@ def _is_function(value: Any) -> bool:
 def _has_tensors(value: Any) -> bool:
     """Return whether these are tensors: one, or several in a list, tuple or iterator."""
     if isinstance(value, list | tuple):
-        return any(isinstance(item, Tensor) for item in value)
-    return isinstance(value, Tensor)
+        return any(is_tensor(item) for item in value)
+    return is_tensor(value)
 
 
 def inputs_as_variables(outputs: Any, inputs: Any) -> Any:
@@ -79,9 +72,9 @@ def inputs_as_variables(outputs: Any, inputs: Any) -> Any:
     recorder = next((v.recorder for v in handles_in(outputs) if isinstance(v, Variable)), None)
     if recorder is None:
         return inputs
-    if isinstance(inputs, Tensor):
+    if is_tensor(inputs):
         return in_program(recorder, inputs)
-    return [in_program(recorder, v) if isinstance(v, Tensor) else v for v in inputs]
+    return [in_program(recorder, v) if is_tensor(v) else v for v in inputs]
 
 
 def _all_beside(
@@ -245,7 +238,7 @@ def grad(*args: Any, **kwargs: Any) -> Any:
     if _is_function(outputs):
         return gradient_of(*args, **kwargs)
     if _has_tensors(outputs):
-        return grad_of_tensors(*args, **kwargs)
+        return backward.grad(*args, **kwargs)
     return _gradient_of_variables(outputs, args, kwargs)
 
 
@@ -266,7 +259,11 @@ def forward_grad(
 ) -> Tensor: ...
 @overload
 def forward_grad(
-    outputs: Sequence[Tensor], inputs: Tensors, grad_inputs: Any = None, *, order: int = 1
+    outputs: Sequence[Tensor],
+    inputs: Tensors,
+    grad_inputs: Any = None,
+    *,
+    order: int = 1,
 ) -> tuple[Tensor | None, ...]: ...
 @overload
 def forward_grad(

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from primgraph import tree
 from primgraph.api.call_in_world import in_program
 from primgraph.api.world import is_array
 from primgraph.base.frames import shorten_tracebacks
 from primgraph.base.grad_mode import enable_tracking
+from primgraph.base.providers import late
 from primgraph.base.records import dataclass
-from primgraph.eager.derivatives.recording import no_grad
 from primgraph.eager.inplace.adoption import Adoption, Trainable, adopting
-from primgraph.eager.inplace.in_place import change_together
-from primgraph.eager.node import Node
-from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.containers import LEAF, Form
@@ -24,6 +21,15 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable, handle_of, use_variable_class
 from primgraph.program.trace import free_name, with_flags
+
+if TYPE_CHECKING:
+    from primgraph.eager.derivatives import recording
+    from primgraph.eager.inplace import in_place
+    from primgraph.eager.node import Node
+    from primgraph.eager.tensor import Tensor
+else:
+    recording = late("primgraph.eager.derivatives.recording")
+    in_place = late("primgraph.eager.inplace.in_place")
 
 
 @final
@@ -53,8 +59,8 @@ class Traced:
             return found
         count = len(found) - len(self.changed)
         values = [t.family(node) for t, node in zip(self.changed, found[count:], strict=True)]
-        with no_grad():
-            change_together(list(zip(self.changed, values, strict=True)))
+        with recording.no_grad():
+            in_place.change_together(list(zip(self.changed, values, strict=True)))
         return found[:count]
 
 

@@ -33,7 +33,7 @@ from primgraph.operators.variable import Variable, handle_of
 from primgraph.primitives.shapes import broadcast
 from primgraph.program.program import belongs_to_program, program_of
 from primgraph.program.trace import with_flags
-from primgraph.transforms.batch import batch
+from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.edits import dead_code

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from primgraph import tree
 from primgraph.api.call_in_world import Applied, Computed, Flat, Recorded, in_program
 from primgraph.base.grad_mode import is_on
+from primgraph.base.providers import late
 from primgraph.base.records import dataclass
-from primgraph.eager.run import compute
-from primgraph.eager.tensor import Tensor, tensor
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.dlpack import is_exchanged
 from primgraph.ir.primitive import Recorder, active_recorder, innermost
 from primgraph.operators.call import body_being_built, constant
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
+
+if TYPE_CHECKING:
+    from primgraph.eager import run as eager_run
+    from primgraph.eager import tensor as tensors
+else:
+    eager_run = late("primgraph.eager.run")
+    tensors = late("primgraph.eager.tensor")
 
 
 class World(ABC):
@@ -73,11 +79,11 @@ class OnTensors(World):
         if not self.arrays:
             return value
         found, structure = tree.flatten(value)
-        nodes = [t.node for t in found if isinstance(t, Tensor)]
+        nodes = [t.node for t in found if isinstance(t, tensors.Tensor)]
         if any(n.tracked for n in nodes):
             return value
-        compute(nodes)
-        arrays = [t._array().copy() if isinstance(t, Tensor) else t for t in found]
+        eager_run.compute(nodes)
+        arrays = [t._array().copy() if isinstance(t, tensors.Tensor) else t for t in found]
         return tree.unflatten(structure, arrays)
 
 
@@ -111,9 +117,9 @@ def handles_in(value: Any) -> Iterator[Handle]:
     return (leaf for leaf in found if isinstance(leaf, Handle))
 
 
-def as_tensor(leaf: Any) -> Tensor:
+def as_tensor(leaf: Any) -> tensors.Tensor:
     """Convert an array to a tensor; return a tensor as it is."""
-    return leaf if isinstance(leaf, Tensor) else tensor(leaf)
+    return leaf if isinstance(leaf, tensors.Tensor) else tensors.tensor(leaf)
 
 
 def is_array(leaf: Any) -> bool:

@@ -230,7 +230,6 @@ _GROUPS = [
     ("function shared scalar vector matrix SX MX", _DECLARED),
     ("Session session", "pg.Executor().run(program, feed, fetch_list) runs a program"),
     ("GradientTape tape", "pg.grad(f) is the gradient of a function, loss.backward() of a tensor"),
-    ("config", "pg.set_default_dtype sets the default float dtype"),
     ("minimize optimize", "scipy.optimize.minimize takes jac=pg.grad(f); pg.optimizer has Adam"),
     ("odeint ode integrate", "primgraph.scipy.integrate has solve_ivp and quad"),
     ("pmap shard_map", "pg.vmap maps a function over an axis, pg.distributed over dask workers"),

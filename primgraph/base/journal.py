@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import perf_counter
+from typing import Any
 
 from primgraph.base.atomic import Setting
 
@@ -32,13 +33,27 @@ def note_source(source: str) -> None:
         found.append(source)
 
 
-@contextmanager
-def log_compilation(what: str, why: str) -> Iterator[None]:
-    """Log the compilation within the context at the level INFO, unless it fails."""
+def _logger(level: str) -> Any:
+    """Return the logger if it is enabled for a level, such as "INFO"; otherwise None."""
     # Nobody listens who has not imported `logging`.
     logging = importlib.import_module("logging") if "logging" in sys.modules else None
     logger = None if logging is None else logging.getLogger("primgraph")
-    if logging is None or logger is None or not logger.isEnabledFor(logging.INFO):
+    enabled = logger is not None and logger.isEnabledFor(getattr(logging, level))
+    return logger if enabled else None
+
+
+def log_choice(text: str, *, is_failure: bool = False) -> None:
+    """Log the choice of a target at the level INFO, a failure at WARNING."""
+    logger = _logger("WARNING" if is_failure else "INFO")
+    if logger is not None:
+        (logger.warning if is_failure else logger.info)("%s", text)
+
+
+@contextmanager
+def log_compilation(what: str, why: str) -> Iterator[None]:
+    """Log the compilation within the context at the level INFO, unless it fails."""
+    logger = _logger("INFO")
+    if logger is None:
         yield
         return
     noted: list[str] = []

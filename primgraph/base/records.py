@@ -1,4 +1,4 @@
-"""Dataclasses that generate their methods at first use, so that modules are imported fast.
+"""Base class of immutable objects, and dataclasses that generate their methods at first use.
 
 `dataclasses.dataclass` compiles up to six functions for each class, half a millisecond at import;
 most classes need few of them, and many classes none. The results are the same.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from reprlib import recursive_repr
 from types import MemberDescriptorType
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NoReturn, Self, final
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -21,6 +21,25 @@ else:
     def dataclass(cls: type[Any] | None = None, /, **options: Any) -> Any:
         """Decorate a class like `dataclasses.dataclass`, with methods that are generated late."""
         return partial(_declare, **options) if cls is None else _declare(cls)
+
+
+class Fixed:
+    """Immutable object, which is its own copy: a graph, a kernel, a type."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        kind = self.__class__.__name__
+        raise AttributeError(f"a {kind} never changes: cannot set {name!r}; make a new one")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        self.__setattr__(name, None)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
 
 
 @final

@@ -262,14 +262,15 @@ def is_own(frame: FrameType) -> bool:
     return name in _own_names or is_own_name(name) or _EXTENSION in frame.f_globals
 
 
-def user_frame() -> FrameType:
+def user_frame(depth: int = 1) -> FrameType:
     """Return the user's innermost frame: outside of primgraph, the standard library and installed
     packages.
 
     Modules that set `__primgraph_extension__` count as part of primgraph. If all frames belong to
-    installed packages, it is the innermost one outside of primgraph.
+    installed packages, it is the innermost one outside of primgraph. The innermost `depth` frames
+    are known to be inside.
     """
-    frame = sys._getframe(1)
+    frame = sys._getframe(depth)
     outside: FrameType | None = None
     while True:
         # This is `not is_own(frame)`, without calls: every operation passes about ten frames.
@@ -346,10 +347,20 @@ def definition_line(function: Callable[..., object]) -> Source | None:
     return _make_source(code, file, "" if file in ordinary else cell_of(file), line, ("", ""))
 
 
-def caller() -> Source:
+def caller(depth: int = 1) -> Source:
     """Return the user's line being executed; see `user_frame`."""
-    frame = user_frame()
-    return _line(frame.f_code, frame.f_lineno)
+    frame = user_frame(depth + 1)
+    code = frame.f_code
+    key = id(code), frame.f_lasti, _marks.get()
+    known = _known_places.get(key)
+    if known is None:
+        known = code, _line(code, frame.f_lineno)
+        # The name of a cell may change, as it is that of its last run.
+        if code.co_filename in ordinary:
+            if len(_known_places) >= _MOST_LINES:
+                _known_places.clear()
+            _known_places[key] = known
+    return known[1]
 
 
 def instruction(depth: int = 2) -> tuple[CodeType, int] | None:
@@ -395,6 +406,9 @@ def _line(code: CodeType, line: int) -> Source:
         known = _lines[key] = code, _make_source(code, file, cell, line, marks)
     return known[1]
 
+
+# The sources of instructions, as finding the line of one takes time in long functions.
+_known_places: dict[tuple[int, int, tuple[str, str]], tuple[CodeType, Source]] = {}
 
 # The sources of lines by the id of the code, which is kept: to hash code takes as long as it has
 # constants.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -266,5 +265,5 @@ def _inline_graph(graph: Graph, inputs: Sequence[Value]) -> list[Value]:
     builder = active_recorder()
     assert isinstance(builder, Builder)
     moved = dict(zip(graph.inputs, inputs, strict=True))
-    builder.add_all(graph.body, moved, partial(builder.copy, source=builder.source))
+    builder.add_all(graph.body, moved, builder.source)
     return [moved.get(v, v) for v in graph.outputs]

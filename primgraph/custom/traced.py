@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeAlias, final
@@ -16,16 +16,18 @@ from primgraph.eager.mixed import adopt_around
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import BuildError, MissingRuleError, NotDifferentiable
 from primgraph.ir.builder import Builder
+from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.params import Named, bits
 from primgraph.ir.primitive import Types
+from primgraph.ir.sizes import specialize_graph, type_at
 from primgraph.ir.types import TensorType
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable, handle_of
 from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.program.trace import results_of, with_flags
-from primgraph.transforms.batch import batch
+from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.transpose import transpose
@@ -83,7 +85,7 @@ class TracedCall(Call, Rules):
                 self.results[i] = _input(self.builder, self.types[i])
             if outer is not None and not self._is_inner:
                 self._find_captured(rule)
-        self._slopes: dict[Batched, Slope] = {}
+        self._slopes: dict[tuple[Batched, tuple[tuple[str, int], ...]], Slope] = {}
 
     @contextmanager
     def _enter_builder(self, outer: Builder | None) -> Iterator[None]:
@@ -197,14 +199,18 @@ class TracedCall(Call, Rules):
 
     def slope(self, static: Static, types: Types, batched: Batched) -> Slope | None:
         plain = (*[v.type for v in self.operands], *[v.type for v in self.captured])
-        if bits(static) != bits(self.static) or drop_batch_axes(types, batched) != plain:
+        sizes = _sizes_of(plain, drop_batch_axes(types, batched))
+        if bits(static) != bits(self.static) or sizes is None:
             return None
-        if batched not in self._slopes:
+        key = batched, tuple(sizes.items())
+        if key not in self._slopes:
             slope: Slope = TracedSlope(self)
+            if sizes:
+                slope = SizedSlope(slope, sizes)
             for size, separate in batched:
                 slope = BatchedSlope(slope, len(self.floats), size, separate)
-            self._slopes[batched] = slope
-        return self._slopes[batched]
+            self._slopes[key] = slope
+        return self._slopes[key]
 
     def graph(self, others: Sequence[Variable], outputs: Sequence[Value]) -> Graph:
         """Return the graph from the operands and `others` to `outputs`, all of this builder."""
@@ -330,6 +336,31 @@ class TracedSlope(Slope):
 
 
 @final
+class SizedSlope(Slope):
+    """Derivative of a call that was traced for symbolic sizes, at numbers for some of them."""
+
+    __slots__ = ("_inner", "_sizes")
+
+    def __init__(self, inner: Slope, sizes: Mapping[str, int]) -> None:
+        self._inner = inner
+        self._sizes = sizes
+
+    def push(self, present: tuple[int, ...]) -> Graph:
+        return specialize_graph(self._inner.push(present), self._sizes)
+
+    def pull(self, present: tuple[int, ...]) -> Graph:
+        return specialize_graph(self._inner.pull(present), self._sizes)
+
+    @property
+    def floats(self) -> tuple[int, ...]:
+        return self._inner.floats
+
+    @property
+    def defined_rules(self) -> tuple[bool, bool]:
+        return self._inner.defined_rules
+
+
+@final
 class BatchedSlope(Slope):
     """Derivative of a batch of `size` calls, which may share some operands."""
 
@@ -382,6 +413,20 @@ def drop_batch_axes(types: Types, batched: Batched) -> Types:
             t.with_shape(t.shape[1:]) if has else t for t, has in zip(found, separate, strict=True)
         ]
     return tuple(found)
+
+
+def _sizes_of(symbolic: Types, types: Types) -> dict[str, int] | None:
+    """Return the numbers of the sizes at which types are others; None if they never are."""
+    if [t.ndim for t in symbolic] != [t.ndim for t in types]:
+        return None
+    whole = [n for t in symbolic for n in t.shape]
+    known = [n for t in types for n in t.shape]
+    sizes = {
+        str(n): m
+        for n, m in zip(whole, known, strict=True)
+        if isinstance(n, Dim) and str(n) in n.names and isinstance(m, int)
+    }
+    return sizes if tuple([type_at(t, sizes) for t in symbolic]) == types else None
 
 
 def _input(builder: Builder, type: TensorType) -> Variable:

@@ -29,7 +29,7 @@ from primgraph.operators.shape.joining import diagonal
 from primgraph.operators.shape.shaping import moveaxis, reshape, swapaxes
 from primgraph.operators.variable import Variable
 from primgraph.primitives.linear_algebra.products import CONTRACTS
-from primgraph.transforms.batch import batch
+from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.dataflow.activity import is_diagonal
 from primgraph.transforms.jacobians.batch_sum import batch_sum
 from primgraph.transforms.jacobians.drop_identity import drop_identity_products

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import TYPE_CHECKING
 
 from primgraph.base.interpreter_limits import uncollected
-from primgraph.base.providers import provider
+from primgraph.base.providers import late, provider
 from primgraph.derivatives.request import Request, value_name
 from primgraph.derivatives.subgraph import Path, reached_by
-from primgraph.derivatives.symmetry import Passed, gradients_passed, note_joint
 from primgraph.errors import NotDifferentiable
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.gradient_names import Line
@@ -20,11 +20,18 @@ from primgraph.ir.rebuild import full_value
 from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.control import Flow, flow_of
 from primgraph.primitives.elementwise import add, as_function_of, mul
-from primgraph.transforms.batch import batch
 from primgraph.transforms.dataflow.activity import dependence_bits
-from primgraph.transforms.jacobians.drop_identity import drop_identity_products
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.edits import bind
+
+if TYPE_CHECKING:
+    from primgraph.derivatives import symmetry
+    from primgraph.transforms import batch_graphs
+    from primgraph.transforms.jacobians import drop_identity
+else:
+    symmetry = late("primgraph.derivatives.symmetry")
+    batch_graphs = late("primgraph.transforms.batch_graphs")
+    drop_identity = late("primgraph.transforms.jacobians.drop_identity")
 
 
 @uncollected
@@ -43,7 +50,7 @@ def reverse(
     if not path.wrt:
         return [None] * len(request.inputs)
     alone = count is None and not request.apart and request.call is None
-    passed = gradients_passed(request) if alone and not path.is_diagonal else {}
+    passed = symmetry.gradients_passed(request) if alone and not path.is_diagonal else {}
     if passed:
         results = _reverse_through_gradients(request, path, seeds, passed)
     else:
@@ -52,7 +59,7 @@ def reverse(
         )
         results = [by_input.get(v) for v in request.sources]
     if alone:
-        note_joint(request, path, seeds, results)
+        symmetry.note_joint(request, path, seeds, results)
     return results
 
 
@@ -82,7 +89,7 @@ def _is_looped(path: Path) -> bool:
 
 
 def _reverse_through_gradients(
-    request: Request, path: Path, seeds: Sequence[Value | None], passed: Passed
+    request: Request, path: Path, seeds: Sequence[Value | None], passed: symmetry.Passed
 ) -> list[Value | None]:
     """Apply reverse mode up to the gradients in `passed`, and forward mode through these."""
     builder, count = request.builder, len(request.inputs)
@@ -240,13 +247,13 @@ def way_of(request: Request) -> tuple[str, int | None]:
     equations. Empty for plain reverse mode, None if cotangents decide."""
     path = request.path
     (y,) = request.outputs
-    passed: Passed = {}
+    passed: symmetry.Passed = {}
     if path.is_diagonal:
         words = "forward mode: each element depends on one"
     elif _is_looped(path):
         words = "forward mode: one number goes through a loop"
     else:
-        passed = gradients_passed(request)
+        passed = symmetry.gradients_passed(request)
         if not passed:
             return "", None
         words = "forward mode through a gradient, whose derivative is its own transpose"
@@ -342,8 +349,10 @@ def record(
     present = {i: v for i, v in enumerate(given) if v is not None}
     graph = clean_up(bind(derivative, {i: 1.0 for i in range(len(given)) if i not in present}))
     if count is not None:
-        graph = clean_up(batch(graph, count, [0 if i >= first else None for i in present]))
-    plain = drop_identity_products(graph, len(present) - 1) if identity else graph
+        graph = clean_up(
+            batch_graphs.batch(graph, count, [0 if i >= first else None for i in present])
+        )
+    plain = drop_identity.drop_identity_products(graph, len(present) - 1) if identity else graph
     results = builder.inline(plain, list(present.values()), shared=True)
     complete = _depending_on_all(path, graph, present)
     if all(complete):

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from primgraph.base.locks import cached_property
+from primgraph.base.providers import late
 from primgraph.base.records import dataclass
 from primgraph.ir.builder import Builder
 from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.primitives.elementwise import as_another
-from primgraph.transforms.dataflow.activity import Relevance, dependent_values, is_diagonal
-from primgraph.transforms.dataflow.value_bounds import ranges_near, ranges_of
+from primgraph.transforms.dataflow.activity import dependent_values, is_diagonal, relevant_values
 from primgraph.transforms.linearize import linearize_with_map
 from primgraph.transforms.lower import lower
 from primgraph.transforms.transpose import transpose
+
+if TYPE_CHECKING:
+    from primgraph.transforms.dataflow import value_bounds
+else:
+    value_bounds = late("primgraph.transforms.dataflow.value_bounds")
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ class Path:
         needed = backward_slice(cut, ends)
         distinct = [v for v in dict.fromkeys(inputs) if v not in constants]
         active = dependent_values(Graph((), needed, ()), distinct)
-        relevant = Relevance().values(needed, ends)
+        relevant = relevant_values(needed, ends)
         wrt = [v for v in distinct if v in relevant]
         body = _dependent_equations(needed, distinct) if placed is None else needed
         made = {v for e in body for v in e.outputs}
@@ -123,7 +129,7 @@ class Path:
 
     def jvp(self) -> Graph:
         """Return the graph from free values and tangents of `wrt` to tangents of the outputs."""
-        return self.from_inside(*self.linear("tangent"))
+        return self._from_known("tangent")
 
     def vjp(self, *, whole: bool = False) -> Graph:
         """Return the graph from free values and cotangents of the outputs to cotangents of `wrt`.
@@ -139,7 +145,19 @@ class Path:
 
     def jvp_to_transpose(self) -> Graph:
         """Like `jvp`, but ready to be transposed."""
-        return self.from_inside(*self.linear("cotangent"))
+        return self._from_known("cotangent")
+
+    def _from_known(self, role: str) -> Graph:
+        """Return a `jvp` that takes the intermediate values of the path as inputs."""
+        if any(op.own_slope for op in self.graph.ops):
+            # Marks of derivatives are replaced by what computes their operands.
+            return self.from_inside(*self.linear(role))
+        known = dict(zip(self.inner, self.graph.inputs[self.outside :], strict=True))
+        jvp, _ = linearize_with_map(
+            self.graph, self.moved, role=role, given=self.ranges, known=known
+        )
+        tangents = jvp.outputs[len(self.graph.outputs) :]
+        return Graph(jvp.inputs, backward_slice(jvp.body, tangents), tangents, jvp.name)
 
     def linear(self, role: str) -> tuple[Graph, list[Value]]:
         """Return a `jvp` that recomputes intermediate values of the path, and these values in
@@ -168,12 +186,12 @@ class Path:
         """Return known value ranges of the inputs of `graph`, from their equations."""
         others = [(v, f) for v, f in zip(self.graph.inputs[: self.outside], self.free, strict=False)
                   if v.type.is_inexact and f not in self.wrt]  # fmt: skip
-        known = ranges_near([f for _, f in others], self.definition)
+        known = value_bounds.ranges_near([f for _, f in others], self.definition)
         return {v: known[f] for v, f in others}
 
     def ranges_inside(self) -> dict[int, Range]:
         """Return value ranges of the free values computed inside `graph`, by index."""
-        found = ranges_of(self.graph, self.ranges())
+        found = value_bounds.ranges_of(self.graph, self.ranges())
         return {self.outside + i: found[v] for i, v in enumerate(self.inner)}
 
     def seeds(self) -> range:

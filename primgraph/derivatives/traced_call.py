@@ -10,6 +10,7 @@ from primgraph.base.records import dataclass
 from primgraph.derivatives.subgraph import Path, is_held_constant
 from primgraph.errors import ArgumentError, BuildError
 from primgraph.ir.builder import Builder
+from primgraph.ir.frontend.gradient_names import note_moved
 from primgraph.ir.frontend.signature import call_user_function
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import recording
@@ -110,7 +111,7 @@ def _record_equations(
         for value in eqn.outputs:
             if value.hint:
                 builder.rename(moved[value], value.hint)
-            builder.note_moved(value, moved)
+            note_moved(builder, value, moved)
     _move_updates(builder, moved)
     return moved
 

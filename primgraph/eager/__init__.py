@@ -5,12 +5,17 @@ computed at once and checked for NaN. `log` lists the compiled structures with t
 compilation.
 """
 
-from primgraph.eager.apply import apply
-from primgraph.eager.compilation_log import Compilation, Log, log
-from primgraph.eager.evaluation_scope import debug, sync
+from typing import TYPE_CHECKING
 
-__all__ = ["Compilation", "Log", "apply", "debug", "log", "sync"]
+from primgraph.operators.names import namespace
 
+if TYPE_CHECKING:
+    from primgraph.eager.compilation_log import Compilation as Compilation
+    from primgraph.eager.compilation_log import Log as Log
+    from primgraph.eager.compilation_log import log as log
+    from primgraph.eager.evaluation_scope import debug as debug
+    from primgraph.eager.evaluation_scope import sync as sync
+    from primgraph.eager.operator_calls import apply as apply
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+else:
+    __all__, __getattr__, __dir__ = namespace(__name__, globals())

@@ -97,7 +97,7 @@ class Traced(Step):
 
     def record(self, builder: Builder, operands: Sequence[Value]) -> Sequence[Value]:
         moved = dict(zip(self.graph.inputs, operands, strict=True))
-        builder.add_all(self.graph.body, moved, partial(builder.copy, source=builder.source))
+        builder.add_all(self.graph.body, moved, builder.source)
         return [moved[v] for v in self.graph.outputs]
 
     def evaluate(self, arrays: Arrays) -> np.ndarray[Any, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from primgraph.base.providers import provider
 from primgraph.eager.array_elements import elements_of
 from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.backward import backward, list_tensors
@@ -52,6 +53,7 @@ class Tensor(Differentiable["Tensor"]):
     family: type[Tensor]
     writes_through: ClassVar[bool] = True
     _called = "a tensor"
+    _has_elements = True
     # Only parameters have these: the name in programs and optimizers, and the shared storages.
     _label: str
     _shares: list[Share]
@@ -372,6 +374,12 @@ def _rebuild_tensor(kind: type[Tensor], array: npt.NDArray[Any], tracked: bool) 
     return kind(array_node(np.array(array), tracked))
 
 
+def _apply_first(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Apply an operator to tensors for the first time."""
+    return provider("operators of tensors").apply(function, args, kwargs)
+
+
+appliers[Tensor] = _apply_first
 Tensor.family = Tensor.plain = Tensor
 # The family by class, for classes whose tensors without an alias show their last node.
 plain_families: dict[type, type[Tensor]] = {}

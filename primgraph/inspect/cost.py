@@ -26,7 +26,7 @@ from primgraph.program.program import Program
 from primgraph.program.run import Executor, Fetch
 from primgraph.program.sized import SizedKernel
 from primgraph.tables import place_of, quantity, table
-from primgraph.transforms.instantiate import instantiate
+from primgraph.transforms.instantiate_sizes import instantiate
 from primgraph.transforms.lower import lower
 
 # Maximum number of lines in a table; the others are added up.

@@ -13,7 +13,7 @@ from primgraph.primitives.control import Flow, flow_of
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.loops.stacks import fills
 from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.unzip import unzip
+from primgraph.transforms.unzip_linear import unzip
 
 
 def residual_bytes(graph: Graph) -> int:

@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import (
-    Callable,
-    Collection,
-    Container,
-    Hashable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, final
@@ -24,7 +15,7 @@ from primgraph.base.user_lines import Source, caller, user_frame
 from primgraph.errors import BuildError, PrimgraphError
 from primgraph.ir.facts.ops import Entered
 from primgraph.ir.frontend.containers import Form
-from primgraph.ir.frontend.gradient_names import Joint, Line, note_equal, note_moved, titles_of
+from primgraph.ir.frontend.gradient_names import Joint, Line, note_equal, titles_of
 from primgraph.ir.frontend.result_names import automatic_name, read_automatic_name
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import InternedParams, Params
@@ -101,6 +92,8 @@ class Builder:
         self._inferred: dict[Hashable, Types] = {}
         self._entered = Entered()
         self.in_call = False
+        # Equations of calls, with the places of their inputs.
+        self.calls: dict[Hashable, tuple[tuple[Equation, tuple[int, ...]], ...]] = {}
         # Values that users hold, and the number of equations before the last call.
         self._held: set[Value] = set()
         self._seen = 0
@@ -293,10 +286,6 @@ class Builder:
         """Return whether a user holds `value`."""
         return value in self._held
 
-    def note_moved(self, value: Value, moved: Mapping[Value, Value]) -> None:
-        """Copy the notes about a gradient to the copy of `value`, with values mapped by `moved`."""
-        note_moved(self, value, moved)
-
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """Return the equations that `outputs` depend on, in order, stopping at values in `cut`."""
         return self._slices.equations_before(outputs, cut)
@@ -341,7 +330,7 @@ class Builder:
         self._require_own(graph.name, inputs)
         pairs = zip(graph.inputs, inputs, strict=True)
         moved = {v: w for v, w in pairs if v is not w}
-        self.add_all(graph.body, moved, self.share if shared else self.copy)
+        self.add_all(graph.body, moved, shared=shared)
         return [moved.get(v, v) for v in graph.outputs]
 
     def emit(
@@ -372,28 +361,28 @@ class Builder:
         self._append(key, Equation(op, operands, frozen, outputs, source))
         return outputs
 
-    def find(
-        self, op: Op, inputs: Sequence[Value], params: dict[str, Any]
-    ) -> tuple[Value, ...] | None:
-        """Return the outputs of an equal equation, or None."""
-        self._require_own(op.name, inputs)
-        frozen = self._frozen(params) if params else ()
-        return self._known.get(_interning_key(op, tuple(inputs), frozen))
-
     def copy(
-        self, eqn: Equation, inputs: tuple[Value, ...], source: Source | None = None
+        self,
+        eqn: Equation,
+        inputs: tuple[Value, ...],
+        source: Source | None = None,
+        *,
+        held: bool = False,
     ) -> tuple[Value, ...]:
         """Record an equation of another graph on `inputs`, without checking its types again.
 
-        It keeps its source line unless `source` is given.
+        It keeps its source line unless `source` is given. With `held`, its results are handed out.
         """
         params = self._own(eqn.params) if eqn.params else ()
         key = _interning_key(eqn.op, inputs, params)
         found = self._known.get(key)
         if found is not None:
-            return found
+            return tuple(self.hand_out(found)) if held else found
         outputs = tuple([Value(v.type) for v in eqn.outputs])
-        self._append(key, Equation(eqn.op, inputs, params, outputs, source or eqn.source))
+        if held:
+            self._held.update(outputs)
+        new = Equation(eqn.op, inputs, params, outputs, source or eqn.source)
+        self._append(None if held else key, new)
         return outputs
 
     def copy_distinct(
@@ -413,8 +402,7 @@ class Builder:
         For passes, whose result shares most equations with the input graph. Equations with named
         results are copied, as a name belongs to one program. With `distinct`, nothing is merged.
         """
-        outputs = eqn.outputs
-        if inputs is not eqn.inputs and inputs != eqn.inputs:
+        if not self._may_share(eqn, inputs):
             return self.copy_distinct(eqn, inputs) if distinct else self.copy(eqn, inputs)
         key = None
         if not distinct:
@@ -422,30 +410,43 @@ class Builder:
             found = self._known.get(key)
             if found is not None:
                 return found
-        for value in outputs:
-            if value.hint or value in self._defined_by:
-                return self.copy_distinct(eqn, inputs) if distinct else self.copy(eqn, inputs)
         self._append(key, eqn)
-        return outputs
+        return eqn.outputs
+
+    def _may_share(self, eqn: Equation, inputs: tuple[Value, ...]) -> bool:
+        for value in eqn.outputs:
+            if value.hint or value in self._defined_by:
+                return False
+        return inputs is eqn.inputs or inputs == eqn.inputs
 
     def add_all(
         self,
         equations: Iterable[Equation],
         moved: dict[Value, Value],
-        add: Callable[[Equation, tuple[Value, ...]], tuple[Value, ...]],
+        source: Source | None = None,
+        *,
+        shared: bool = False,
     ) -> None:
-        """Record equations by `copy` or `share`.
+        """Record equations like `copy`, or `share` if they may be `shared`.
 
         `moved` maps their values to those of this builder; other values stay the same.
         """
-        gone = moved.keys()
+        gone, known, own = moved.keys(), self._known, self._own
         for eqn in equations:
-            inputs = eqn.inputs
+            op, inputs, outputs = eqn.op, eqn.inputs, eqn.outputs
             if not gone.isdisjoint(inputs):
                 inputs = tuple([moved.get(v, v) for v in inputs])
-            results = add(eqn, inputs)
-            if results is not eqn.outputs:
-                moved.update(zip(eqn.outputs, results, strict=True))
+            params = own(eqn.params) if eqn.params else ()
+            key = _interning_key(op, inputs, params)
+            results = known.get(key)
+            if results is None:
+                if not (shared and self._may_share(eqn, inputs)):
+                    results = tuple([Value(v.type) for v in outputs])
+                    eqn = Equation(op, inputs, params, results, source or eqn.source)
+                self._append(key, eqn)
+                results = eqn.outputs
+            if results is not outputs:
+                moved.update(zip(outputs, results, strict=True))
 
     def infer(self, op: Op, types: Types, params: Params = ()) -> Types:
         """Return the types of the results, cached by arguments.
@@ -467,8 +468,7 @@ class Builder:
 
     def origin(self, source: Source | None, operands: Sequence[Value]) -> list[str]:
         """Return the lines for an error: the source, and the lines that computed the operands."""
-        found: list[str] = provider("origins").lines_of(self, source, operands)
-        return found
+        return provider("origins").lines_of(self, source, operands)  # type: ignore[no-any-return]
 
     def described(self, value: Value) -> list[tuple[str, str]]:
         """Return the known properties of `value`, as names and texts, without empty ones."""

@@ -8,8 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.base.immutable import Fixed
 from primgraph.base.interpreter_limits import require_nesting
+from primgraph.base.records import Fixed
 from primgraph.base.user_lines import Source
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.dims import names_in

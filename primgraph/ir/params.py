@@ -5,20 +5,26 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import sys
-import zlib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from itertools import count
 from types import NoneType
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from primgraph.base.interpreter_limits import require_nesting
+from primgraph.base.providers import late
 from primgraph.errors import ArgumentError
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import NAME_OF_DTYPE, TensorType, as_dtype
+
+if TYPE_CHECKING:
+    import zlib
+else:
+    zlib = late("zlib")
+
 
 Params: TypeAlias = tuple[tuple[str, Any], ...]
 

@@ -72,7 +72,8 @@ class Primitive(Ruled, Generic[R]):
     ones have no operands: their parameters hold the result, so that recomputing it is free.
     `random` ones draw random numbers, so the result says nothing about the operand. `flops` is the
     cost: operations per element of the result, or a rule `rule(*types, **params)` for the whole
-    result. `facts` are further facts, by kind; see `Fact`.
+    result. `facts` are further facts, by kind; see `Fact`. `rules_task` is the task of a module
+    that declares rules, which is loaded when one is asked for.
     """
 
     __slots__ = (
@@ -101,6 +102,7 @@ class Primitive(Ruled, Generic[R]):
         has_bodies: bool = False,
         flops: int | Rule | None = None,
         facts: Mapping[Fact[Any], Any] | None = None,
+        rules_task: str = "",
     ) -> None:
         _require_functions(name, type_rule, impl)
         super().__init__(
@@ -123,8 +125,10 @@ class Primitive(Ruled, Generic[R]):
         self.random = random
         self._flops = flops
         self._jvp = {}
-        for slot in SLOTS:
-            setattr(self, slot, None)
+        self.rules_task = rules_task
+        if not rules_task:
+            for slot in SLOTS:
+                setattr(self, slot, None)
         for kind, fact in (facts or {}).items():
             self.declare(kind, fact)
 

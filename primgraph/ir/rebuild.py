@@ -54,8 +54,9 @@ def copy(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Va
 def keep(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Value, ...]:
     """Copy `eqn` once, without merging equal floats.
 
-    Like `copy`, but an equation whose outputs are in `moved` is not recorded again, and each float
-    of a graph stays a variable of its own, by which derivatives can be taken.
+    Like `copy`, but what is in `moved` stays there, an equation whose outputs all are is not
+    recorded again, and each float of a graph stays a variable of its own, by which derivatives can
+    be taken.
 
     >>> from primgraph.extend import keep, rebuild
     >>> graph = pg.trace(pg.sin, pg.spec(3))
@@ -63,14 +64,12 @@ def keep(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Va
     >>> keep(builder, graph.body[0], moved) == keep(builder, graph.body[0], moved)
     True
     """
-    if eqn.outputs[0] in moved:
+    if moved.keys() >= set(eqn.outputs):
         return tuple([moved[v] for v in eqn.outputs])
     operands = tuple([moved[v] for v in eqn.inputs])
     distinct = any(v.type.is_inexact for v in eqn.outputs)
     outputs = builder.share(eqn, operands, distinct=distinct)
-    for value, output in zip(eqn.outputs, outputs, strict=True):
-        moved[value] = output
-    return outputs
+    return tuple([moved.setdefault(v, w) for v, w in zip(eqn.outputs, outputs, strict=True)])
 
 
 def input_positions(graph: Graph, given: Sequence[Any]) -> list[int]:

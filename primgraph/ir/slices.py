@@ -159,10 +159,21 @@ class Slices:
             if eqn is not None and eqn not in behind:
                 behind.add(eqn)
                 waiting.extend(eqn.inputs)
-        if pending:
-            found = self._dependents(self._sort_equations(behind), inputs)
-        else:
-            found = self._dependencies(ahead, outputs, ends)
+        # One of the searches is complete: the other one goes on among its equations.
+        found = ahead & behind
+        while pending:
+            used_in = next(pending[-1], None)
+            if used_in is None:
+                pending.pop()
+            elif used_in in behind and used_in not in found:
+                found.add(used_in)
+                pending += [self._uses(v) for v in used_in.outputs if v not in ends]
+        while waiting:
+            value = waiting.pop()
+            eqn = None if value in ends else self._defined_by.get(value)
+            if eqn is not None and eqn in ahead and eqn not in found:
+                found.add(eqn)
+                waiting.extend(eqn.inputs)
         return self._sort_equations(found | self._conditions(found, ends))
 
     def place(self, eqn: Equation) -> int:
@@ -209,40 +220,20 @@ class Slices:
     def _uses(self, value: Value) -> Iterator[Equation]:
         return iter(self._users.get(value, ()))
 
-    def _dependents(self, body: Sequence[Equation], inputs: Sequence[Value]) -> set[Equation]:
-        """Return the equations of `body` that depend on `inputs`."""
-        dependent = forward_slice(body, inputs)
-        return {eqn for eqn in body if not dependent.isdisjoint(eqn.inputs)}
-
-    def _dependencies(
-        self, equations: set[Equation], outputs: Sequence[Value], cut: Collection[Value]
-    ) -> set[Equation]:
-        """Return the `equations` that `outputs` depend on through others of them."""
-        found: set[Equation] = set()
-        waiting = list(outputs)
-        while waiting:
-            value = waiting.pop()
-            eqn = None if value in cut else self._defined_by.get(value)
-            if eqn is not None and eqn in equations and eqn not in found:
-                found.add(eqn)
-                waiting.extend(eqn.inputs)
-        return found
-
     def _conditions(self, equations: set[Equation], cut: Collection[Value]) -> set[Equation]:
         """Return the constants that `equations` use, and the sources of their conditions and
         indices."""
         found: set[Equation] = set()
-        values = {v for e in equations for v in e.inputs}
+        users: Collection[Equation] = equations
         for _ in range(_BACK):
-            made = {self._defined_by.get(v) for v in values if v not in cut}
-            new = {
-                e
-                for e in made
-                if e is not None
-                and e not in equations
-                and e not in found
-                and (not e.inputs or not any(v.type.is_inexact for v in e.outputs))
-            }
+            new: set[Equation] = set()
+            for user in users:
+                for value in user.inputs:
+                    eqn = self._defined_by.get(value)
+                    if eqn is None or eqn in equations or eqn in found or value in cut:
+                        continue
+                    if not eqn.inputs or not any(v.type.is_inexact for v in eqn.outputs):
+                        new.add(eqn)
             found |= new
-            values = {v for e in new for v in e.inputs}
+            users = new
         return found

@@ -16,19 +16,25 @@ The text contains only the hashes of long constants: `graph.constants` maps thes
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from primgraph.base.providers import late
 from primgraph.base.user_lines import Source
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Equation, Graph, Value, beside, printer
 from primgraph.ir.params import HASHED, Array, Named
 from primgraph.ir.types import NAME_OF_DTYPE, TensorType
+
+if TYPE_CHECKING:
+    import json
+else:
+    json = late("json")
+
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _CONTEXT = 3

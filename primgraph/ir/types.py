@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.base.immutable import Fixed
+from primgraph.base.records import Fixed
 from primgraph.errors import ArgumentError, AxisError, DTypeError, PrimgraphError, ShapeError
 from primgraph.ir.assumptions import assume_at_least, equal
 from primgraph.ir.dims import Dim, names_in, parse_extent, size
@@ -49,7 +49,7 @@ class TensorType(Fixed):
     f64[3,4]
     """
 
-    __slots__ = ("dtype", "names", "nbytes", "ndim", "shape", "size")
+    __slots__ = ("dtype", "is_inexact", "names", "nbytes", "ndim", "shape", "size")
 
     shape: Shape
     dtype: DType
@@ -57,6 +57,8 @@ class TensorType(Fixed):
     size: int
     nbytes: int
     names: frozenset[str]
+    # Whether the elements are floats or complex numbers, which are differentiable.
+    is_inexact: bool
 
     def __new__(cls, shape: Shape, dtype: DType) -> TensorType:
         return _types.get((shape, dtype)) or _added_type(shape, dtype)
@@ -72,11 +74,6 @@ class TensorType(Fixed):
     @property
     def is_complex(self) -> bool:
         return self.dtype.kind == "c"
-
-    @property
-    def is_inexact(self) -> bool:
-        """Return whether the elements are floats or complex numbers, which are differentiable."""
-        return self.dtype.kind in "fc"
 
     def is_larger(self, size: int) -> bool:
         """Return whether it has, or may have, more than `size` elements."""
@@ -121,6 +118,7 @@ def _added_type(shape: Shape, dtype: DType) -> TensorType:
         raise ShapeError(f"shape {extents} has a negative extent")
     parts = {"shape": extents, "dtype": dtype, "ndim": len(extents), "size": count}
     rest = {"nbytes": count * dtype.itemsize, "names": names_in(extents)}
+    rest["is_inexact"] = dtype.kind in "fc"
     for name, value in {**parts, **rest}.items():
         object.__setattr__(made, name, value)
     return _types.setdefault((extents, dtype), made)

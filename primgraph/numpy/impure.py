@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 import pickle
-import random
 import sys
 import time
 import warnings
@@ -18,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from types import FunctionType, ModuleType
 from typing import Any, final
 
@@ -171,10 +170,10 @@ def _checksum(array: np.ndarray[Any, Any]) -> int:
 
 def is_generator(value: Any) -> bool:
     """Whether a value is a generator of random numbers, whose state tells whether it drew."""
-    # NumPy loads its module when somebody asks for it.
-    known = sys.modules.get("numpy.random")
+    # Modules that nobody has loaded have no generators.
+    known, python = sys.modules.get("numpy.random"), sys.modules.get("random")
     kinds = () if known is None else (known.Generator, known.RandomState)
-    return isinstance(value, (random.Random, *kinds))
+    return isinstance(value, kinds if python is None else (python.Random, *kinds))
 
 
 @final
@@ -208,11 +207,6 @@ def _call(function: Callable[..., Any], what: str, hint: str, *args: Any, **kwar
     return function(*args, **kwargs)
 
 
-_DRAWS = frozenset(
-    name
-    for name in random.__all__
-    if name.islower() and name not in ("getstate", "seed", "setstate")
-)
 _CLOCKS = frozenset(
     name
     for name in dir(time)
@@ -220,23 +214,30 @@ _CLOCKS = frozenset(
     in ("clock_gettime", "monotonic", "perf_counter", "process_time", "thread_time", "time")
 )
 _NOW = frozenset(("now", "today", "utcnow"))
-_MODULES: dict[int, Any] = {
-    id(random): _Watched(random, _DRAWS, _RANDOM),
-    id(time): _Watched(time, _CLOCKS, _TIME),
-    id(datetime): _Watched(datetime, frozenset(), _TIME),
-    id(datetime.datetime): _Watched(datetime.datetime, _NOW, _TIME),
-    id(datetime.date): _Watched(datetime.date, _NOW, _TIME),
-}
-# Functions of these modules by their identities; the modules keep them.
-_FUNCTIONS: dict[int, Any] = {
-    id(getattr(module, name)): _watched_call(
-        getattr(module, name), f"{module.__name__}.{name}", hint
-    )
-    for module, names, hint in ((random, _DRAWS, _RANDOM), (time, _CLOCKS, _TIME))
-    for name in names
-}
+
+
+@cache
+def _stand_ins(has_random: bool) -> dict[int, Any]:
+    """Return the stand-ins by the identities of originals, which their modules keep."""
+    watched: list[tuple[Any, frozenset[str], str]] = [(time, _CLOCKS, _TIME)]
+    if has_random:
+        random = sys.modules["random"]
+        names = {name for name in random.__all__ if name.islower()}
+        watched.append((random, frozenset(names - {"getstate", "seed", "setstate"}), _RANDOM))
+    found: dict[int, Any] = {
+        id(getattr(module, name)): _watched_call(
+            getattr(module, name), f"{module.__name__}.{name}", hint
+        )
+        for module, names, hint in watched
+        for name in names
+    }
+    found.update((id(module), _Watched(module, names, hint)) for module, names, hint in watched)
+    found[id(datetime)] = _Watched(datetime, frozenset(), _TIME)
+    for kind in (datetime.datetime, datetime.date):
+        found[id(kind)] = _Watched(kind, _NOW, _TIME)
+    return found
 
 
 def warning_stand_in(value: Any) -> Any:
     """Return what warns in the place of a module, class or function; `value` itself for others."""
-    return _MODULES.get(id(value)) or _FUNCTIONS.get(id(value), value)
+    return _stand_ins("random" in sys.modules).get(id(value), value)

@@ -16,28 +16,41 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import lru_cache, partial, wraps
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, TypeGuard, final
+from typing import TYPE_CHECKING, Any, TypeGuard, final
 
 import numpy as np
 
-from primgraph.base.providers import provider
+from primgraph.base.atomic import Setting
+from primgraph.base.providers import late, provider
 from primgraph.base.user_lines import is_library, is_own_name
-from primgraph.numpy import fft, linalg, random
 from primgraph.numpy.assignment_syntax import GLOBALS, assigns_to_globals, codes, rewritten
-from primgraph.numpy.assignments import HELPERS
-from primgraph.numpy.changing import ChangingArray, use_array_kind, with_fixed_arrays
-from primgraph.numpy.door import recording_wrapper
 from primgraph.numpy.impure import Captured, warn_of_randomness, warning_stand_in
-from primgraph.numpy.mathematics import mathematics
+from primgraph.numpy.object_views import (
+    has_methods,
+    is_within,
+    methods_of,
+    parts_of,
+    super_of_view,
+    view_of_object,
+)
 from primgraph.operators.handle import are_in_place
 from primgraph.operators.variable import Variable
+
+if TYPE_CHECKING:
+    from primgraph.numpy import assignments, changing, door
+    from primgraph.numpy import mathematics as mathematics_module
+else:
+    assignments = late("primgraph.numpy.assignments")
+    changing = late("primgraph.numpy.changing")
+    door = late("primgraph.numpy.door")
+    mathematics_module = late("primgraph.numpy.mathematics")
+
 
 __all__ = [
     "Captured",
     "rebound",
     "referenced_names",
     "traceable",
-    "use_array_kind",
     "warn_of_randomness",
 ]
 
@@ -50,12 +63,13 @@ _SCIPYS = (
 )  # fmt: skip
 _OTHER_NUMPYS = ("array_api_compat.numpy", "scipy._external.array_api_compat.numpy",
                  "scipy._lib.array_api_compat.numpy")  # fmt: skip
-# Modules that NumPy loads when somebody asks for them.
-_LATE_NUMPYS = {"numpy.fft": fft, "numpy.random": random}
+# Modules of NumPy with a drop-in of their own.
+_NUMPYS = ("numpy.fft", "numpy.linalg", "numpy.random")
 
 # What functions and methods of NumPy's are called that change an array.
 _IN_PLACE = frozenset((
-    "at", "copyto", "fill", "fill_diagonal", "partition", "put", "put_along_axis", "sort"
+    "at", "copyto", "fill", "fill_diagonal", "partition", "place", "put", "put_along_axis",
+    "putmask", "sort",
 ))  # fmt: skip
 
 
@@ -84,7 +98,7 @@ def rebound(function: Callable[..., Any]) -> Callable[..., Any]:
     Functions of the user's that it calls are followed, other than those of installed packages.
     """
     inner = _inner(function)
-    return _rewrap_copy(function, _copy_with_callees(inner)) if _is_users(inner) else function
+    return _copy_with_callees(function) if _is_users(inner) else function
 
 
 def traceable(
@@ -94,27 +108,33 @@ def traceable(
 
     Those of a function that was written for NumPy may be assigned to, if it or one that it calls
     changes anything in place; else arrays that it makes of numbers stay NumPy's. Functions of the
-    modules named in `through` are followed as the user's are.
+    modules named in `through` are followed as the user's are, also by what the function calls to
+    differentiate or to map.
     """
-    before = _followed.get()
-    try:
-        _followed.set(tuple(through))
+    if not through:
         return _traceable(function)
-    finally:
-        _followed.set(before)
+    with Setting(_followed, tuple(through)):
+        found, kind = _traceable(function)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with Setting(_followed, tuple(through)):
+            return found(*args, **kwargs)
+
+    return call, kind
 
 
 def _traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[Variable]]:
     inner = _inner(function)
     if not _is_users(inner) or isinstance(inner.__globals__, _Globals):
         return function, Variable
-    reached = _reachable_functions(inner)
-    changes = any(_changes(f.__code__) for f in reached)
-    copy = _copy_with_callees(inner)
-    found = function if copy is inner else _rewrap_copy(function, copy)
+    reached, _ = _reach(function)
+    # What methods of the classes of followed modules change is not known.
+    changes = bool(_followed.get()) or any(_changes(f.__code__) for f in reached)
+    found = _copy_with_callees(function)
     if changes:
-        return _with_methods(found, reached), ChangingArray
-    return (found if copy is inner else with_fixed_arrays(found)), Variable
+        return _with_methods(found, reached), changing.ChangingArray
+    return (found if found is function else changing.with_fixed_arrays(found)), Variable
 
 
 def _inner(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -124,36 +144,64 @@ def _inner(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _rewrap_copy(function: Callable[..., Any], copy: FunctionType) -> Callable[..., Any]:
+def _owner(function: Callable[..., Any]) -> Any:
+    """Return the object of which the function inside is a method, or None."""
+    while isinstance(function, partial):
+        function = function.func
+    return function.__self__ if isinstance(function, MethodType) else None
+
+
+def _rewrap_copy(
+    function: Callable[..., Any], copy: FunctionType, copies: Mapping[int, Any]
+) -> Callable[..., Any]:
     """The copy of a function as `function` is of that function: with arguments, or as a method."""
     if isinstance(function, partial):
-        return partial(_rewrap_copy(function.func, copy), *function.args, **function.keywords)
+        inner = _rewrap_copy(function.func, copy, copies)
+        return partial(inner, *function.args, **function.keywords)
     if isinstance(function, MethodType):
-        return MethodType(_rewrap_copy(function.__func__, copy), function.__self__)
+        owner = copies.get(id(function.__self__), function.__self__)
+        return MethodType(_rewrap_copy(function.__func__, copy, copies), owner)
     return copy
 
 
-def _reachable_functions(function: FunctionType) -> list[FunctionType]:
-    """The user's functions that `function` may call, itself included."""
-    found, waiting = {id(function): function}, [function]
+def _reach(function: Callable[..., Any]) -> tuple[list[FunctionType], list[Any]]:
+    """The user's functions that `function` may call, itself included, and objects of methods."""
+    functions: dict[int, FunctionType] = {}
+    objects: dict[int, Any] = {}
+    names: set[str] = set()
+    waiting, known = [_inner(function), _owner(function)], (0, 0)
     while waiting:
-        for value in _referenced_objects(waiting.pop()).values():
-            if _is_users(value) and id(value) not in found:
-                found[id(value)] = value
-                waiting.append(value)
-    return list(found.values())
+        while waiting:
+            value = waiting.pop()
+            if _is_users(value):
+                if id(value) not in functions:
+                    functions[id(value)] = value
+                    names.update(_names(value.__code__))
+                    waiting += _referenced_objects(value).values()
+            elif id(value) not in objects and _has_methods(value):
+                objects[id(value)] = value
+        if objects and known != (len(names), len(objects)):
+            known = len(names), len(objects)
+            for kind in {type(value) for value in objects.values()}:
+                waiting += methods_of(kind, names)
+            for value in objects.values():
+                waiting += parts_of(value, names)
+    return list(functions.values()), list(objects.values())
 
 
-def _copy_with_callees(function: FunctionType) -> FunctionType:
+def _copy_with_callees(function: Callable[..., Any]) -> Callable[..., Any]:
     """A copy of a function and of all of the user's that it may call.
 
     The function itself is returned if none mentions NumPy or changes anything in place.
     """
-    reached = [f for f in _reachable_functions(function) if _code_of(f) is not None]
+    functions, objects = _reach(function)
+    reached = [f for f in functions if _code_of(f) is not None]
     is_plain = not any(_mentions(f) or _changes(f.__code__) for f in reached)
-    if is_plain or function not in reached:
+    inner = _inner(function)
+    if is_plain or inner not in reached:
         return function
-    copies = {id(f): _blank(f) for f in reached}
+    copies: dict[int, Any] = {id(f): _blank(f) for f in reached}
+    copies |= {id(value): view_of_object(value, copies) for value in objects}
     for original in reached:
         copy = copies[id(original)]
         for name, value in _globals_of(original):
@@ -164,7 +212,7 @@ def _copy_with_callees(function: FunctionType) -> FunctionType:
             if cell is not place:
                 value = place.cell_contents
                 cell.cell_contents = _instead_of(value, copies)
-    return copies[id(function)]
+    return _rewrap_copy(function, copies[id(inner)], copies)
 
 
 def _code_of(function: FunctionType) -> CodeType | None:
@@ -258,9 +306,11 @@ def _blank(function: FunctionType) -> FunctionType:
     """A copy with globals of its own, and cells of its own where these hold other things."""
     globals_ = function.__globals__
     own = _Globals({n: globals_[n] for n in _OF_PYTHON if n in globals_}, globals_)
+    if "__class__" in function.__code__.co_freevars:
+        own["super"] = super_of_view
     code = _code_of(function) or function.__code__
     if code is not function.__code__:
-        own |= {**HELPERS, GLOBALS: globals_}
+        own |= {**assignments.HELPERS, GLOBALS: globals_}
     cells = tuple([_cell(c) for c in function.__closure__ or ()])
     copy = FunctionType(code, own, function.__name__, function.__defaults__, cells or None)
     copy.__kwdefaults__ = function.__kwdefaults__
@@ -277,7 +327,7 @@ def _cell(cell: CellType) -> CellType:
         value = cell.cell_contents
     except ValueError:
         return cell
-    is_users = _is_users(value) or _is_users_module(value)
+    is_users = _is_users(value) or _is_users_module(value) or _has_methods(value)
     return CellType() if is_users or _stands_for(value) is not value else cell
 
 
@@ -312,6 +362,15 @@ def _mentions(function: FunctionType) -> bool:
     return any(_stands_for(value) is not value for value in _referenced_objects(function).values())
 
 
+def _has_methods(value: Any) -> bool:
+    """Whether a value is an object whose methods are followed: nothing else stands for it."""
+    return has_methods(value, _followed.get()) and _stands_for(value) is value
+
+
+def _is_followed(name: str) -> bool:
+    return is_within(name, _followed.get())
+
+
 def _is_users(value: Any) -> TypeGuard[FunctionType]:
     """Whether a value is a function of the user's, not of primgraph or an installed package.
 
@@ -320,7 +379,7 @@ def _is_users(value: Any) -> TypeGuard[FunctionType]:
     if not isinstance(value, FunctionType):
         return False
     name = value.__globals__.get("__name__", "")
-    if any(name == m or name.startswith(f"{m}.") for m in _followed.get()):
+    if _is_followed(name):
         return True
     return not is_own_name(name) and not is_library(value.__code__.co_filename)
 
@@ -330,7 +389,7 @@ def _is_users_module(value: Any) -> bool:
     if not isinstance(value, ModuleType):
         return False
     name, file = value.__name__, getattr(value, "__file__", None)
-    if any(name == m or name.startswith(f"{m}.") for m in _followed.get()):
+    if _is_followed(name):
         return _stands_for(value) is value
     return file is not None and not is_own_name(name) and not is_library(file)
 
@@ -339,18 +398,16 @@ def _stands_for(value: Any) -> Any:
     """Return the replacement of a NumPy or `math` object; other objects as they are."""
     if value is np or (isinstance(value, ModuleType) and value.__name__ in _OTHER_NUMPYS):
         return importlib.import_module("primgraph.numpy")
-    if value is np.linalg:
-        return linalg
-    if isinstance(value, ModuleType) and value.__name__ in _LATE_NUMPYS:
-        return _LATE_NUMPYS[value.__name__]
+    if isinstance(value, ModuleType) and value.__name__ in _NUMPYS:
+        return importlib.import_module(f"primgraph.{value.__name__}")
     if value is math:
-        return mathematics
+        return mathematics_module.mathematics
     if isinstance(value, ModuleType) and value.__name__ in _SCIPYS:
         return provider(value.__name__)
     if isinstance(value, BuiltinFunctionType):
         name = value.__name__
         if getattr(math, name, None) is value:
-            return getattr(mathematics, name)
+            return getattr(mathematics_module.mathematics, name)
     if isinstance(value, FunctionType):
         room = ".".join((value.__module__ or "").split(".")[:2])
         if room in _SCIPYS and room != "scipy.special":
@@ -361,7 +418,9 @@ def _stands_for(value: Any) -> Any:
         name = getattr(value, "__name__", "")
         drop_in = importlib.import_module("primgraph.numpy")
         return (
-            getattr(drop_in, name) if getattr(np, name, None) is value else recording_wrapper(value)
+            getattr(drop_in, name)
+            if getattr(np, name, None) is value
+            else door.recording_wrapper(value)
         )
     return warning_stand_in(value)
 
@@ -378,7 +437,7 @@ def referenced_names(
         # An object that is called.
         function = getattr(inner, "__call__", inner)  # noqa: B004
         inner = _inner(function)
-    reached = _reachable_functions(inner) if _is_users(inner) else []
+    reached = _reach(function)[0] if _is_users(inner) else []
     found = {name: value for f in reached for name, value in _referenced_objects(f).items()}
     if reached and isinstance(function, MethodType):
         found[inner.__code__.co_varnames[0]] = function.__self__

@@ -30,6 +30,7 @@ from primgraph.ir.primitive import (
 )
 from primgraph.ir.rebuild import change_graphs
 from primgraph.ir.types import TensorType
+from primgraph.operators.call_cache import call_again, decided_by_types, is_decided_by_types
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.promotion import SCALARS, lift
 from primgraph.operators.variable import (
@@ -109,8 +110,7 @@ def body_being_built() -> Builder | None:
     if entered is None:
         return None
     recorder = active_recorder() if entered.mixed else entered.recorder
-    is_body = isinstance(recorder, Builder) and recorder.outer is not None
-    return recorder if is_body else None  # type: ignore[return-value]
+    return recorder if isinstance(recorder, Builder) and recorder.outer is not None else None
 
 
 def taken_in(body: Builder, given: Any) -> Any:
@@ -150,6 +150,7 @@ def handle_operator(function: Callable[P, R], *, users: bool = False) -> Callabl
     It records into the program of its operands; errors name the user's line and the operands.
     Python exceptions of a function that runs user code are not changed.
     """
+    repeats = is_decided_by_types(function)
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -160,6 +161,9 @@ def handle_operator(function: Callable[P, R], *, users: bool = False) -> Callabl
                 if applier is not None:
                     applied: R = applier(function, args, kwargs)
                     return applied
+            again = call_again(function, args, kwargs, _call_function) if repeats else None
+            if again is not None:
+                return cast("R", again)
             operands = handles((*args, *kwargs.values()) if kwargs else args)
             for operand in operands:
                 if type(operand) in appliers:
@@ -310,10 +314,9 @@ def _origin(operands: Sequence[Variable]) -> list[str]:
     """Return the lines for an error: the user's line, and the lines that computed the operands."""
     # Tensors in messages are operands, too; their applier adds their lines.
     variables = [v for v in operands if isinstance(v, Variable)]
-    for operand in variables:
-        if isinstance(operand.recorder, Builder):
-            values = [v.value for v in variables]
-            return operand.recorder.origin(operand.recorder.source or caller(), values)
+    for recorder in [v.recorder for v in variables]:
+        if isinstance(recorder, Builder):
+            return recorder.origin(recorder.source or caller(), [v.value for v in variables])
     return []
 
 
@@ -402,9 +405,8 @@ class Operator(Op):
                 # trace.
                 error.origin = ()
                 raise
-        found, conditions = self._types[key]
-        note(conditions)
-        return found
+        note(self._types[key][1])
+        return self._types[key][0]
 
     def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         types = tuple(TensorType(np.shape(a), np.asarray(a).dtype) for a in arrays)
@@ -441,6 +443,7 @@ def operator(*operands: str) -> Callable[[Callable[P, Variable]], Callable[P, Va
         op = Operator(decompose.__name__.rstrip("_"), decompose, operands)
 
         @public
+        @decided_by_types
         @wraps(decompose)
         def call(*args: P.args, **kwargs: P.kwargs) -> Variable:
             return op(*args, **kwargs)

@@ -15,6 +15,7 @@ from primgraph.base.array_functions import public_name
 from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, unknown_name
 from primgraph.ir.frontend.signature import checked_methods
+from primgraph.ir.primitive import homes
 from primgraph.ir.types import DType, Shape, TensorType
 from primgraph.operators.lazy_loading import (
     all_functions,
@@ -81,6 +82,8 @@ class Handle:
     # Name for messages, and whether it belongs to a function being traced.
     _called = "an array"
     _is_traced = False
+    # Whether it has elements: a tensor.
+    _has_elements = False
 
     if not TYPE_CHECKING:
 
@@ -199,7 +202,7 @@ class Handle:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Dispatch `array - x`, `np.sin(x)` and `np.add.reduce(x)` to primgraph."""
         mine = _NAME_OF_UFUNC.get(ufunc.__name__, ufunc.__name__)
-        if method == "__call__" and not kwargs and mine in functions:
+        if method == "__call__" and not kwargs and (mine in functions or mine in homes):
             return functions[mine](*inputs)
         return provider("calls of ufuncs").call_ufunc(ufunc, method, inputs, kwargs)
 

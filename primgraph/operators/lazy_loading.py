@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, final
 
 from primgraph.base.providers import provider
 from primgraph.ir.primitive import homes
 
-# The public functions by name, registered by their modules; methods of handles call them.
-functions: dict[str, Callable[..., Any]] = {}
+
+@final
+class _Functions(dict[str, Callable[..., Any]]):
+    """The public functions by name, whose modules are imported when they are asked for."""
+
+    def __missing__(self, name: str) -> Callable[..., Any]:
+        found = function_named(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+
+# Modules register their functions here; methods of handles call them.
+functions = _Functions()
 
 
 def function_named(name: str) -> Callable[..., Any] | None:

@@ -216,7 +216,7 @@ declare({
             kv kve lambertw sici spence y0 y1 yv zeta
             """,
         "primgraph.operators.elementwise.special_compositions": """
-            binom boxcox boxcox1p exprel factorial gammasgn huber poch pseudo_huber
+            binom boxcox boxcox1p cosm1 exprel factorial gammasgn huber poch pseudo_huber
             """,
         "primgraph.operators.elementwise.special_functions": """
             beta betainc betaincc betaln digamma=scipy.special.psi entr erfcinv erfcx erfinv expit

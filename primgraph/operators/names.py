@@ -96,21 +96,23 @@ def declare(table: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def _declare_token(worlds: Sequence[str], module: str, token: str) -> None:
-    (name, _), *others = _CALL.findall(token)
+    name, _, others = token.partition("=")
     function = "" if name == "." else name
     name = name if function else module.rpartition(".")[2]
+    row = Row(module, function)
     for world in worlds:
-        _worlds.setdefault(world, {})[name] = Row(module, function)
+        _worlds.setdefault(world, {})[name] = row
     if worlds[0] in ("operators", "handles"):
         homes[name] = module
-    for path, arguments in others:
+    for path, arguments in _CALL.findall(others):
         world, _, short = path.rpartition(".")
-        _worlds.setdefault(world, {})[short] = Row(module, function, *_arguments(arguments))
+        other = Row(module, function, *_arguments(arguments)) if arguments else row
+        _worlds.setdefault(world, {})[short] = other
 
 
 def _arguments(text: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Return constants and renamed parameters of a text "(ours=theirs, ours=constant)"."""
-    call = ast.parse(f"f{text or '()'}", mode="eval").body
+    call = ast.parse(f"f{text}", mode="eval").body
     assert isinstance(call, ast.Call)
     given = {str(k.arg): k.value for k in call.keywords}
     renamed = {ours: v.id for ours, v in given.items() if isinstance(v, ast.Name)}

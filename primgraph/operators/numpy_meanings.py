@@ -13,7 +13,10 @@ from primgraph.errors import ArgumentError, DTypeError
 from primgraph.operators.call import namespace_operator
 from primgraph.operators.handle import Handle
 from primgraph.operators.index import scatter
+from primgraph.operators.index.known_elements import known_elements
+from primgraph.operators.index.masked import MaskedElements
 from primgraph.operators.numpy_arguments import call_named, may_change, refuse_out
+from primgraph.operators.variable import Variable
 
 
 def take(
@@ -82,6 +85,8 @@ def _define_like(name: str) -> Callable[..., Any]:
         *, device: Any = None,
     ) -> Any:  # fmt: skip
         dtype = a.dtype if dtype is None else dtype
+        if shape is None and isinstance(a, MaskedElements):
+            return a.filled_like(call_named(name, (), dtype))
         return call_named(name, a.shape if shape is None else shape, dtype)
 
     return make_like
@@ -99,6 +104,8 @@ def full_like(
     a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True,
     shape: Any = None, *, device: Any = None,
 ) -> Any:  # fmt: skip
+    if shape is None and isinstance(a, MaskedElements):
+        return a.filled_like(call_named("full", (), fill_value, dtype or a.dtype))
     like = call_named("asarray", a)
     return call_named(
         "full", like.shape if shape is None else shape, fill_value, dtype or like.dtype
@@ -139,11 +146,11 @@ def shape(a: Any) -> Any:
 
 
 def ndim(a: Any) -> int:
-    return len(shape(a))
+    return a.ndim if isinstance(a, Handle) else len(shape(a))
 
 
 def iterable(y: Any) -> bool:
-    return len(shape(y)) > 0
+    return ndim(y) > 0
 
 
 def size(a: Any, axis: Any = None) -> Any:
@@ -302,9 +309,28 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
 
 
 def _putmask(a: Any, mask: Any, values: Any) -> Any:
-    if np.ndim(values) != 0:
-        raise ArgumentError("np.putmask of what is traced takes one value")
-    return call_named("where", mask, values, a)
+    if not isinstance(values, MaskedElements) and np.shape(values) not in ((), (1,), a.shape):
+        raise ArgumentError(
+            f"np.putmask of what is traced takes one value or an array of shape {a.shape}"
+        )
+    return _place(a, mask, values) if np.ndim(values) == 0 else call_named("where", mask, values, a)
+
+
+def _place(arr: Any, mask: Any, vals: Any) -> Any:
+    known = known_elements(mask) if isinstance(mask, Variable) else mask
+    if known is not None and not isinstance(known, Handle):
+        mask = places = np.asarray(known, bool)
+        if not places.any():
+            return arr
+        vals = call_named("resize", call_named("asarray", vals), (np.count_nonzero(places),))
+    elif not isinstance(vals, MaskedElements):
+        if np.size(vals) != 1:
+            raise ArgumentError(
+                "np.place of what is traced takes one value, or elements that the mask chooses",
+                hint="np.where(mask, values, arr) takes as many values as arr has elements",
+            )
+        vals = call_named("reshape", vals, ())
+    return call_named("set_slice", arr, mask, vals)
 
 
 def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Any:
@@ -350,7 +376,7 @@ ones_like = _define_like("ones")
 zeros_like = _define_like("zeros")
 copyto = _in_place("copyto", _copyto)
 fill_diagonal = _in_place("fill_diagonal", _fill_diagonal)
-place = _in_place("place", _putmask)
+place = _in_place("place", _place)
 put = _in_place("put", _put)
 put_along_axis = _in_place("put_along_axis", _put_along_axis)
 putmask = _in_place("putmask", _putmask)

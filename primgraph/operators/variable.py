@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from primgraph.base.providers import provider
+from primgraph.base.providers import late, provider
 from primgraph.errors import ArgumentError, BuildError, UnknownValueError
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.signature import checked_methods
@@ -21,6 +20,12 @@ from primgraph.ir.primitive import Primitive, Recorder, active_recorder
 from primgraph.ir.types import DType, Shape, TensorType
 from primgraph.operators.handle import Handle, array_functions
 from primgraph.operators.lazy_loading import all_functions
+
+if TYPE_CHECKING:
+    import unicodedata
+else:
+    unicodedata = late("unicodedata")
+
 
 # What allows decisions by values, unlike a function that is traced.
 _WITHOUT_JIT = "without pg.jit, pg.trace and pg.vmap, pg.grad(f) allows it"
@@ -36,9 +41,29 @@ def checked_name(name: Any) -> str:
         raise ArgumentError(f"a name is a string, not {type(name).__name__} {name!r:.80}")
     if not 0 < len(name) <= 200:
         raise BuildError(f"a name has 1 to 200 characters, {len(name)} given")
-    if any(unicodedata.category(c)[0] == "C" for c in name):
+    plain = name.isascii() and name.isprintable()
+    if not plain and any(unicodedata.category(c)[0] == "C" for c in name):
         raise BuildError(f"the name {name!r:.220} has characters that cannot be seen")
     return name
+
+
+def _fold(name: str) -> str:
+    """Return a name with characters that look alike replaced."""
+    return name if name.isascii() else unicodedata.normalize("NFKC", name)
+
+
+def refuse_twin(builder: Builder, name: str) -> None:
+    """Raise for a name that is in use, or looks the same as one in use."""
+    folded = _fold(name)
+    for other in builder.names:
+        if other == name:
+            raise BuildError(
+                f"the program has an input or variable named {name!r} already",
+                origin=provider("origins").origins([(builder, builder.names[name])]),
+                hint=f"reuse that variable, or choose another name than {name!r}",
+            )
+        if _fold(other) == folded:
+            raise BuildError(f"the name {name!r} looks like {other!r}, which is taken")
 
 
 @checked_methods("__init__", late=True)

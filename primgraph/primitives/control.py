@@ -25,6 +25,7 @@ from primgraph.ir.types import BOOL, INT64, TensorType, add_leading_axis, drop_l
 
 COUNT = TensorType((), INT64)
 TRUTH = TensorType((), BOOL)
+_RULES = "rules of loops"
 
 
 @final
@@ -144,7 +145,8 @@ def _most_flops(index: TensorType, *operands: TensorType, branches: tuple[Graph,
     return reduce(larger, map(flops_of, branches))
 
 
-@primitive(impl=_cond, multiple=True, singular=True, has_bodies=True, flops=_most_flops)
+@primitive(impl=_cond, multiple=True, singular=True, has_bodies=True, flops=_most_flops,
+           rules_task=_RULES)  # fmt: skip
 def cond(
     index: TensorType, *operands: TensorType, branches: tuple[Graph, ...]
 ) -> tuple[TensorType, ...]:
@@ -208,7 +210,8 @@ def _flops_of_scan(*types: TensorType, body: Graph, length: int, **params: Any) 
     return single_row_size(length) * flops_of(body)
 
 
-@primitive(impl=_scan, multiple=True, singular=True, has_bodies=True, flops=_flops_of_scan)
+@primitive(impl=_scan, multiple=True, singular=True, has_bodies=True, flops=_flops_of_scan,
+           rules_task=_RULES)  # fmt: skip
 def scan(
     *types: TensorType,
     body: Graph,
@@ -306,7 +309,8 @@ def _flops_of_while(
     return (flops_of(test) + flops_of(body)) * (1 if limit is None else limit)
 
 
-@primitive(impl=_while_loop, multiple=True, singular=True, has_bodies=True, flops=_flops_of_while)
+@primitive(impl=_while_loop, multiple=True, singular=True, has_bodies=True,
+           flops=_flops_of_while, rules_task=_RULES)  # fmt: skip
 def while_loop(
     *types: TensorType, test: Graph, body: Graph, consts: int, limit: int | None
 ) -> tuple[TensorType, ...]:
@@ -356,6 +360,7 @@ def _checkpoint(*operands: Any, body: Graph) -> list[Any]:
     multiple=True,
     singular=True,
     has_bodies=True,
+    rules_task=_RULES,
     flops=lambda *types, body: flops_of(body),
 )
 def checkpoint(*operands: TensorType, body: Graph) -> tuple[TensorType, ...]:

@@ -9,9 +9,10 @@ import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.dims import Dim
+from primgraph.ir.facts.passes import BY_ORDER
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, Lookup, identity, mixed_along, tied_map
-from primgraph.ir.primitive import Fact, Linear, Primitive, Rule, Types, primitive
+from primgraph.ir.primitive import Linear, Primitive, Rule, Types, primitive
 from primgraph.ir.types import INT64, TensorType, check_axis
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.logic import equal, less, less_equal, logical_and, logical_not, logical_or
@@ -140,8 +141,6 @@ def _sort_by_batch(batched: tuple[bool, ...], x: Value, order: Value, *, axis: i
     return sort_by(x, order, axis=axis + 1)
 
 
-# The primitives for the order of a result, and for the result by that order.
-BY_ORDER: Fact[tuple[Primitive[Value], Primitive[Value]] | None] = Fact("by order", None)
 sort.declare(BY_ORDER, (argsort, sort_by))
 
 

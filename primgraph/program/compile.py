@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from primgraph.base.interpreter_limits import uncollected
 from primgraph.base.locks import cached_property
+from primgraph.base.providers import late, provider
 from primgraph.base.records import dataclass
-from primgraph.codegen import Kernel, compile_graph
-from primgraph.codegen.recipe import require_style
+from primgraph.codegen import Kernel
+from primgraph.codegen.kernel import kernel_of, reason_of
+from primgraph.codegen.recipe import Recipe, require_style
+from primgraph.defaults import target_of
 from primgraph.errors import ArgumentError, CompileError
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph, Value
@@ -20,13 +22,15 @@ from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.slices import drop_formal
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
 from primgraph.transforms.hoist import hoist, input_free
-from primgraph.transforms.loops.invariant_factors import factor_invariant_matrices
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.pipeline import optimize_graph, skipped
 from primgraph.transforms.rewrite.rule import check_level
 
-TARGETS = ("numpy", "c", "auto")
+if TYPE_CHECKING:
+    from primgraph.transforms.loops import invariant_factors
+else:
+    invariant_factors = late("primgraph.transforms.loops.invariant_factors")
 
 
 @checked_late
@@ -52,8 +56,8 @@ def compile(
       over- or underflow on the way. "finite" may differ where NaN, infinity, overflow or underflow
       occurs. "fast" may round differently; in C, functions are within four units in the last place.
     - `target` is "numpy"; "c" for native code, or NumPy with a warning if there is no C compiler;
-      or "auto", the one that takes less time for 10,000 calls, compilation included, as estimated
-      from the shapes. The default is the environment variable PRIMGRAPH_TARGET, or NumPy.
+      or "auto", the faster one: calls run in NumPy while C is compiled in the background, and the
+      times of both decide. The default is that of `pg.config`, or NumPy.
     - `donated` maps positions of outputs to positions of inputs of the same type, whose arrays they
       overwrite. A donated array must share memory with no other input. Positions count arrays, as
       in `graph.inputs` and `graph.outputs`.
@@ -97,6 +101,8 @@ def _explanation(kernel: Kernel | SizedKernel, style: str) -> str:
     reasons = {"native": "the target is C", "auto": ""}
     reason = reasons.get(style, "the target is NumPy")
     if not reason:
+        reason = reason_of(one)
+    if not reason:
         reason = importlib.import_module("primgraph.program.targets").choice_of(one.graph).reason
     named = "C" if one.style == "native" else "NumPy"
     sizes = "" if one is kernel else " for all sizes; sizes that come again get code of their own"
@@ -130,19 +136,6 @@ def _sized_kernel(
     return SizedKernel(graph, make, whole, policy, (compile, {**options, **sized}))
 
 
-def default_target() -> str:
-    """Return the default target: $PRIMGRAPH_TARGET, or "numpy"."""
-    return os.environ.get("PRIMGRAPH_TARGET") or "numpy"
-
-
-def target_of(target: str | None) -> str:
-    """Return `target`, or the default. Raises `CompileError` for an unknown one."""
-    wanted = default_target() if target is None else target
-    if wanted not in TARGETS:
-        raise CompileError(f"there is no target {wanted!r}", hint=f"targets: {', '.join(TARGETS)}")
-    return wanted
-
-
 def require_options(target: str | None, math: str) -> None:
     """Raise `CompileError` for an unknown target, `ArgumentError` for an unknown level."""
     target_of(target)
@@ -150,12 +143,18 @@ def require_options(target: str | None, math: str) -> None:
 
 
 def style_for(style: str, target: str | None) -> str:
-    """Return the code generator's style. Raises `CompileError` for an unknown target or style."""
+    """Return the code generator's style. Raises `CompileError` for an unknown target or style.
+
+    With the style "auto" the process that compiles in the background begins.
+    """
     wanted = target_of(target)
     require_style(style)
     if target in _STYLES and style == "readable":
         raise CompileError("readable code is NumPy's", hint="leave out style or target")
-    return _STYLES.get(wanted, style) if style == "planned" else style
+    found = _STYLES.get(wanted, style) if style == "planned" else style
+    if found == "auto":
+        provider("background compiler").expect()
+    return found
 
 
 # Planned code by target, as named by the code generator; "auto" is resolved later.
@@ -190,10 +189,11 @@ def generic(
     It does not check the sizes of its arguments.
     """
     plain = optimize_graph(graph, math, skip)
-    native = _resolve_style(style, plain) == "native"
-    chosen = "native" if native else "readable"
-    plain = _with_factors(plain, chosen)
-    return compile_graph(plain, style=chosen, donated=donated, handed=handed, loose=math == "fast")
+    options: dict[str, Any] = {"donated": donated, "handed": handed, "loose": math == "fast"}
+    if style == "auto":
+        return _chosen_kernel(drop_formal(plain), "readable", options)
+    chosen = "native" if style == "native" else "readable"
+    return kernel_of(_recipe(drop_formal(plain), chosen, **options))
 
 
 def simplify_symbolic(graph: Graph, skip: Collection[str] = ()) -> Graph:
@@ -287,29 +287,50 @@ def _kernel(
 ) -> Kernel:
     """Compile the kernel of a program, function or graph."""
     graph = drop_formal(graph)
-    chosen = _resolve_style(style, graph)
-    graph = _with_factors(graph, chosen)
+    options: dict[str, Any] = {"donated": donated, "handed": handed, "loose": loose}
+    if style == "auto":
+        return _chosen_kernel(graph, "planned", options)
+    return kernel_of(_recipe(graph, style, **options))
+
+
+def _recipe(
+    graph: Graph,
+    style: str,
+    *,
+    donated: Mapping[int, int] | None,
+    handed: Sequence[int],
+    loose: bool,
+) -> Recipe:
+    """Return the recipe of a kernel in a style of the code generator."""
+    graph = _with_factors(graph, style)
     once = () if graph.sizes else input_free(graph)
-    options: dict[str, Any] = {"donated": donated, "once": once, "handed": handed, "loose": loose}
-    if style == "auto" and chosen == "native":
-        try:
-            return compile_graph(graph, style=chosen, **options)
-        except CompileError as error:
-            # The user did not request C.
-            warnings.warn(f"{error.message}: NumPy runs instead", RuntimeWarning, stacklevel=2)
-            chosen = "planned"
-    return compile_graph(graph, style=chosen, **options)
+    return Recipe.from_parts(graph, style, donated or {}, None, once, handed, loose)
+
+
+def _chosen_kernel(graph: Graph, style: str, options: dict[str, Any]) -> Kernel:
+    """Return a kernel that runs in a style of NumPy, or in C where that is faster.
+
+    It measures that if C can be compiled in the background; otherwise the cost model decides.
+    """
+    numpy, native = (_recipe(graph, name, **options) for name in (style, "native"))
+    home = importlib.import_module("primgraph.program.targets")
+    if home.find_compiler() is not None:
+        tiered = importlib.import_module("primgraph.codegen.tiered.kernel")
+        found: Kernel | None = tiered.tiered_kernel(numpy, native, home.prior_of(native.graph))
+        if found is not None:
+            return found
+        if home.style_of(graph) == "native":
+            try:
+                return kernel_of(native)
+            except CompileError as error:
+                # The user did not request C.
+                warnings.warn(f"{error.message}: NumPy runs instead", RuntimeWarning, stacklevel=2)
+    return kernel_of(numpy)
 
 
 def _with_factors(graph: Graph, style: str) -> Graph:
     """Return `graph` with the factors of matrices that loops do not change before the loops."""
-    found = factor_invariant_matrices(graph, by_lu=style == "native")
+    if not graph.has_bodies:
+        return graph
+    found = invariant_factors.factor_invariant_matrices(graph, by_lu=style == "native")
     return found.in_form(graph.form).titled(graph.titles)
-
-
-def _resolve_style(style: str, graph: Graph) -> str:
-    """Resolve the style "auto" by the estimated saving of native code."""
-    if style != "auto":
-        return style
-    found: str = importlib.import_module("primgraph.program.targets").style_of(graph)
-    return found

@@ -14,8 +14,8 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.primitive import active_recorder
 from primgraph.ir.types import TensorType, as_dtype, as_shape, declared_shape
-from primgraph.operators.variable import Variable, checked_name
-from primgraph.program.program import current_program, is_default_main, refuse_twin
+from primgraph.operators.variable import Variable, checked_name, refuse_twin
+from primgraph.program.program import current_program, is_default_main
 
 
 class HiddenProgramWarning(UserWarning):

@@ -22,7 +22,7 @@ from primgraph.ir.types import TensorType
 from primgraph.program.compile import Pipeline, pipeline, simplify_symbolic
 from primgraph.program.inputs import declaration_lines
 from primgraph.program.program import Program
-from primgraph.program.scope import Changes, State, Version, changes_of, taker
+from primgraph.program.scope import Changes, Scope, State, Version, changes_of, taker
 from primgraph.program.sized import BySizes, Policy
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -71,18 +71,30 @@ class Plan:
             raise ArgumentError(f"out has {len(out)} arrays for {self.fetched} fetches")
         return [*out, *[None] * len(self.changed)]
 
-    def plain_results(self, fed: Mapping[str, Any]) -> list[Array] | None:
-        """Return the results for feeds that need no conversion, if there are no states.
+    def plain_results(self, fed: Mapping[str, Any], scope: Scope) -> list[Array] | None:
+        """Return the results for feeds that need no conversion, if no state changes.
 
-        Otherwise return None; also if `fed` has other names than those in `names`.
+        Otherwise return None; also if `fed` has other names than those in `names`, and if the scope
+        has states that are not known to be valid.
         """
-        if self.direct is None or self.states or len(fed) != len(self.names):
+        if self.direct is None or self.changed.names or len(fed) != len(self.names):
             return None
         try:
             arrays = [fed[name] for name in self.names]
         except KeyError:
             return None
-        return self.direct(*arrays)
+        if not self.states:
+            return self.direct(*arrays)
+        reading = scope.read()
+        try:
+            held = reading.version
+            if held.setting.seen is not self.states:
+                return None
+            return self.direct(*self.arguments(arrays, held))
+        finally:
+            # An exception that the user keeps refers to this frame, and would keep the arrays
+            # read-only.
+            del reading
 
     def feed_arrays(self, given: Mapping[str, Any]) -> list[Any]:
         """Return the feeds. Before updates they are converted here, so that they are validated
@@ -94,11 +106,15 @@ class Plan:
     def arguments(self, fed: Sequence[Any], held: Version) -> Sequence[Any]:
         """Return the kernel's arguments: feeds, arrays of a scope, and results of the early
         kernel."""
-        if held.setting.changes is self.changed:
-            found = self.arranged((*fed, *self.still(held.setting.rest), *held.new))
-        else:
-            arrays = held.arrays
-            found = self.arranged((*fed, *self.still(arrays), *self.changed.taken(arrays)))
+        reader, arrays = held.taken
+        if reader is not self:
+            if held.setting.changes is self.changed:
+                arrays = (*self.still(held.setting.rest), *held.new)
+            else:
+                known = held.arrays
+                arrays = (*self.still(known), *self.changed.taken(known))
+            held.taken = (self, arrays)
+        found = self.arranged((*fed, *arrays))
         return found if self.early is None else (*found, *self.early.results(held))
 
 
@@ -220,6 +236,7 @@ def _plan_of(
     fed = [v for v in inputs if v not in program.states]
     still = [v for v in inputs if v in program.states and v not in updates]
     at = {v: i for i, v in enumerate([*fed, *still, *updates])}
+    order = [at[v] for v in inputs]
     places = [i for i, v in enumerate(inputs) if len(fed) <= at[v] < len(fed) + len(still)]
     handed = range(fetched, len(graph.outputs))
     math, target = how
@@ -246,5 +263,5 @@ def _plan_of(
         fetched=fetched,
         changed=changes_of({s.name: s.type for s in changed}),
         still=taker([v.hint for v in still]),
-        arranged=taker([at[v] for v in inputs]),
+        arranged=tuple if order == sorted(order) else taker(order),
     )

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
 from primgraph.base.atomic import Exit
-from primgraph.base.providers import provider
+from primgraph.base.locks import cached_property
+from primgraph.base.providers import late
 from primgraph.base.user_lines import Source, caller
 from primgraph.errors import ArgumentError, BoundsError, BuildError, PrimgraphError, ShapeError
-from primgraph.initializers import Initializer, Uniform
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.frontend.gradient_names import titles_of
@@ -25,16 +24,20 @@ from primgraph.ir.primitive import active_recorder, record_by_default_into, reco
 from primgraph.ir.text import to_text
 from primgraph.ir.types import INT64, TensorType
 from primgraph.operators.call import evaluation_params
-from primgraph.operators.variable import Variable, checked_name
+from primgraph.operators.variable import Variable, checked_name, refuse_twin
 from primgraph.program.block import Block
-from primgraph.program.scope import (
-    Scope,
-    State,
-    copy_for_scope,
-    first_free_name,
-    initial_value,
-    require_known,
-)
+
+if TYPE_CHECKING:
+    from primgraph import initializers
+    from primgraph.program import scope as scopes
+else:
+    initializers = late("primgraph.initializers")
+    scopes = late("primgraph.program.scope")
+
+
+def _new_scope(program: Program) -> scopes.Scope:
+    """Return the arrays of the states, in runs without a scope of their own."""
+    return scopes.Scope()
 
 
 @checked_methods()
@@ -54,17 +57,18 @@ class Program(Drawn):
     [array([1., 9.])]
     """
 
+    scope = cached_property(_new_scope)
+
     def __init__(self, name: str = "program") -> None:
         self.builder = Builder(checked_name(name))
         self.builder.owner = "program"
         self.builder.written = True
-        self.scope = Scope()
-        self.states: dict[Value, State] = {}
+        self.states: dict[Value, scopes.State] = {}
         self.builder.kept = self.states
         self.updates: dict[Value, Value] = {}
         self.updated_at: dict[Value, Source] = {}
         self.kernels: dict[Any, Any] = {}
-        self.starts: WeakKeyDictionary[Program, list[State]] = WeakKeyDictionary()
+        self.starts: WeakKeyDictionary[Program, list[scopes.State]] = WeakKeyDictionary()
         self.keys_taken = 0
         self._seed = 0
         _programs[id(self.builder)] = self
@@ -167,19 +171,20 @@ class Program(Drawn):
         return variable
 
     def state(
-        self, name: str, type: TensorType, initializer: Initializer, trainable: bool = False
-    ) -> Variable:
+        self, name: str, type: TensorType, initializer: initializers.Initializer,
+        trainable: bool = False,
+    ) -> Variable:  # fmt: skip
         """Create a state: a value that is kept between runs, under a unique name."""
         refuse_twin(self.builder, checked_name(name))
         _require_state(name, type, initializer)
         value = self.builder.input(type, name)
-        state = self.states[value] = State(name, type, initializer, trainable)
+        state = self.states[value] = scopes.State(name, type, initializer, trainable)
         default_startup_program().starts.setdefault(self, []).append(state)
         return Variable(self.builder, value)
 
     def free_name(self, stem: str) -> str:
         """Return the first of `stem`, `stem_1`, ... that is no name, nor one up to a dot."""
-        return first_free_name(self.builder.names, stem)
+        return scopes.first_free_name(self.builder.names, stem)
 
     def update(self, state: Variable, new: Variable) -> None:
         """Store `new` as the value of `state` at the end of each run.
@@ -208,12 +213,12 @@ class Program(Drawn):
             counter = self.variable("random_counter")
             return (_new_counter(self) if counter is None else counter) + self.keys_taken
 
-    def initialize(self, scope: Scope | None = None) -> None:
+    def initialize(self, scope: scopes.Scope | None = None) -> None:
         """Reset every state of `scope`, by default the program's own, to its initial value."""
         chosen = self.scope if scope is None else scope
         chosen.put({s.name: self.first_value(s) for s in self.states.values()})
 
-    def start(self, scope: Scope | None = None) -> None:
+    def start(self, scope: scopes.Scope | None = None) -> None:
         """Reset the states that were created under this startup program to their initial values.
 
         They are stored in `scope`, by default in the scope of each state's program.
@@ -222,17 +227,17 @@ class Program(Drawn):
             chosen = program.scope if scope is None else scope
             chosen.put({s.name: program.first_value(s) for s in states})
 
-    def first_value(self, state: State) -> np.ndarray[Any, Any]:
+    def first_value(self, state: scopes.State) -> np.ndarray[Any, Any]:
         """Return the initial value of `state`, a function of seed, name, shape and dtype.
 
         Raises `ArgumentError` if its initializer returns another shape or another kind of dtype.
         """
         try:
-            return initial_value(state, self._seed)
+            return scopes.initial_value(state, self._seed)
         except ArgumentError as error:
             raise error.located(_declaration(self.builder, state)) from None
 
-    def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
+    def state_dict(self, scope: scopes.Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
         """Return copies of the values of all states, by name; initial values before the first run.
 
         They are from one moment, even while other threads train.
@@ -245,7 +250,7 @@ class Program(Drawn):
             for s in self.states.values()
         }
 
-    def set_state_dict(self, values: Mapping[str, Any], scope: Scope | None = None) -> None:
+    def set_state_dict(self, values: Mapping[str, Any], scope: scopes.Scope | None = None) -> None:
         """Store `values` by name; other states keep their values.
 
         Raises `FeedError` for a name that is no state, a wrong shape or a wrong kind of dtype; then
@@ -253,8 +258,8 @@ class Program(Drawn):
         """
         chosen = self.scope if scope is None else scope
         known = {s.name: s.type for s in self.states.values()}
-        require_known(values, known, "the program has no states named")
-        chosen.put({n: copy_for_scope(n, value, known[n]) for n, value in values.items()})
+        scopes.require_known(values, known, "the program has no states named")
+        chosen.put({n: scopes.copy_for_scope(n, value, known[n]) for n, value in values.items()})
 
     def clone(self, for_test: bool = False) -> Program:
         """Return a copy of the program with the same variables and the same scope.
@@ -270,7 +275,7 @@ class Program(Drawn):
     def __deepcopy__(self, memo: Any) -> Program:
         """Clone the program with a new scope."""
         other = self.clone()
-        other.scope = Scope()
+        other.scope = scopes.Scope()
         other.scope.put(self.scope.snapshot())
         return other
 
@@ -316,7 +321,9 @@ def _require_update(program: Program, state: Variable, new: Variable) -> None:
 
 def _new_counter(program: Program) -> Variable:
     """Return a new state from which random keys count."""
-    counter = program.state("random_counter", TensorType((), INT64), Uniform(0.0, 2.0**62))
+    counter = program.state(
+        "random_counter", TensorType((), INT64), initializers.Uniform(0.0, 2.0**62)
+    )
     program.update(counter, counter + _KEYS_OF_A_RUN)
     return counter
 
@@ -364,7 +371,7 @@ def _cloned(program: Program, for_test: bool) -> Program:
     return other
 
 
-def _declaration(builder: Builder, state: State) -> list[str]:
+def _declaration(builder: Builder, state: scopes.State) -> list[str]:
     """Return the line for an error: where `state` was declared."""
     value = builder.names.get(state.name)
     place = None if value is None else builder.declared_at.get(value)
@@ -484,17 +491,3 @@ def program_guard(program: Program, startup: Program | None = None) -> Iterator[
             yield program
     finally:
         _startup.set(before)
-
-
-def refuse_twin(builder: Builder, name: str) -> None:
-    """Raise for a name that is in use, or looks the same as one in use."""
-    folded = unicodedata.normalize("NFKC", name)
-    for other in builder.names:
-        if other == name:
-            raise BuildError(
-                f"the program has an input or variable named {name!r} already",
-                origin=provider("origins").origins([(builder, builder.names[name])]),
-                hint=f"reuse that variable, or choose another name than {name!r}",
-            )
-        if unicodedata.normalize("NFKC", other) == folded:
-            raise BuildError(f"the name {name!r} looks like {other!r}, which is taken")

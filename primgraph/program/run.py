@@ -8,12 +8,12 @@ from typing import Any, Never, TypeAlias, final, overload
 import numpy as np
 
 from primgraph.codegen import Kernel
+from primgraph.defaults import target_of
 from primgraph.errors import ArgumentError, FeedError, OptionError, RunError, near_matches
 from primgraph.ir.frontend.containers import flatten_value, leaves_for, unflatten_value
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Value
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import target_of
 from primgraph.program.finite import check_finite
 from primgraph.program.inputs import check_names, check_sizes, misfit_lines, read_states
 from primgraph.program.plans import Plan, SizedPlan, build_plan
@@ -25,6 +25,8 @@ from primgraph.transforms.rewrite.rule import check_level
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Fetch: TypeAlias = Variable | str | Sequence["Variable | str"]
 
+
+_FLAG: object = bool
 
 # Maximum number of restarts of a run whose states are changed by runs inside it.
 _TRIES = 10
@@ -136,7 +138,7 @@ class Executor:
             return _run_tree(self, program, feed, fetch_list, out, options)
         if unknown or debug is not None:
             _require_options(unknown, debug)
-        if update is not True or borrow is not False:
+        if update.__class__ is not _FLAG or borrow.__class__ is not _FLAG:
             _require_flags(update=update, borrow=borrow)
         program = default_main_program() if program is None else program
         if not isinstance(program, Program):
@@ -150,9 +152,10 @@ class Executor:
         if program.starts:
             program.start(self.scope)
         plan = self._plan(program, fetch_list, update)
+        scope = program.scope if self.scope is None else self.scope
         is_plain = out is None and not borrow and debug is None
         if is_plain and given.__class__ is dict and isinstance(plan, Plan):
-            found = plan.plain_results(given)
+            found = plan.plain_results(given, scope)
             if found is not None:
                 return found
         if given.keys() != plan.needed:
@@ -161,7 +164,6 @@ class Executor:
                 check_sizes(program, given)
         if isinstance(plan, SizedPlan):
             plan = plan.plan_for(program, given)
-        scope = program.scope if self.scope is None else self.scope
         wanted = (None if out is None else plan.extend_out(out), bool(borrow), debug is not None)
         try:
             if not plan.changed:

@@ -107,14 +107,18 @@ class Setting:
         self.seen: Sequence[object] | None = None
 
 
+_NOTHING: tuple[None, tuple[Array, ...]] = (None, ())
+
+
 @final
 class Version:
     """Arrays of a scope at one time: the unchanged ones, and `new` ones, of one `number`.
 
     `later` has the next version, once it exists. `used` says that a run has started to compute it.
+    `taken` has the arrays that a reader took last, after that reader.
     """
 
-    __slots__ = ("_arrays", "later", "new", "number", "setting", "used")
+    __slots__ = ("_arrays", "later", "new", "number", "setting", "taken", "used")
 
     def __init__(self, setting: Setting, new: Sequence[Array]) -> None:
         self.setting = setting
@@ -122,6 +126,7 @@ class Version:
         self.number = next(_numbers)
         self.later: dict[str, Version] = {}
         self.used = False
+        self.taken: tuple[object, Sequence[Array]] = _NOTHING
         self._arrays: dict[str, Array] | None = None
 
     @property

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar, final
+from typing import Any, Generic, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 
-from primgraph.base.immutable import Fixed
 from primgraph.base.locks import make_lock
-from primgraph.base.records import dataclass
+from primgraph.base.records import Fixed, dataclass
 from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import direct, is_for_all_sizes
 from primgraph.codegen.kernel import in_form as of_kernel
@@ -129,6 +128,10 @@ class BySizes(Generic[T]):
         """The size-generic object, if it exists and nothing else will be created."""
         return self._whole if self._is_enough else None
 
+    def all(self) -> list[T]:
+        """Return all objects that exist."""
+        return [*([] if self._whole is None else [self._whole]), *self._made.values()]
+
     @property
     def whole(self) -> T:
         """The size-generic object, created on first use."""
@@ -176,6 +179,8 @@ class BySizes(Generic[T]):
         if not self.policy.compiles or not met.times:
             return False
         if self._whole is not None and self._suffices(self._whole):
+            # Its C may have been compiled since it was made.
+            self._is_enough = self.policy.new_sizes == GENERIC
             return False
         return _OFTEN * met.times >= self._count or met.times * met.elements >= self._least
 
@@ -347,6 +352,15 @@ class SizedKernel(Fixed, Drawn):
     def sizes(self) -> tuple[str, ...]:
         """Symbolic sizes, by name."""
         return self.graph.sizes
+
+    def wait(self, seconds: float | None = None) -> Self:
+        """Return the kernel when no C is compiled for it in the background; see `Kernel.wait`.
+
+        `seconds` is a limit for each of its kernels.
+        """
+        for kernel in self._kernels.all():
+            kernel.wait(seconds)
+        return self
 
     def at(self, **sizes: int) -> Kernel:
         """Return the kernel for these sizes, which must be complete: `kernel.at(N=32)`."""

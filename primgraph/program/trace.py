@@ -218,7 +218,7 @@ def with_flags(graph: Graph, traced: Builder) -> Graph:
         builder.share_input(value)
         hold(value, traced.declared_at.get(value))
     for eqn in graph.body:
-        builder.add_all([eqn], moved, builder.share)
+        builder.add_all([eqn], moved, shared=True)
         if not eqn.op.stops:
             for value in eqn.outputs:
                 hold(value, eqn.source)

@@ -25,7 +25,7 @@ from primgraph.program.compile import compile_kernel, style_for
 from primgraph.program.inputs import check_names, input_values, state_values
 from primgraph.program.program import Program, program_of
 from primgraph.training.flat import FlatObjective
-from primgraph.transforms.batch import batch
+from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 

@@ -303,12 +303,12 @@ OTHER_MEANINGS = {
     "codegen/targets/inplace/function.py": {"maximum", "minimum"},
     "codegen/loops.py": {"reverse"},
     # What nests do at places that others tell.
-    "codegen/targets/export/nests/elements.py": {"add"},
+    "codegen/targets/export/elements.py": {"add"},
     "codegen/targets/c/body.py": {"add"},
     "codegen/lower/nests/indexing.py": {"add"},
     "codegen/targets/c/source.py": {"add"},
     "codegen/targets/c/walk.py": {"add"},
-    "codegen/targets/export/control.py": {"reverse"},
+    "codegen/targets/export/function.py": {"reverse"},
     "codegen/targets/c/control.py": {"reverse"},
     "codegen/lower/nests/regions.py": {"add", "maximum", "minimum"},
     # The name of a method of NumPy's.
@@ -324,7 +324,7 @@ OTHER_MEANINGS = {
     "primgraph/custom/traced.py": {"reverse"},
     "transforms/dataflow/sparsity/rules.py": {"reverse"},
     "transforms/dataflow/masks/guards_through_loops.py": {"reverse"},
-    "primgraph/eager/apply.py": {
+    "primgraph/eager/operator_calls.py": {
         "add",
         "equal",
         "floor_divide",

@@ -134,6 +134,12 @@ def test_complex_numbers_are_refused(tmp_path):
     with pytest.raises(pg.CompileError, match="no such numbers"):
         z.save(tmp_path / "model.c")
 
+    def turned(x):
+        return pg.real(pg.complex(x, x) * pg.complex(x, 1.0 - x))
+
+    with pytest.raises(pg.CompileError, match="C has no complex of complex128, so turned cannot"):
+        pg.compile(pg.trace(turned, pg.spec(3))).save(tmp_path / "model.c")
+
 
 def test_sizes_have_names_of_c(tmp_path):
     for name, why in (("int", "a word of C"), ("sin", "a name that C has for something else")):

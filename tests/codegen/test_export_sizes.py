@@ -23,10 +23,9 @@ from sized_functions import arrays_for, built
 
 import primgraph as pg
 from primgraph.codegen.targets.export import function
-from primgraph.codegen.targets.export.extents import code, most
 from primgraph.codegen.targets.export.file import c_source, function_of
 from primgraph.codegen.targets.export.places import Workspace
-from primgraph.codegen.targets.export.sizes import macro
+from primgraph.codegen.targets.export.sizes import code, macro, most
 from primgraph.ir.interpret import interpret
 from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.types import TensorType

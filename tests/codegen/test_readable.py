@@ -374,3 +374,39 @@ def test_parts_of_all_shapes_are_put_at_their_positions() -> None:
         np.testing.assert_array_equal(kernel(x)[0], pg.interpret(graph, x)[0])
         written += "placed(" not in kernel.source
     assert written > 30
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("shape", "axis"), [((3, 5), None), ((3, 5), 1), ((4, 8), 0)])
+def test_sums_over_the_number_of_their_terms_are_means_of_the_same_bits(shape, axis, dtype):
+    kernel = pg.compile(pg.trace(lambda x: pg.mean(x * x, axis=axis), pg.spec(shape, dtype)))
+    assert "np.mean(" in kernel.source
+    assert " / " not in kernel.source
+    assert " * 0." not in kernel.source
+    x = np.random.default_rng(0).normal(size=shape).astype(dtype)
+    space: dict[str, object] = {}
+    exec(kernel.source, space)
+    found, known = space["f"](x), pg.interpret(kernel.graph, x)[0]
+    assert np.asarray(found).tobytes() == known.tobytes()
+    assert np.asarray(found).dtype == known.dtype
+
+
+def test_other_quotients_of_sums_and_named_sums_stay():
+    def function(x):
+        total = pg.sum(x)
+        return total, pg.sum(x, axis=0) / 5.0, pg.sum(x, axis=1) / 3.0
+
+    source = pg.compile(pg.trace(function, pg.spec((3, 5)))).source
+    assert "np.mean" not in source
+
+
+def test_a_mean_that_becomes_a_statement_is_not_divided_again():
+    def function(first_operand_of_a_mean, second_operand_of_a_mean):
+        x, y = first_operand_of_a_mean, second_operand_of_a_mean
+        return pg.mean(x * y * y * y * x + y) * (x + y * x * x * y * y + x * y * x) - pg.mean(x)
+
+    kernel = pg.compile(pg.trace(function, *[pg.spec(3)] * 2))
+    x, y = np.random.default_rng(0).normal(size=(2, 3))
+    space: dict[str, object] = {}
+    exec(kernel.source, space)
+    assert space["function"](x, y).tobytes() == pg.interpret(kernel.graph, x, y)[0].tobytes()

@@ -294,6 +294,60 @@ def test_what_is_dropped_is_checked_by_a_result_that_depends_on_it():
     assert finite == [result, hidden]
 
 
+@pytest.mark.parametrize("divisor", [2.0, 0.0, -0.0, np.inf, np.nan])
+@pytest.mark.parametrize("used", [False, True])
+def test_zero_over_a_number_is_dropped_unless_that_is_zero_or_no_number(divisor, used):
+    def function(x, y):
+        total = x * x + np.zeros(2) / y
+        return [total, x / y] if used else total
+
+    kernel = kernel_of(function, pg.spec((2,)), pg.spec(()))
+    assert ("0.0 /" in kernel.planned_source) == (not used)
+    feeds = [np.array([1.5, -0.25]), np.array(divisor)]
+    with np.errstate(all="ignore"):
+        for found, known in zip(kernel.flat(*feeds), by_numpy(kernel, feeds), strict=True):
+            assert np.all(same_bits(found, known))
+
+
+def test_bounded_terms_are_checked_by_what_they_are_functions_of():
+    new = Numbers()
+    x, y, zero = new.variable("x"), new.variable("y"), new.constant(0.0)
+    bounded = new("+", new("*", new("sin", x), new("cos", y)), new.constant(3.0))
+    total = new("+", new("*", zero, bounded), new("*", x, x))
+    (result,), finite = simplify([new("+", total, zero)], new)
+    assert finite == [result, y]
+    unbounded = new("+", new("*", zero, new("*", y, new("cos", y))), new("*", x, x))
+    (_,), finite = simplify([new("+", unbounded, zero)], new)
+    assert [n.word for n in finite] == ["*"]
+
+
+@pytest.mark.parametrize("place", range(2))
+@pytest.mark.parametrize("special", [np.inf, -np.inf, np.nan])
+def test_special_operands_of_bounded_terms_are_found(place, special):
+    def function(q):
+        rows = [pg.stack([pg.cos(q[k]) * 0.0, pg.erf(q[k])]) for k in range(2)]
+        return pg.stack(rows) @ np.eye(2, k=1)
+
+    kernel = kernel_of(function, pg.spec((2,)))
+    feed = np.ones(2)
+    feed[place] = special
+    with np.errstate(all="ignore"):
+        assert np.all(same_bits(kernel.flat(feed)[0], by_numpy(kernel, [feed])[0]))
+
+
+def test_names_are_used_again():
+    def function(x):
+        states = [x]
+        for _ in range(100):
+            states.append(pg.sin(states[-1]) * states[-1])
+        return states[-1]
+
+    text = kernel_of(function, pg.spec(())).planned_source
+    text = text[text.index("def scalar(") :]
+    assert text.count("\n        v") >= 99
+    assert "v2 " not in text
+
+
 def test_kernels_with_given_results_return_the_same_bits():
     kernel = kernel_of(lambda a, b: pg.linalg.solve(a, a @ b), pg.spec((3, 3)), pg.spec((3, 3)))
     a, b = np.random.default_rng(0).normal(size=(2, 3, 3))

@@ -14,7 +14,7 @@ from primgraph.codegen import targets
 # Regular expressions on text of the user, on files of the package, and on templates of tables.
 GIVEN = {
     "c/parts.py", "c/user_c.py", "export/file.py", "export/identifiers.py",
-    "export/nests/formulas.py", "export/user_c.py",
+    "export/formulas.py", "export/user_c.py",
     "readable/containers.py", "text/docstrings.py", "text/names.py",
 }  # fmt: skip
 

@@ -116,6 +116,65 @@ def test_a_batch_computes_branches_that_may_raise_only_if_a_sample_takes_them(in
         many(some, -GOOD if index == "bool" else np.ones((3, 3)))
 
 
+@pytest.mark.parametrize("target", ["numpy", "c"])
+def test_samples_that_do_not_take_a_branch_raise_nothing_in_it(target):
+    """Neither in its derivatives; they have zeros by its operands, and not NaN."""
+
+    def function(k, a, b):
+        return pg.switch(
+            k,
+            [
+                lambda: pg.sum(la.solve(a, b)),
+                lambda: pg.sum(a * a) + pg.sum(b),
+                lambda: pg.sum(la.cholesky(a)) * b[0],
+            ],
+        )
+
+    k = np.array([1, 0, 2, 1])
+    a = np.stack([np.zeros((3, 3)), GOOD, GOOD + np.eye(3), -GOOD])
+    b = np.arange(12.0).reshape(4, 3) - 2.0
+    slopes = pg.grad(function, argnums=(1, 2))
+    known = [np.stack(rows) for rows in zip(*map(slopes, k, a, b), strict=True)]
+    of_each = pg.jit(pg.vmap(slopes), target=target)
+    of_all = pg.jit(
+        pg.grad(lambda a, b: pg.sum(pg.vmap(function)(k, a, b)), argnums=(0, 1)), target=target
+    )
+    for found in (of_each(k, a, b), of_all(a, b)):
+        for one, other in zip(found, known, strict=True):
+            np.testing.assert_allclose(one, other, 1e-12, 1e-14)
+    whole = pg.hessian(lambda b: pg.sum(pg.vmap(function)(k, a, b) ** 2.0))(b)
+    assert np.isfinite(whole).all()
+    independent = pg.batched_jacobian(lambda b: pg.vmap(function)(k, a, b), b)
+    np.testing.assert_allclose(independent, known[1], 1e-12, 1e-14)
+    # A sample that takes the branch raises as it does alone.
+    with pytest.raises(pg.LinAlgError):
+        of_each(np.array([0, 0, 2, 1]), a, b)
+
+
+@pytest.mark.parametrize("steps", [3, None])
+def test_a_loop_and_its_gradient_share_a_factor_that_the_loop_does_not_change(steps):
+    def function(a, x, n):
+        def body(c):
+            i, y = c
+            return i + 1, pg.tanh(la.cholesky(a) @ y)
+
+        limit = n if steps is None else steps
+        return pg.sum(pg.while_loop(lambda c: c[0] < limit, body, (0, x))[1])
+
+    def ops(graph):
+        inner = [name for e in graph.body for body in e.bodies for name in ops(body)]
+        return [*inner, *(e.op.name for e in graph.body)]
+
+    pair, x = pg.value_and_grad(function, argnums=(0, 1)), np.ones(3)
+    kernel = pg.compile(pg.trace(pair, GOOD, x, np.array(3)))
+    found = ops(kernel.graph)
+    assert (found.count("cholesky"), found.count("while_loop")) == (1, 1)
+    if steps is None:
+        value, slopes = pg.jit(pair)(-GOOD, x, np.array(0))
+        assert value == 3.0
+        np.testing.assert_array_equal(slopes[0], np.zeros((3, 3)))
+
+
 def test_primitives_whose_code_may_raise_say_so():
     """Else loops without iterations would fail. The exceptions call functions that never raise."""
     silent = {"reorder", "reorder_back", "det", "slogdet", "cofactors", "lu", "qr", "by_scipy"}

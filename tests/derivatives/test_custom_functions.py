@@ -1374,3 +1374,24 @@ assert not [e for e in kernel.graph.body if e.op.name in ("as_custom", "stop_gra
 def test_programs_that_were_compiled_before_do_not_matter():
     """What depends on no input, beside a function with a rule, is computed once."""
     subprocess.run([sys.executable, "-c", _AFTER_OTHERS], check=True)
+
+
+def test_a_call_with_captured_values_is_differentiated_at_sizes() -> None:
+    """The function is not called again: what it captured is no argument of it."""
+
+    def program(x: pg.Variable, w: pg.Variable) -> pg.Variable:
+        @pg.custom_vjp
+        def scaled(x):
+            return pg.sin(x) * pg.sum(w)
+
+        scaled.defvjp(lambda x: (scaled(x), x), lambda x, ct: (3.0 * ct * pg.cos(x) * pg.sum(w),))
+        return pg.sum(pg.vmap(scaled)(x)) + pg.sum(scaled(x))
+
+    graph = pg.trace(program, pg.spec(("N", "2*M")), pg.spec(("M",)))
+    x, w = rng.normal(size=(3, 4)), rng.normal(size=2)
+    for sizes in ({"N": 3, "M": 2}, {"M": 2}):
+        at = lower(pg.transforms.instantiate(graph, sizes))
+        with pytest.raises(pg.NotDifferentiable, match="around it"):
+            pg.transforms.linearize(at, [0, 1])
+        found = pg.interpret(pg.transforms.linearize(at, [0]), x, w, x)
+        np.testing.assert_allclose(found[-1], 6.0 * w.sum() * (np.cos(x) * x).sum(), 1e-12)

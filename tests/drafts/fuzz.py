@@ -442,8 +442,7 @@ def count_rules(coverage: dict[str, Counter[str]]) -> None:
                 coverage["transpose"][op.name] = 0
     module = sys.modules["primgraph.transforms.optimize.simplify"]
     module.table_of.cache_clear()
-    rules = module.rules
-    for op, listed in rules.items():
+    for op, listed in (found for family in module.FAMILIES for found in family.rules.items()):
         names = [f"{op.name} by {rule.apply.__name__}" for rule in listed]
         coverage["simplify"].update(dict.fromkeys(names, 0))
         listed[:] = [

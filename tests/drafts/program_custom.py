@@ -155,10 +155,10 @@ def _ruled(graph: Graph, part: Graph, inner: range, function: Callable[..., Any]
     """`graph` with the function in the place of its part."""
     builder = Builder("ruled")
     moved: dict[Value, Value] = {v: builder.input(v.type, v.hint) for v in graph.inputs}
-    builder.add_all(graph.body[: inner.start], moved, builder.copy)
+    builder.add_all(graph.body[: inner.start], moved)
     found = function(*[Variable(builder, moved.get(v, v)) for v in part.inputs])
     moved.update(zip(part.outputs, [v.value for v in found], strict=True))
-    builder.add_all(graph.body[inner.stop :], moved, builder.copy)
+    builder.add_all(graph.body[inner.stop :], moved)
     return lower(builder.graph([moved[v] for v in graph.outputs]))
 
 

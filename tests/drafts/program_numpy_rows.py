@@ -6,6 +6,7 @@ vector, `w` another of its length, `m` a matrix, `r` another, `q` a square one, 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -249,7 +250,8 @@ different(np.round({v})); np.sum(at_places({v} > 0)) * {v}
 convolved(np.resize({m}, (1, 2, 5)), np.resize({q}, (2, 2, 3)))
 convolved2(np.resize({m}, (1, 1, 4, 4)), np.resize({q}, (2, 1, 2, 2)))
 max_pooled(np.resize({m}, (1, 2, 4))); avg_pooled(np.resize({q}, (1, 1, 4, 4))); largest({v})
-similar({m})
+similar({m}); filler.run({a}); filler.part @ {v}[:2]; np.sum({a}[{a} > 0.1] * {b}[{a} > 0.1])
+np.prod({n}[{n} < 0.3], keepdims=True); np.sum(np.sqrt({a}[{a} > 0.1])) * {a}[{a} > 9.0].size
 """
 
 # What SciPy gives float64 of for float32, which it is not here.
@@ -388,7 +390,45 @@ for i in range(len({out})):
 {out}[0] = 0.3
 {out}[1:] /= positive({v}[1:])
 """,
+    # Elements that masks choose, which are computed.
+    """
+{out} = np.zeros_like({a})
+{out}[{a} > 0.1] = np.log({a}[{a} > 0.1]) / {a}[{a} > 0.1]
+{out}[{a} <= 0.1] = np.exp({a}[{a} <= 0.1]) * {b}[{a} <= 0.1]
+""",
+    """
+{out} = {a} * 1.0
+m = {b} > 0.2
+{out}[m] *= np.sqrt({b}[m])
+np.place({out}, {b} < -0.3, np.extract({b} < -0.3, {a}) ** 2)
+np.putmask({out}, {b} < -0.9, {b})
+""",
+    """
+{out} = np.full_like({n}, 0.4)
+p = {n}[{n} > 0.1] - 0.2
+p[p > 0.3] = np.log(p[p > 0.3])
+{out}[{n} > 0.1] = p
+""",
 ]
+
+
+class _Filler:
+    """An object whose methods make arrays and assign to them."""
+
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+    def run(self, x: np.ndarray) -> np.ndarray:
+        found = np.zeros_like(x)
+        found[...] = self.scale * x
+        found[..., :1] += math.cos(self.scale)
+        return found
+
+    @property
+    def part(self) -> np.ndarray:
+        found = np.ones(2)
+        found[1] = math.sin(self.scale)
+        return found
 
 
 def _first_places(mask: np.ndarray) -> Any:
@@ -434,7 +474,9 @@ def _similar(m: np.ndarray) -> Any:
     return weights / weights.sum(axis=1, keepdims=True) @ m
 
 
+_FILLER = _Filler(0.7)
 FOREIGN: dict[str, tuple[Any, Any]] = {
+    "filler": (_FILLER, _FILLER),
     "first_places": (_first_places, lambda m: pg.flatnonzero(m, size=2)),
     "kept": (_kept, lambda x, m: pg.extract(m, x, size=2, fill_value=0.5)),
     "different": (_different, lambda x: pg.unique(x, size=3, fill_value=-1.0)),

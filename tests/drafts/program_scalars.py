@@ -55,6 +55,7 @@ _OF_ONE: tuple[Callable[[Value], Any], ...] = (
 _OF_TWO: tuple[Callable[[Value, Value], Any], ...] = (
     *[e.add, e.sub, e.mul] * 4, e.div, e.maximum, e.arctan2, e.logaddexp,
     lambda x, y: select(less(x, y), y, e.mul(x, y)),
+    lambda x, y: e.add(x, e.div(constant(value=Array(np.zeros(x.shape))), y)),
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.operators.variable import Variable
 from primgraph.sparsity.pattern import Pattern
-from primgraph.transforms.batch import batch
+from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.dataflow.sparsity import pattern_rows
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower

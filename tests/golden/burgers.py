@@ -87,7 +87,7 @@ def burgers(t, x, t0, x0, u0, w1, b1, w2, b2, w3, b3):
     # burgers.py:35  residual = u_t + u * u_x - NU * u_xx
     residual = u_t + u * u_x - 0.003183098861837907 * u_xx
     # burgers.py:37  loss = pg.mean(residual**2) + pg.mean(misfit**2)
-    loss = np.sum(residual * residual) * 0.015625 + np.sum(misfit * misfit) * 0.03125
+    loss = np.mean(residual * residual) + np.mean(misfit * misfit)
     # in the gradient of burgers.py:37
     v18 = misfit * 0.0625
     residual_bar = residual * 0.03125

@@ -247,12 +247,7 @@ int kalman(
     }
     /* kalman.py:33  K = pg.linalg.solve(S, H @ P).T */
     double t25[2 * 4];
-    {
-        const double *x0 = S;
-        const double *x1 = t23;
-        double *z0 = t25;
-        if (pg_solve_f64(z0, x0, x1, work->f64, work->i64, 2, 4) == 1) return 1;
-    }
+    if (pg_solve_f64(t25, S, t23, work->f64, work->i64, 2, 4) == 1) return 1;
     /* kalman.py:34  x_new = predicted + K @ (z - expected) */
     double t26[4];
     for (long i = 0; i < 4; i++) {

@@ -39,7 +39,7 @@ def logistic(X, y, w, b):
     # logistic.py:7  z = X @ w + b
     z = X @ w + b
     # logistic.py:8  loss = pg.mean(pg.softplus(z) - y * z) + 0.005 * pg.sum(w * w)
-    v0 = np.sum(np.logaddexp(z, 0.0) - y * z) / 100.0
+    v0 = np.mean(np.logaddexp(z, 0.0) - y * z)
     loss = v0 + 0.005 * np.sum(w * w)
     # in the gradient of logistic.py:8 and logistic.py:7
     z_bar = (sigmoid(z) - y) * 0.01

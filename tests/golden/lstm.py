@@ -92,7 +92,7 @@ def lstm(xs, targets, Wx, Wh, b, Wo):
     v2 = h_stack.reshape(240, 16)
     # lstm.py:19  loss = pg.mean((outputs - targets) ** 2)
     v3 = (v2 @ Wo).reshape(30, 8, 1) - targets
-    loss = np.sum(v3 * v3) / 240.0
+    loss = np.mean(v3 * v3)
     # in the gradient of lstm.py:15 and lstm.py:13
     v4 = (v3 * 0.008333333333333333).reshape(240, 1)
     v5 = sigmoid_f_stack * sigmoid(-f_stack)

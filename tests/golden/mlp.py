@@ -45,7 +45,7 @@ def train(
     predicted = hidden @ w2
     # golden_programs.py:34  loss = pg.mean((predicted - target) ** 2)
     v0 = predicted - target
-    loss = np.sum(v0 * v0) * 0.125
+    loss = np.mean(v0 * v0)
     # in the gradient of golden_programs.py:34 and golden_programs.py:33
     predicted_bar = v0 * 0.25
     w2_bar = hidden.T @ predicted_bar

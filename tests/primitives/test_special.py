@@ -34,6 +34,7 @@ GRID: dict[str, tuple[Any, ...]] = {
     "binom": (A + 1.0, np.minimum(B, 5.0)),
     "boxcox": (np.append(A, [0.0, 0.0, 2.0]), np.append(B - 1.0, [1.0, 0.0, 1e-9])),
     "boxcox1p": (np.append(A, [-1.0, 1e-9]), np.append(B - 1.0, [1.0, 0.0])),
+    "cosm1": (np.append(SIGNED, [1e-9, 0.0]),),
     "comb": (A, np.append(B[1:], -1.0)),
     "digamma": (np.append(NUMBERS, [-0.3, -7.7]),),
     "entr": (np.append(NUMBERS, [0.0, -1.0]),),
@@ -62,8 +63,8 @@ GRID: dict[str, tuple[Any, ...]] = {
     "xlogy": (np.append(A, 0.0), np.append(B, 0.0)),
 }
 COMPOSED = (
-    "binom", "boxcox", "boxcox1p", "comb", "exprel", "factorial", "huber", "kl_div", "ndtr",
-    "ndtri", "poch", "pseudo_huber", "rel_entr",
+    "binom", "boxcox", "boxcox1p", "comb", "cosm1", "exprel", "factorial", "huber", "kl_div",
+    "ndtr", "ndtri", "poch", "pseudo_huber", "rel_entr",
 )  # fmt: skip
 
 # Those that SciPy computes, on points where they are smooth.
@@ -433,6 +434,7 @@ COMBINED: list[tuple[Callable[..., Any], list[float]]] = [
     (sp.binom, [4.5, 1.7]),
     (sp.boxcox, [2.3, 0.4]),
     (sp.boxcox1p, [0.3, 1e-4]),
+    (sp.cosm1, [0.7]),
     (sp.exprel, [0.7]),
     (sp.factorial, [3.3]),
     (sp.huber, [1.5, 0.7]),

@@ -21,7 +21,7 @@ from primgraph.errors import ArgumentError, MissingRuleError
 from primgraph.ir.primitive import registered
 from primgraph.ir.text import parse
 from primgraph.ir.types import TensorType
-from primgraph.transforms.batch import batch
+from primgraph.transforms.batch_graphs import batch
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

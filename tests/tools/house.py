@@ -119,7 +119,7 @@ def _primitives_of(nodes: Iterable[ast.AST]) -> dict[str, str]:
         ):
             module = import_module(node.module or "")
             for alias in node.names:
-                op = getattr(module, alias.name)
+                op = getattr(module, alias.name, None)
                 if isinstance(op, Primitive):
                     found[alias.asname or alias.name] = op.name
     return found

@@ -224,3 +224,14 @@ def test_products_refuse_what_does_not_fit(function: Any, shapes: Any, words: st
     with pytest.raises(ShapeError, match=words) as caught:
         traced(function, *map(np.zeros, shapes))
     assert "is input 'x0'" in str(caught.value)
+
+
+@pytest.mark.parametrize(("rows", "turned"), [(3, False), (30, True)])
+def test_a_product_is_turned_unless_it_would_have_few_columns(rows: int, turned: bool) -> None:
+    def function(x: pg.Variable, y: pg.Variable) -> pg.Variable:
+        product = pg.reshape(x.T @ y, (rows, 5, 4))
+        return pg.transpose(product, (1, 2, 0))
+
+    graph = pg.trace(function, pg.spec((50, rows)), pg.spec((50, 20)))
+    (product,) = [e for e in pg.compile(graph, math="fast").graph.body if e.op.name == "matmul"]
+    assert product.output.shape == ((20, rows) if turned else (rows, 20))

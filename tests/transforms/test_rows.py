@@ -23,7 +23,7 @@ from primgraph.primitives import elementwise as e
 from primgraph.primitives import logic
 from primgraph.primitives.constants import filled_constant
 from primgraph.transforms import dead_code, simplify
-from primgraph.transforms.optimize.simplify import _sweep, rules
+from primgraph.transforms.optimize.simplify import FAMILIES, _sweep
 from primgraph.transforms.rewrite.functions import STABLE
 from primgraph.transforms.rewrite.row_conditions import floats, power_of_two, single
 from primgraph.transforms.rewrite.rows import rows
@@ -56,8 +56,8 @@ ZERO = term(0)
 
 # The rules that rows have become, by the row.
 RULES: dict[Row, list[Rule]] = {}
-for _table in (rules, STABLE.rules, LAST.rules):
-    for _rule in (rule for listed in _table.values() for rule in listed):
+for _family in (*FAMILIES, STABLE, LAST):
+    for _rule in (rule for listed in _family.rules.values() for rule in listed):
         if _rule.row is not None:
             RULES.setdefault(_rule.row, []).append(_rule)
 
@@ -248,7 +248,7 @@ def unsigned(found: np.ndarray) -> np.ndarray:
 @cache
 def only(row: Row) -> Table:
     """A table of this row alone."""
-    return Table({row.left.op: RULES[row]})
+    return Table(lambda op: RULES[row] if op is row.left.op else [])
 
 
 def rewritten(graph: Graph, row: Row) -> Graph:

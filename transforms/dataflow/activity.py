@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import final
 
 from primgraph.ir.facts.ranges import HOLOMORPHIC
@@ -19,8 +19,34 @@ def dependent_values(
 
     With `by_tangents`, follow only the operands along which a primitive passes tangents.
     """
-    analysis = _BY_TANGENTS if by_tangents else _ACTIVE
-    return {*analysis.run(graph, dict.fromkeys(sources, True)).facts}
+    if by_tangents:
+        return {*_BY_TANGENTS.run(graph, dict.fromkeys(sources, True)).facts}
+    found = set(sources)
+    for eqn in graph.body:
+        if not found.isdisjoint(eqn.inputs) and not eqn.op.stops:
+            found.update([v for v in eqn.outputs if v.type.is_inexact])
+    return found
+
+
+def _passed(eqn: Equation) -> tuple[Value, ...]:
+    return () if eqn.op.stops else eqn.inputs
+
+
+def relevant_values(
+    body: Sequence[Equation],
+    outputs: Iterable[Value],
+    passed: Callable[[Equation], Sequence[Value]] = _passed,
+) -> set[Value]:
+    """Return `outputs` and the values that they depend on differentiably.
+
+    The values have inexact dtypes, except for the given ones. `passed` returns the operands along
+    which an equation has derivatives; equations with bodies are not entered.
+    """
+    found = set(outputs)
+    for eqn in reversed(body):
+        if not found.isdisjoint(eqn.outputs):
+            found.update([v for v in passed(eqn) if v.type.is_inexact])
+    return found
 
 
 class _Reach(Analysis[bool]):
@@ -116,26 +142,6 @@ def _inputs(analysis: Analysis[bool], regions: Regions, present: Iterable[int]) 
     return {i for i, is_one in enumerate(within) if is_one}
 
 
-class Relevance(Analysis[bool]):
-    """Whether given values depend on values differentiably; equations with bodies are not entered.
-
-    The values have inexact dtypes, except for the given ones.
-    """
-
-    __slots__ = ()
-
-    backward = True
-    enters = False
-
-    def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
-        stops = eqn.op.stops
-        return [(not stops and v.type.is_inexact) or None for v in eqn.inputs]
-
-    def values(self, body: Iterable[Equation], outputs: Iterable[Value]) -> set[Value]:
-        """Return `outputs` and the values that they depend on differentiably."""
-        return {*self.run(Graph((), body, ()), dict.fromkeys(outputs, True)).facts}
-
-
 def dependence_bits(graph: Graph, bits: Mapping[Value, int]) -> dict[Value, int]:
     """Return for each value of `graph` the bits of the values that it depends on differentiably.
 
@@ -149,9 +155,10 @@ def dependence_bits(graph: Graph, bits: Mapping[Value, int]) -> dict[Value, int]
         through = 0
         for value in eqn.inputs:
             through |= found.get(value, 0)
-        for value in eqn.outputs:
-            if through and value.type.is_inexact:
-                found[value] = through
+        if through:
+            for value in eqn.outputs:
+                if value.type.is_inexact:
+                    found[value] = through
     return found
 
 

@@ -28,8 +28,8 @@ from primgraph.ir.index_maps import (
 )
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import Shape
-from primgraph.transforms.dataflow.activity import Relevance
-from primgraph.transforms.dataflow.engine import Analysis, Facts, Fault, Flow
+from primgraph.transforms.dataflow.activity import relevant_values
+from primgraph.transforms.dataflow.engine import Analysis, Fault, Flow
 from primgraph.transforms.dataflow.locality import inspect_derivative, is_inspecting, slopes_of
 
 T = TypeVar("T")
@@ -124,7 +124,7 @@ class _Independence(Samples[Place]):
         self, flow: Flow[Place], eqn: Equation | None, outer: Flow[Place] | None
     ) -> tuple[set[Value], Counts]:
         ends = [v for v in flow.graph.outputs if v.type.size != 0]
-        return _Relevance().values(flow.graph.body, ends), Counts(flow.graph)
+        return relevant_values(flow.graph.body, ends, _operands_with_elements), Counts(flow.graph)
 
     def key(self) -> str | None:
         # Inside a derivative rule results hold for what remains of the rule only.
@@ -153,17 +153,9 @@ class _Independence(Samples[Place]):
 _INDEPENDENCE = _Independence()
 
 
-@final
-class _Relevance(Relevance):
-    """Whether outputs depend on nonempty values differentiably."""
-
-    __slots__ = ()
-
-    def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
-        passes = set() if _is_constant(eqn) else {*_operands(eqn)}
-        return [
-            (v in passes and v.type.is_inexact and v.type.size != 0) or None for v in eqn.inputs
-        ]
+def _operands_with_elements(eqn: Equation) -> list[Value]:
+    """Return the nonempty operands along which the equation has a derivative."""
+    return [] if _is_constant(eqn) else [v for v in _operands(eqn) if v.type.size != 0]
 
 
 def _is_constant(eqn: Equation) -> bool:

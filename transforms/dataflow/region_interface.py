@@ -180,7 +180,7 @@ def _mark_body(
         for i in sorted(opening.unsure):
             value = body.inputs[i]
             moved[value] = _attach_tangent(value, moved.get(value, value), UNSURE)
-        builder.add_all(body.body, moved, builder.share)
+        builder.add_all(body.body, moved, shared=True)
         ends = [
             _stop_tangent(moved.get(v, v))
             if k in opening.unused

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import final
 
+from primgraph.ir.facts.passes import SPECTRUM
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.index_maps import IndexMap, variables_of
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.slices import backward_slice, forward_slice
-from primgraph.primitives.linear_algebra.spectra import SPECTRUM
 from primgraph.primitives.reductions import SUMS
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 

@@ -1,19 +1,1 @@
 """Derivative and batching rules of branches and loops, built by transforming their bodies."""
-
-from primgraph.transforms.loops import (
-    batch_loops,
-    implicit_solution,
-    jvp_loops,
-    partial_eval_loops,
-    rematerialize,
-    transpose_loops,
-)
-
-__all__ = [
-    "batch_loops",
-    "implicit_solution",
-    "jvp_loops",
-    "partial_eval_loops",
-    "rematerialize",
-    "transpose_loops",
-]

@@ -8,17 +8,19 @@ from typing import Any
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import TRIPS, Dim, is_open
 from primgraph.ir.facts.choices import RAISES
+from primgraph.ir.facts.passes import MESSAGE
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.primitive import Op, Primitive, active_recorder
+from primgraph.ir.primitive import Op, active_recorder
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import BOOL, INT64, TensorType
-from primgraph.primitives.constants import extent, filled_constant, zeros_like
+from primgraph.primitives.constants import extent, filled_constant, iota, zeros_like
 from primgraph.primitives.control import COUNT, Regions, cond, scan, split_operands, while_loop
-from primgraph.primitives.elementwise import add, cast, minimum, sub
+from primgraph.primitives.elementwise import add, cast, minimum, mul, stop_gradient, sub
+from primgraph.primitives.indexing import gather
 from primgraph.primitives.logic import equal, greater, less, less_equal, logical_not, select
 from primgraph.primitives.reductions import reduce_max, reduce_sum
 from primgraph.primitives.shapes import broadcast, pad, permute
-from primgraph.transforms.batch import batch, batch_graph
+from primgraph.transforms.batch_graphs import batch, batch_graph
 from primgraph.transforms.dataflow.activity import varying_inputs
 from primgraph.transforms.optimize.loop_invariants import guarded
 
@@ -29,7 +31,8 @@ def _cond_batch(
 ) -> tuple[Value, ...]:
     """Compute all branches and select per sample, if the index differs between samples.
 
-    A branch whose linear algebra may raise is computed only if some sample takes it.
+    A branch that may raise is computed only if some sample takes it. The other samples get the
+    operands of one that does, so that they raise nothing that no sample raises by itself.
     """
     size = _size(flags, (index, *operands))
     axes = [0 if has else None for has in flags[1:]]
@@ -41,9 +44,10 @@ def _cond_batch(
     found = []
     for k, branch in enumerate(many):
         if len(many) > 1 and any(map(_raises_for_values, branch.ops)):
-            taken = cast(_takes(index, k, len(many)), dtype=INT64)
-            runs = greater(_largest(taken), filled_constant(0, COUNT))
-            found.append(cond(runs, *operands, branches=guarded(branch)))
+            taken = _takes(index, k, len(many))
+            runs = greater(_largest(cast(taken, dtype=INT64)), filled_constant(0, COUNT))
+            given = _operands_of_takers(taken, operands, flags[1:])
+            found.append(cond(runs, *given, branches=guarded(branch)))
         else:
             found.append(tuple(builder.inline(branch, operands)))
     return tuple([_choose(index, choices) for choices in zip(*found, strict=True)])
@@ -58,6 +62,27 @@ def _takes(index: Value, k: int, count: int) -> Value:
     if k + 1 == count:
         return greater(index, filled_constant(k - 1, index.type))
     return equal(index, filled_constant(k, index.type))
+
+
+def _operands_of_takers(
+    taken: Value, operands: Sequence[Value], flags: Sequence[bool]
+) -> list[Value]:
+    """Return operands in which samples that do not take a branch have values of one that does.
+
+    They are constants there: such samples have no derivative.
+    """
+    counts = cast(taken, dtype=INT64)
+    places = iota(shape=counts.shape, axis=0, dtype=INT64)
+    # The largest index with a one is that of a sample that takes the branch.
+    last = _largest(mul(counts, places))
+    first = broadcast(last, shape=counts.shape, new_axes=(0,))
+    found = []
+    for x, has in zip(operands, flags, strict=True):
+        if has:
+            other = stop_gradient(gather(x, first, axis=0))
+            x = select(_broadcast_condition(taken, x), x, other)
+        found.append(x)
+    return found
 
 
 @scan.batch
@@ -276,7 +301,7 @@ def _swap_axes(value: Value) -> Value:
 
 def _raises_for_values(op: Op) -> bool:
     """Return whether an op raises for some values of its operands."""
-    return isinstance(op, Primitive) and bool(op.fact(RAISES)) and op.singular
+    return bool(op.fact(RAISES)) and (op.fact(MESSAGE) != "" or getattr(op, "singular", False))
 
 
 def _choose(index: Value, choices: Sequence[Value]) -> Value:

@@ -24,7 +24,7 @@ from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import flops_of
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.shapes import broadcast
-from primgraph.transforms.batch import batch
+from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.linearize import Tangents, linearize
 from primgraph.transforms.loops.solver_loops import iteration, own_size

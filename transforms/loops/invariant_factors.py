@@ -8,6 +8,7 @@ from typing import final
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import typical
+from primgraph.ir.facts.passes import SOLVES
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.ir.types import FLOAT32, FLOAT64
@@ -18,7 +19,7 @@ from primgraph.primitives.elementwise import add, mul
 from primgraph.primitives.linear_algebra.matrix_functions import lu
 from primgraph.primitives.linear_algebra.products import matmul, swap_last
 from primgraph.primitives.linear_algebra.spectra import qr
-from primgraph.primitives.linear_algebra.systems import SOLVES, inv, slogdet, triangular_solve
+from primgraph.primitives.linear_algebra.systems import inv, slogdet, triangular_solve
 from primgraph.primitives.linear_algebra.ties import unless_any
 from primgraph.primitives.linear_algebra.triangles import adjoint, conjugate
 from primgraph.primitives.logic import equal

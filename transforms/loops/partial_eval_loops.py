@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 from primgraph.errors import MissingRuleError
@@ -106,10 +107,11 @@ def _separate_while(
     asked_of = Graph(
         [test.inputs[i] for i in loop.nonlinear_positions], test.body, test.outputs, test.name
     )
+    asked_of, first = dead_code(asked_of), [inputs[i] for i in loop.nonlinear_positions]
     with _as_written():
         results = while_loop(
-            *[inputs[i] for i in loop.nonlinear_positions],
-            test=dead_code(asked_of),
+            *first,
+            test=asked_of,
             body=known,
             consts=len(loop.group(loop.nonlinear_positions, 0)),
             limit=limit,
@@ -118,7 +120,10 @@ def _separate_while(
     found = [*results[:count], *results[count + 1 :]]
     length = TRIPS if limit is None else limit
     options = {"length": length, "reverse": False, "counted": True}
-    merged = _linear_scan(loop, parts, (trips,), inputs, firsts, found, options)
+    # The condition at first is also that of what the known loop does not change: see
+    # `equations_if_loop_runs`. Both loops then share it.
+    runs = partial(_inlined, asked_of, first) if limit is None or limit > 0 else None
+    merged = _linear_scan(loop, parts, (trips,), inputs, firsts, found, options, runs)
     return [*merged[:carries], trips, *merged[carries:]]
 
 
@@ -249,8 +254,12 @@ def _linear_scan(
     firsts: Sequence[int],
     found: Sequence[Value],
     options: dict[str, Any],
+    runs: Callable[[], Value] | None = None,
 ) -> list[Value]:
-    """Merge the results `found` of the known part with those of the linear loop."""
+    """Merge the results `found` of the known part with those of the linear loop.
+
+    `runs` records whether the loop has a step, by default from their number.
+    """
     if not loop.results:
         return [*found]
     graph, place = loop.graph, {v: i for i, v in enumerate(loop.graph.inputs)}
@@ -269,7 +278,7 @@ def _linear_scan(
     made = scan(
         *trips,
         *[given[i] for i in fixed],
-        *_outside(loop, parts, trips, options["length"], given),
+        *_outside(loop, parts, trips, options["length"], given, runs),
         *[given[i] for i in (*consts, *carries, *rows)],
         *found[len(firsts) :],
         *[given[i] for i in xs],
@@ -282,8 +291,20 @@ def _linear_scan(
     return [results[k] for k in range(len(graph.outputs))]
 
 
+def _inlined(graph: Graph, operands: Sequence[Value]) -> Value:
+    """Record the only result of a graph."""
+    builder = active_recorder()
+    assert isinstance(builder, Builder)
+    return builder.inline(graph, operands)[0]
+
+
 def _outside(
-    loop: _Loop, parts: Residuals, trips: Sequence[Value], length: int, given: Sequence[Value]
+    loop: _Loop,
+    parts: Residuals,
+    trips: Sequence[Value],
+    length: int,
+    given: Sequence[Value],
+    runs: Callable[[], Value] | None,
 ) -> list[Value]:
     """Compute the loop-invariant residuals before the loop; raise only if it has a step."""
     if not parts.outside:
@@ -296,12 +317,12 @@ def _outside(
     body = backward_slice(graph.body, parts.outside)
     after = set() if surely_steps(trips, length) else after_raising(body)
     plain = [v for v in parts.outside if v not in after]
-    builder.add_all(backward_slice(body, plain), moved, builder.copy)
+    builder.add_all(backward_slice(body, plain), moved)
     late = [v for v in parts.outside if v in after]
     if late:
         part = Graph([graph.inputs[i] for i in fixed], backward_slice(body, late), late, graph.name)
-        runs = has_steps(trips, length)
-        found = cond(runs, *[given[i] for i in fixed], branches=guarded(part))
+        has_step = has_steps(trips, length) if runs is None else runs()
+        found = cond(has_step, *[given[i] for i in fixed], branches=guarded(part))
         moved.update(zip(late, found, strict=True))
     return [moved.get(v, v) for v in parts.outside]
 
@@ -343,7 +364,7 @@ def _known_branch(
     body = [*[e for e in branch.body if e.outputs[0] not in part.linear], *more]
     kept_in = {s: instead.get(v, v) for s, v in filled_by.items()}
     with builder:
-        builder.add_all(body, moved, builder.share)
+        builder.add_all(body, moved, shared=True)
         kept = [
             moved.get(kept_in[s], kept_in[s]) if s in kept_in else filled_constant(0, type)
             for s, type in enumerate(slots)

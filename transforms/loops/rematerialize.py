@@ -9,7 +9,7 @@ from primgraph.ir.primitive import Linear
 from primgraph.ir.slices import forward_slice
 from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.control import checkpoint
-from primgraph.transforms.batch import batch
+from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.dataflow.activity import reached_values
 from primgraph.transforms.linearize import Tangents, linearize
 from primgraph.transforms.optimize.edits import dead_code

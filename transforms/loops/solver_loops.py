@@ -29,7 +29,7 @@ from primgraph.primitives.logic import (
 )
 from primgraph.primitives.reductions import reduce_max, reduce_sum
 from primgraph.primitives.shapes import broadcast, concat, permute, reshape, slice_
-from primgraph.transforms.batch import batch
+from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.optimize.edits import dead_code
 

@@ -12,7 +12,7 @@ from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.ir.types import FLOAT64, add_leading_axis
 from primgraph.ir.views import Slice
 from primgraph.primitives.control import REGIONS, Regions
-from primgraph.transforms.batch import batch_graph
+from primgraph.transforms.batch_graphs import batch_graph
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.locality import multiplies_sums, view_of
 from primgraph.transforms.horizontal_fusion import functions_of_joined, functions_of_slices

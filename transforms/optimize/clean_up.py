@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
+from primgraph.base.providers import late
 from primgraph.ir.graph import Graph
 from primgraph.transforms.dataflow.contract import (
     every_equation_is_used,
@@ -11,10 +13,15 @@ from primgraph.transforms.dataflow.contract import (
     transform,
 )
 from primgraph.transforms.optimize.fold_constants import fold
-from primgraph.transforms.optimize.join_checkpoints import merge_checkpoints
-from primgraph.transforms.optimize.join_loops import merge_loops
 from primgraph.transforms.optimize.simplify import simplify_graph
-from primgraph.transforms.optimize.simplify_loops import tidy_bodies
+
+if TYPE_CHECKING:
+    from primgraph.transforms.optimize import join_checkpoints, join_loops, simplify_loops
+else:
+    join_checkpoints = late("primgraph.transforms.optimize.join_checkpoints")
+    join_loops = late("primgraph.transforms.optimize.join_loops")
+    simplify_loops = late("primgraph.transforms.optimize.simplify_loops")
+
 
 # Maximum number of rounds: each round may enable rewrites in bodies and around them.
 _ROUNDS = 8
@@ -50,7 +57,12 @@ def clean_up(
         return clean_up(body, math, last=last, stable=stable)
 
     for _ in range(_ROUNDS):
-        before, found = found, merge_checkpoints(merge_loops(tidy_bodies(found, clean)))
+        before, found = (
+            found,
+            join_checkpoints.merge_checkpoints(
+                join_loops.merge_loops(simplify_loops.tidy_bodies(found, clean))
+            ),
+        )
         found = simplify_graph(found, fold, math, last=last, stable=stable)
         if found == before:
             return _mark_clean(found, graph, key)

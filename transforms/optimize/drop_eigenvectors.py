@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from primgraph.ir.facts.passes import SPECTRUM
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import copy, rebuild
-from primgraph.primitives.linear_algebra.spectra import SPECTRUM
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 

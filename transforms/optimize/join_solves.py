@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from primgraph.ir.builder import Builder
+from primgraph.ir.facts.passes import SOLVES
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.ir.types import INT64
 from primgraph.primitives.constants import iota
 from primgraph.primitives.elementwise import cast
-from primgraph.primitives.linear_algebra.systems import SOLVES, solve
+from primgraph.primitives.linear_algebra.systems import solve
 from primgraph.primitives.logic import equal
 from primgraph.primitives.shapes import broadcast, concat, slice_
 from primgraph.transforms.dataflow.contract import primitives_only, transform

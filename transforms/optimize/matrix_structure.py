@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import final
 
 from primgraph.ir.facts.matrices import NOTHING, Structure
+from primgraph.ir.facts.passes import STRUCTURED
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.matrix_facts import facts_of, facts_of_results
 from primgraph.transforms.rewrite.matrices import (
     MATRIX_RULES,
-    STRUCTURED,
     factored_matrices,
     inverses_in_products,
 )
@@ -24,7 +24,7 @@ def structure(graph: Graph) -> Graph:
     Triangular and positive definite systems are solved as such. Determinants are products of the
     diagonal of an available factor. `inv(a) @ b` is solved without an inverse.
     """
-    if STRUCTURED.isdisjoint(graph.ops):
+    if not any(op.fact(STRUCTURED) for op in graph.ops):
         return graph
     return _Structured(graph).result()
 

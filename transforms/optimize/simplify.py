@@ -8,13 +8,14 @@ source, are exact up to the sign of zero: see `rules/signs.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 
 from primgraph.base.user_lines import Source
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.primitive import Op, recording
+from primgraph.ir.primitive import recording
 from primgraph.ir.rebuild import NOWHERE, rebuild
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.optimize.edits import dead_code
@@ -27,7 +28,6 @@ from primgraph.transforms.rewrite.rule import (
     Family,
     Fold,
     Readers,
-    Rule,
     Seen,
     Table,
     check_level,
@@ -40,27 +40,21 @@ from primgraph.transforms.rewrite.slices import PARTS
 from primgraph.transforms.rewrite.sums import DERIVED, SUMS
 from primgraph.transforms.rewrite.views import VIEWS
 
-
-def _merge_rule_tables(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
-    table: dict[Op, list[Rule]] = {}
-    for family in families:
-        for op, listed in family.items():
-            table.setdefault(op, []).extend(listed)
-    return table
-
-
-_FAMILIES = (
+FAMILIES = (
     VIEWS, PARTS, PLACES, LOGIC, PARTS_OF_COMPLEX, ARITHMETIC, FACTORS, FUNCTIONS, SUMS, SIGNS,
     DERIVED,
 )  # fmt: skip
-rules = _merge_rule_tables(*(f.rules for f in _FAMILIES))
 
 # One sweep finds all rewrites except those enabled when a value loses its other readers.
 _SWEEPS = 4
 
 
-def _parts(last: bool, stable: bool) -> list[dict[Op, list[Rule]]]:
-    return [*[STABLE.rules] * stable, rules, *[LAST.rules, OWN_SLOPES.rules] * last]
+def _families(last: bool, stable: bool) -> tuple[Family, ...]:
+    return (*(STABLE,) * stable, *FAMILIES, *(LAST, OWN_SLOPES) * last)
+
+
+def _table(families: Sequence[Family], math: str) -> Table:
+    return Table(lambda op: select_rules(families, op, math))
 
 
 @cache
@@ -69,7 +63,7 @@ def table_of(math: str, last: bool, stable: bool, late: int) -> Table:
 
     `late` counts the rules of `LAST`: lazily loaded primitives add theirs.
     """
-    return Table(select_rules(_merge_rule_tables(*_parts(last, stable)), math))
+    return _table(_families(last, stable), math)
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -106,11 +100,10 @@ def simplify_graph(
     check_level(math)
     levels = math, level_of_derivatives(math)
     if extra is None:
-        late = sum(map(len, LAST.rules.values()))
-        own, derived = (table_of(level, last, stable, late) for level in levels)
+        own, derived = (table_of(level, last, stable, LAST.count) for level in levels)
     else:
-        whole = _merge_rule_tables(extra.rules, *_parts(last, stable))
-        own, derived = (Table(select_rules(whole, level)) for level in levels)
+        families = extra, *_families(last, stable)
+        own, derived = (_table(families, level) for level in levels)
     for _ in range(_SWEEPS):
         graph = dead_code(graph)
         result, unsettled = _sweep(graph, fold, (own, derived))

@@ -123,6 +123,14 @@ class _Sweep:
         if found != branches or any(a is not b for a, b in zip(found, branches, strict=True)):
             params = freeze_all([("branches", found)])
             eqn = Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
+        # Results that are equal in all branches are one.
+        known: dict[tuple[Value, ...], Value] = {}
+        for value, results in zip(
+            eqn.outputs, zip(*[b.outputs for b in found], strict=True), strict=True
+        ):
+            same = known.setdefault(results, value)
+            if same is not value:
+                self.moved[value] = same
         self._append(eqn)
 
     def _checkpoint(self, eqn: Equation) -> None:

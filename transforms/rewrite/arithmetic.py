@@ -16,7 +16,7 @@ from primgraph.transforms.rewrite.rows import rows
 from primgraph.transforms.rewrite.rule import LEVELS, Family
 from primgraph.transforms.rewrite.terms import a, b, c, x, y, z
 
-ARITHMETIC = Family()
+ARITHMETIC = Family(late=True)
 exact, signs, finite, fast = (rows(ARITHMETIC, level) for level in LEVELS)
 # These also hold for complex numbers, part by part.
 each = rows(ARITHMETIC, "exact", any_dtype=True)
@@ -89,7 +89,7 @@ fast(x / c, x * (1 / c), ordinary(1 / c), why="rounded once more")
 
 # Common factors taken out of sums: true of real numbers only.
 
-FACTORS = Family()
+FACTORS = Family(late=True)
 fast = rows(FACTORS, "fast")
 
 # Saves one product, if the products have a single use.

@@ -14,7 +14,7 @@ from primgraph.transforms.rewrite.rows import rows
 from primgraph.transforms.rewrite.rule import Family, Seen
 from primgraph.transforms.rewrite.terms import words, x, y
 
-PARTS_OF_COMPLEX = Family(any_dtype=True)
+PARTS_OF_COMPLEX = Family(any_dtype=True, late=True)
 exact = rows(PARTS_OF_COMPLEX, "exact")
 _rule = PARTS_OF_COMPLEX.rule
 

@@ -13,7 +13,7 @@ from primgraph.transforms.rewrite.rows import rows
 from primgraph.transforms.rewrite.rule import Family, Seen
 from primgraph.transforms.rewrite.terms import words, x, y
 
-FUNCTIONS = Family()
+FUNCTIONS = Family(late=True)
 _rule = FUNCTIONS.rule
 exact, fast = (rows(FUNCTIONS, level) for level in ("exact", "fast"))
 
@@ -167,7 +167,7 @@ fast(log(exp(x) / y), x - log(y), why="for a softmax it is its logarithm, withou
 
 # Forms that neither overflow nor cancel, but may be slower: NumPy computes `log(1 + exp(x))` faster
 # than `logaddexp(x, 0)`. They apply when a graph is raised, not when it is compiled.
-STABLE = Family()
+STABLE = Family(late=True)
 stable = rows(STABLE, "fast")
 
 expm1, log1p, logaddexp = words(e.expm1, e.log1p, e.logaddexp)

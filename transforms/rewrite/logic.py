@@ -8,7 +8,7 @@ from primgraph.transforms.rewrite.rows import rows
 from primgraph.transforms.rewrite.rule import Family
 from primgraph.transforms.rewrite.terms import Word, w, words, x, y, z
 
-LOGIC = Family(any_dtype=True)
+LOGIC = Family(any_dtype=True, late=True)
 exact, finite = (rows(LOGIC, level) for level in ("exact", "finite"))
 
 equal, not_equal, select = words(logic.equal, logic.not_equal, logic.select)

@@ -291,5 +291,3 @@ MATRIX_RULES: dict[Op, MatrixRule] = {
     solve: _solve,
     triangular_solve: _triangular_solve,
 }
-# Programs without these are left alone.
-STRUCTURED: frozenset[Op] = frozenset(MATRIX_RULES) - {matmul} | {cholesky}

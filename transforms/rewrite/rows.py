@@ -11,6 +11,7 @@ it is declared, into one rule per order of operands: a list of steps on a growin
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple, Protocol, TypeAlias, final
 
@@ -60,8 +61,8 @@ def rows(family: Family, level: str, *, any_dtype: bool = False) -> Declare:
         if not isinstance(left, Applied) or is_number(left):
             raise ArgumentError(f"a row rewrites what a primitive computes, not {left}")
         row = Row(level, left, term(right), conditions, why)
-        for rule in _rules(row, anywhere):
-            family.add(left.op, rule)
+        make = partial(_rules, row, anywhere)
+        family.add_late(left.op, make if family.late else [*make()].copy)
 
     return declare
 

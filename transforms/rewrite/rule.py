@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -14,7 +14,7 @@ from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError, InternalError, UnknownSizeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.primitive import Op, Primitive, loaded_ops
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.constants import constant, full
 from primgraph.primitives.elementwise import mul, neg
@@ -77,11 +77,36 @@ class Family:
     """A family of rules, by the primitive whose equations they rewrite.
 
     Rules of a family of `any_dtype` move, select or join elements, and do not compute with them.
+    Rows of a `late` family are checked and compiled when rules of their primitive are asked for.
     """
 
-    def __init__(self, *, any_dtype: bool = False) -> None:
-        self.rules: dict[Op, list[Rule]] = {}
+    def __init__(self, *, any_dtype: bool = False, late: bool = False) -> None:
+        # What was declared, and the rules of the ops that were asked for.
+        self._declared: dict[Op, list[Callable[[], Iterable[Rule]]]] = {}
+        self._general: list[tuple[Callable[[Op], bool], Callable[[Any], Iterable[Rule]]]] = []
+        self._rules: dict[Op, list[Rule]] = {}
         self.any_dtype = any_dtype
+        self.late = late
+
+    @property
+    def count(self) -> int:
+        """The number of declarations."""
+        return sum(map(len, self._declared.values()))
+
+    @property
+    def rules(self) -> dict[Op, list[Rule]]:
+        """The rules of all ops that are loaded."""
+        found = {op: self.rules_of(op) for op in loaded_ops().values()}
+        return {op: listed for op, listed in found.items() if listed}
+
+    def rules_of(self, op: Op) -> list[Rule]:
+        """Return the rules of `op`, in order of declaration."""
+        found = self._rules.get(op)
+        if found is None:
+            found = [rule for make in self._declared.get(op, ()) for rule in make()]
+            found += [r for holds, make in self._general if holds(op) for r in make(op)]
+            self._rules[op] = found
+        return found
 
     def rule(
         self,
@@ -108,7 +133,18 @@ class Family:
 
     def add(self, op: Op, rule: Rule) -> None:
         """Add `rule` to the rules for `op`; it is tried last."""
-        self.rules.setdefault(op, []).append(rule)
+        self.add_late(op, [rule].copy)
+
+    def add_late(self, op: Op, make: Callable[[], Iterable[Rule]]) -> None:
+        """Add the rules that `make` returns to those for `op`; they are tried last."""
+        self._declared.setdefault(op, []).append(make)
+        self._rules.pop(op, None)
+
+    def add_where(self, holds: Callable[[Op], bool], make: Callable[[Any], Iterable[Rule]]) -> None:
+        """Add the rules that `make` returns for each op for which a condition `holds`; they are
+        tried after all others of the family."""
+        self._general.append((holds, make))
+        self._rules.clear()
 
 
 def check_level(math: str) -> None:
@@ -119,15 +155,11 @@ def check_level(math: str) -> None:
         )
 
 
-def select_rules(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[Rule]]:
-    """Return the rules of `table` that hold at level `math`, the strictest first."""
-    check_level(math)
+def select_rules(families: Iterable[Family], op: Op, math: str) -> list[Rule]:
+    """Return the rules of `op` that hold at level `math`, the strictest first."""
     allowed = LEVELS[: LEVELS.index(math) + 1]
-    chosen = {
-        op: [r for level in allowed for r in listed if r.level == level]
-        for op, listed in table.items()
-    }
-    return {op: listed for op, listed in chosen.items() if listed}
+    listed = [rule for family in families for rule in family.rules_of(op)]
+    return [r for level in allowed for r in listed if r.level == level]
 
 
 def level_of_derivatives(math: str) -> str:
@@ -178,14 +210,14 @@ class Possible(NamedTuple):
 class Table:
     """The rules of one level by primitive, filtered by the ops that compute the operands."""
 
-    def __init__(self, rules: dict[Op, list[Rule]]) -> None:
+    def __init__(self, rules: Callable[[Op], Iterable[Rule]]) -> None:
         self._rules = rules
         # Cache keyed by an op and the ops that compute its operands.
         self.known: dict[tuple[Op | None, ...], Possible] = {}
 
     def possible(self, op: Op, made: tuple[Op | None, ...]) -> Possible:
         """Return the rewrites of `op` whose operands the ops `made` compute, cached."""
-        rules = [r for r in self._rules.get(op, ()) if r.may_apply(made)]
+        rules = [r for r in self._rules(op) if r.may_apply(made)]
         of_complex = [r for r in rules if r.any_dtype]
         folding = all(o in (full, constant) for o in made)
         makes_factor = op is neg or (op is mul and full in made)

@@ -8,44 +8,35 @@ shape of the condition.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from primgraph.ir.facts.choices import FALSE_AT_NAN
 from primgraph.ir.graph import Equation, Value
-from primgraph.ir.primitive import Primitive, loaded_ops
+from primgraph.ir.primitive import Primitive
 from primgraph.primitives import logic
 from primgraph.primitives.constants import filled_constant, full
 from primgraph.primitives.elementwise import (
     abs_,
     add,
-    as_another,
     exp,
     mul,
     neg,
-    steady,
     stop_gradient,
 )
-from primgraph.primitives.linear_algebra.cholesky import as_cholesky_of, as_symmetric
-from primgraph.primitives.linear_algebra.spectral_derivatives import (
-    as_spectral_gradient,
-    as_spectral_tangent,
-)
-from primgraph.primitives.linear_algebra.ties import if_distinct
-from primgraph.primitives.reductions import as_softmax_of
 from primgraph.primitives.shapes import broadcast, pad, permute, reshape, slice_, slice_assign
-from primgraph.primitives.special_functions.special import as_gamma_of
 from primgraph.transforms.rewrite.assembly import sum_of_overlapping
 from primgraph.transforms.rewrite.rows import rows
-from primgraph.transforms.rewrite.rule import Family, Seen, is_zero
+from primgraph.transforms.rewrite.rule import Family, Rule, Seen, is_zero
 from primgraph.transforms.rewrite.slices import assign_joined, slice_across
 from primgraph.transforms.rewrite.terms import words, x, y
 from primgraph.transforms.rewrite.views import permute_axes, repeat_axes, reshape_to
 
-LAST = Family(any_dtype=True)
+LAST = Family(any_dtype=True, late=True)
 # Rules that replace values with a custom derivative by the plain computation.
-OWN_SLOPES = Family(any_dtype=True)
+OWN_SLOPES = Family(any_dtype=True, late=True)
 _rule = LAST.rule
 exact = rows(LAST, "exact")
 
@@ -65,28 +56,15 @@ _LARGE = 2048
 _SHORTER = 8
 
 
-@OWN_SLOPES.rule(as_another)
-@OWN_SLOPES.rule(steady)
-@OWN_SLOPES.rule(as_softmax_of)
-@OWN_SLOPES.rule(as_symmetric)
-@OWN_SLOPES.rule(as_cholesky_of)
-@OWN_SLOPES.rule(as_spectral_tangent)
-@OWN_SLOPES.rule(as_spectral_gradient)
-@OWN_SLOPES.rule(if_distinct)
-@OWN_SLOPES.rule(as_gamma_of)
-def _value_with_own_slope(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Drop the operands that define the derivative only."""
-    return without_own_slope(seen, inputs, params)
-
-
 def without_own_slope(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Return the plain value of an op with a custom derivative, so that it is shared."""
     plain = seen.inside(stop_gradient, inputs[0])
     return inputs[0] if plain is None else plain
 
 
-def _declare_move_rule(op: Primitive[Value]) -> None:
-    @_rule(op, of=(broadcast, reshape))
+def _move_rules(op: Primitive[Value]) -> Iterator[Rule]:
+    """Yield the rules that compute an elementwise function before elements are moved."""
+
     def before_moving(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
         """Compute elementwise functions before elements are broadcast or reshaped.
 
@@ -112,9 +90,6 @@ def _declare_move_rule(op: Primitive[Value]) -> None:
         result = op(*small, **params)
         return repeat_axes(result, shape, first.kwargs["new_axes"])
 
-
-def _declare_permute_rule(op: Primitive[Value]) -> None:
-    @_rule(op, of=(permute,))
     def before_turning(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
         """Compute elementwise functions before the last axis is moved to the front.
 
@@ -128,6 +103,9 @@ def _declare_permute_rule(op: Primitive[Value]) -> None:
             return None
         operands = [permute_axes(v, [*range(1, rank), 0]) for v in inputs]
         return permute_axes(op(*operands, **params), axes)
+
+    yield Rule("exact", before_moving, frozenset((broadcast, reshape)), any_dtype=True)
+    yield Rule("exact", before_turning, frozenset((permute,)), any_dtype=True)
 
 
 def _small(eqn: Equation, shape: tuple[int, ...]) -> Value:
@@ -337,7 +315,6 @@ def _bell_of_clamped(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
     return result
 
 
-for _op in loaded_ops().values():
-    if isinstance(_op, Primitive) and _op.elementwise:
-        _declare_move_rule(_op)
-        _declare_permute_rule(_op)
+LAST.add_where(lambda op: isinstance(op, Primitive) and op.elementwise, _move_rules)
+_plain_value = Rule("exact", without_own_slope, any_dtype=True)
+OWN_SLOPES.add_where(lambda op: op.own_slope is True, lambda op: [_plain_value])

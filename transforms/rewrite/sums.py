@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.ir.dims import typical
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import FLOAT16, DType
@@ -300,9 +301,15 @@ def _other_way_round(seen: Seen, value: Value) -> Value | None:
 
 @_rule(permute, level="fast")
 def _transposed_matrix(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Transpose a product that is reshaped to several axes for rows and columns."""
+    """Transpose a product that is reshaped to several axes for rows and columns.
+
+    Products with long rows are faster than those with few columns, unlike a permutation.
+    """
     matrix, axes = seen.inside(reshape, inputs[0]), params["axes"]
     if matrix is None or matrix.type.ndim != 2 or not axes or not seen.single(inputs[0]):
+        return None
+    rows, columns = map(typical, matrix.shape)
+    if 2 * rows < columns:
         return None
     count, shape = axes[0], inputs[0].shape
     if axes != (*range(count, len(axes)), *range(count)):

@@ -123,6 +123,7 @@ def _lower(draft: LoweringState, regions: Sequence[Region], limits: Limits) -> N
 
 def _add(draft: LoweringState, step: Step) -> None:
     op, form = step.op, step.form
+    types = (*form.operands, *form.results)
     if op is full and c_type(form.results[0].dtype):
         type = form.results[0]
         draft.numbers[step.outputs[0]] = Operand(literal(step.params["value"], type.dtype))
@@ -148,9 +149,9 @@ def _add(draft: LoweringState, step: Step) -> None:
         (take if op is gather else add_at)(draft, step)
     elif op in (pad, slice_assign, concat):
         join(draft, step)
-    elif any(t.is_complex for t in (*form.operands, *form.results)) and expression_writer(step):
+    elif not draft.alone and any(t.is_complex for t in types) and expression_writer(step):
         _compute(draft, step)
-    elif not all(c_type(t.dtype) for t in (*form.operands, *form.results)):
+    elif not all(c_type(t.dtype) for t in types):
         _outside(draft, step, _dtype_reason(step))
     elif op is add and _add_up(draft, step):
         pass
@@ -315,7 +316,10 @@ def _control(draft: LoweringState, step: Step, bodies: Sequence[Nests]) -> None:
     """Lower a branch or a loop; NumPy runs the whole if C cannot do a step of its bodies."""
     outside = [item for body in bodies for item in body.items if isinstance(item, HostCall)]
     if outside or not bodies:
-        _outside(draft, step, _reason_of_bodies(outside))
+        reason = _reason_of_bodies(outside)
+        if draft.alone and not reason:
+            reason = "a loop without a bound on its trips keeps something of each of them"
+        _outside(draft, step, reason)
         return
     operands = whole_operands(draft, step)
     at = draft.next_item(step, operands)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import ceil, prod
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, final
 
 from primgraph.codegen.ir.access import Access, loop_strides, row_major, whole
 from primgraph.codegen.ir.axis_semantics import restrict_rows
@@ -39,9 +39,11 @@ from primgraph.codegen.lower.nests.lowering_state import (
     memory_access,
 )
 from primgraph.codegen.lower.nests.symbolic_tiling import arrange_symbolic_regions
+from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.table import CARDS
 from primgraph.ir.dims import Dim, typical
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Op
 from primgraph.ir.types import larger, smaller
 from primgraph.primitives.linear_algebra.products import CONTRACTS
 
@@ -62,7 +64,20 @@ _TILE = 8
 # A byte in a block of rows is in the cache, and costs this share of one in memory.
 _CACHED = 0.25
 
-_CARDS = {op: replace(card, blas=False) for op, card in CARDS.items()}
+
+@final
+class _Cards(dict[Op, Card]):
+    """Cards by primitive, as if none called BLAS."""
+
+    def __missing__(self, op: Op) -> Card:
+        card = self[op] = replace(CARDS[op], blas=False)
+        return card
+
+    def get(self, op: Op, default: Any = None) -> Any:
+        return self[op] if op in CARDS else default
+
+
+_CARDS = _Cards()
 _KINDS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 
 
@@ -254,8 +269,6 @@ def _traffic_of(plan: Nests, item: Item) -> float:
         size = prod(map(typical, item.domain))
         roots = {o.root for node in item.nodes for o in node.operands if o.root >= 0}
         return written + sum(min(_nbytes(plan, v), 8 * size) for v in roots)
-    if isinstance(item, Product):
-        return written + _nbytes(plan, item.left.root) + _nbytes(plan, item.right.root)
     return written + sum(_nbytes(plan, v) for v in item.operands)
 
 

@@ -115,49 +115,24 @@ def _product(call: Call) -> Iterator[str]:
 
 def _root_of_squares(call: Call) -> Iterator[str]:
     """Yield roots of sums of squares, recomputed with scaling on overflow or underflow."""
-    x = call.step.operands[0]
-    axes, divisor = call.step.params["axes"], call.step.params["divisor"]
-    type, f = c_type(x.dtype), "f" if x.dtype.itemsize == 4 else ""
-    strides = row_major(x.shape)
-    kept = [i for i in range(x.ndim) if i not in axes]
-    number = f"({type}){call.size(divisor)}"
+    x, p = call.step.operands[0], call.step.params
+    axes, divisor = p["axes"], p["divisor"]
+    number = f"({c_type(x.dtype)}){call.size(divisor)}"
     if not names_in(divisor):
         number = literal(float(divisor), x.dtype)
-    low, high = (literal(v, x.dtype) for v in reductions.safe_squares(x.dtype))
-    z, array, squares = map(call.name, ("z", "x", "squares"))
-    root, most, total = map(call.name, ("root", "most", "total"))
-    s, e, part = map(call.name, "sey")
-    index = [call.name(f"i{i}") for i in range(x.ndim)]
-    yield f"{type} *{z} = {call.result()};"
-    yield f"const {type} *{array} = {call.operand(0)}, *{squares} = {call.operand(1)};"
-    loops = [
-        f"for (long {i} = 0; {i} < {call.size(n)}; {i}++)"
-        for i, n in zip(index, x.shape, strict=True)
-    ]
-    terms = [f"{i} * {call.size(stride)}" for i, stride in zip(index, strides, strict=True)]
-    element = f"{array}[{' + '.join(terms) or '0'}]"
-    yield from (loops[i] for i in kept)
-    yield "{"
-    yield f"    const {type} {s} = *{squares}++, {root} = sqrt{f}({s} / {number});"
-    yield f"    if ({s} >= {low} && {s} <= {high}) *{z} = {root};"
-    yield "    else {"
-    yield f"    {type} {most} = 0, {total} = 0;"
-    yield from (f"    {loops[i]}" for i in axes)
-    yield f"        {most} = {_name(call, 'greater')}({most}, fabs{f}({element}));"
-    yield f"    int {e} = 0;"
-    yield f"    if (isfinite({most})) (void)frexp{f}({most}, &{e});"
-    yield from (f"    {loops[i]}" for i in axes)
-    yield f"    {{ const {type} {part} = ldexp{f}({element}, -{e}); {total} += {part} * {part}; }}"
-    yield f"    *{z} = ldexp{f}(sqrt{f}({total} / {number}), {e});"
-    yield "    }"
-    yield f"    {z}++;"
-    yield "}"
+    limits = [literal(v, x.dtype) for v in reductions.safe_squares(x.dtype)]
+    kept = [i for i in range(x.ndim) if i not in axes]
+    rows = [[row[i] for i in (*kept, *axes)] or [1] for row in (x.shape, row_major(x.shape))]
+    tables = [f"(long[]){{{', '.join(map(call.size, row))}}}" for row in rows]
+    arrays = [call.result(), call.operand(0), call.operand(1)]
+    args = [*arrays, number, *limits, *tables, str(len(kept)), str(x.ndim)]
+    yield f"{_name(call, 'root_of_squares')}({', '.join(args)});"
 
 
 def _random(call: Call) -> Iterator[str]:
     """Yield random numbers for each key, in the order of Philox's counter."""
     keys, result, p = call.step.operands[0], call.step.results[0], call.step.params
-    n, k = call.size(prod(result.shape[keys.ndim :])), call.name("k")
+    n, k = call.size(prod(result.shape[keys.ndim :])), call.index
     name, more = "bernoulli", [literal(float(p["p"]), FLOAT64)] if "p" in p else []
     if "p" not in p:
         name, dtype = f"uniform_{type_name(result.dtype)}", result.dtype

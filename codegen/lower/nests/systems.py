@@ -5,6 +5,7 @@ Large matrices go to LAPACK, as do eigenvalues, singular values and orthogonal f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
@@ -18,34 +19,37 @@ from primgraph.ir.primitive import Op
 from primgraph.ir.types import smaller
 from primgraph.primitives.linear_algebra import cholesky, matrix_functions, spectra, systems
 
+# Words of matrices in arguments.
+_MATRIX = re.compile(r"[xz]\d")
+
 
 def each_matrix(call: Call, *inside: str) -> Iterator[str]:
-    """Yield a loop over a stack of matrices, with pointers `x0`, `x1`, ... and `z0`, `z1`, ...
-
-    The former are the operands, the latter the results. A single matrix needs no loop.
-    """
-    lead, q = call.step.operands[0].ndim - 2, call.name("q")
-    arrays = [("const ", f"x{k}", call.operand(k), t) for k, t in enumerate(call.step.operands)]
-    arrays += [("", f"z{k}", call.result(k), t) for k, t in enumerate(call.step.results)]
-    turn = [f"{q}++"]
-    for const, word, place, type in arrays:
-        name = call.name(word)
-        yield f"{const}{c_type(type.dtype)} *{name} = {place};"
-        turn.append(f"{name} += {call.size(prod(type.shape[lead:]))}")
+    """Yield statements in a loop over a stack of matrices; a single matrix needs no loop."""
+    lead, i = call.step.operands[0].ndim - 2, call.index
     if not lead:
         yield from inside
         return
     count = call.size(prod(call.step.operands[0].shape[:lead]))
-    yield f"for (long {q} = 0; {q} < {count}; {', '.join(turn)}) {{"
+    yield f"for (long {i} = 0; {i} < {count}; {i}++) {{"
     yield from (f"    {line}" for line in inside)
     yield "}"
 
 
+def matrix(call: Call, word: str) -> str:
+    """Return a pointer to operand `x0`, `x1`, ... or result `z0`, `z1`, ... of `each_matrix`."""
+    types, array = call.step.operands, call.operand
+    if word[0] == "z":
+        types, array = call.step.results, call.result
+    k, lead = int(word[1:]), call.step.operands[0].ndim - 2
+    apart = prod(types[k].shape[lead:])
+    if not lead or is_zero(apart):
+        return array(k)
+    return f"{array(k)} + {call.index} * {call.size(apart)}"
+
+
 def arguments(call: Call, args: Sequence[str]) -> str:
-    """Return arguments of a function, in which `x0`, `z0` and others stand for these pointers."""
-    arrays = {f"x{k}" for k in range(len(call.step.operands))}
-    arrays.update(f"z{k}" for k in range(len(call.step.results)))
-    return ", ".join([call.name(arg) if arg in arrays else arg for arg in args])
+    """Return arguments of a function, in which `x0`, `z0` and others stand for matrices."""
+    return ", ".join([matrix(call, a) if _MATRIX.fullmatch(a) else a for a in args])
 
 
 def _matrix(call: Call, name: str, args: Sequence[str]) -> Iterator[str]:
@@ -89,10 +93,10 @@ def _triangular(call: Call) -> Iterator[str]:
     n, m = call.step.operands[1].shape[-2:]
     flags = [str(int(call.step.params[k])) for k in ("lower", "transposed", "unit")]
     args = arguments(call, ["z0", "x0", call.size(n), call.size(m), *flags])
-    z, b = call.name("z0"), call.name("x1")
+    size = f"{call.size(n * m)} * sizeof({c_type(call.step.results[0].dtype)})"
     yield from each_matrix(
         call,
-        f"{call.use('memcpy')}({z}, {b}, {call.size(n * m)} * sizeof *{z});",
+        f"{call.use('memcpy')}({matrix(call, 'z0')}, {matrix(call, 'x1')}, {size});",
         call.checked_call(f"{choose_function(call, 'triangular', n)}({args})"),
     )
 
@@ -100,27 +104,12 @@ def _triangular(call: Call) -> Iterator[str]:
 def _lu(call: Call) -> Iterator[str]:
     m, n = call.step.operands[0].shape[-2:]
     k = call.step.results[1].shape[-1]
-    kind = type_name(call.step.operands[0].dtype)
-    rows, columns, rank = call.size(m), call.size(n), call.size(k)
+    args, sizes = ["z0", "z1", "z2", "x0", _room(call, m * n)], list(map(call.size, (m, n, k)))
     if is_far(call, k):
-        order = call.room("int64_t", m)
-        args = ["z0", "z1", "z2", "x0", _room(call, m * n), order, rows, columns, rank]
-        yield from _far(call, "lu", args)
+        yield from _far(call, "lu", [*args, call.room("int64_t", m), *sizes])
         return
-    both, i, j, x, p, low, up = map(call.name, ("both", "i", "j", "x0", "z0", "z1", "z2"))
-    yield f"{c_type(call.step.operands[0].dtype)} *{both} = {_room(call, m * n)};"
-    yield from each_matrix(
-        call,
-        f"{call.use('memcpy')}({both}, {x}, {call.size(m * n)} * sizeof *{both});",
-        f"{call.use(f'pg_lu_{kind}')}({both}, {p}, {rows}, {columns});",
-        f"for (long {i} = 0; {i} < {rows}; {i}++)",
-        f"    for (long {j} = 0; {j} < {rank}; {j}++)",
-        f"        {low}[{i} * {rank} + {j}] = "
-        f"{j} < {i} ? {both}[{i} * {columns} + {j}] : {i} == {j};",
-        f"for (long {i} = 0; {i} < {rank}; {i}++)",
-        f"    for (long {j} = 0; {j} < {columns}; {j}++)",
-        f"        {up}[{i} * {columns} + {j}] = {j} < {i} ? 0 : {both}[{i} * {columns} + {j}];",
-    )
+    function = call.use(f"pg_lu_factors_{type_name(call.step.operands[0].dtype)}")
+    yield from each_matrix(call, f"{function}({arguments(call, [*args, *sizes])});")
 
 
 # LAPACK only.

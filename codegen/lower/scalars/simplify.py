@@ -8,7 +8,8 @@ other code if not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from primgraph.codegen.ops.spelling.numbers import CONSTANT, WORDS, Number, Numbers
@@ -40,7 +41,7 @@ def simplify(results: Sequence[Number], new: Numbers) -> Simplified:
     dropped.update(dict.fromkeys(found[x] for x in new.required))
     used = set(in_order([*made, *dropped]))
     dropped.update(dict.fromkeys(y for x in new.finite if (y := found.get(x)) in used))
-    return Simplified(made, _checks(made, [x for x in dropped if x.word != CONSTANT]))
+    return Simplified(made, _checks(made, [x for x in _reasons(dropped) if x.word != CONSTANT]))
 
 
 def in_order(results: Iterable[Number]) -> list[Number]:
@@ -101,14 +102,59 @@ def _mul(new: Numbers, dropped: dict[Number, None], x: Number, y: Number) -> Num
     return None
 
 
+def _div(new: Numbers, dropped: dict[Number, None], x: Number, y: Number) -> Number | None:
+    if not x.is_zero:
+        return None
+    # It is finite if `y` is a number other than zero.
+    dropped[new("/", new.constant(0.0), new("-x", y) if y.word == "-x" else y)] = None
+    return new.constant(0.0)
+
+
 def _neg(new: Numbers, dropped: dict[Number, None], x: Number) -> Number | None:
     return new("-", x.args[1], x.args[0]) if x.word == "-" else None
 
 
-_FREE: dict[str, _Rule] = {"+": _add, "-": _sub, "*": _mul, "-x": _neg}
+_FREE: dict[str, _Rule] = {"+": _add, "-": _sub, "*": _mul, "/": _div, "-x": _neg}
 
 
 # Checks.
+
+# Functions with a bound, and those whose values are finite if and only if their operand is.
+_BOUNDED = {"sin": 1.0, "cos": 1.0, "erf": 1.0, "erfc": 2.0, "atan": 2.0, "tanh": 1.0}
+_AS_OPERAND = {"sin", "cos"}
+_LARGEST = 1e300
+
+
+def _reasons(dropped: Iterable[Number]) -> dict[Number, None]:
+    """Return values that are finite only if all `dropped` ones are: sums and products of bounded
+    functions are, if the operands of these are numbers."""
+    dropped = list(dropped)
+    bounds: dict[Number, float] = {}
+    sources: dict[Number, dict[Number, None]] = {}
+    for x in in_order(dropped):
+        bounds[x] = _bound(x, [bounds[a] for a in x.args])
+        if x.word in _BOUNDED:
+            sources[x] = {x.args[0] if x.word in _AS_OPERAND else x: None}
+        else:
+            sources[x] = {y: None for a in x.args if a in sources for y in sources[a]}
+    found: dict[Number, None] = {}
+    for x in dropped:
+        found.update(sources[x] if bounds[x] < _LARGEST else {x: None})
+    return found
+
+
+def _bound(x: Number, bounds: Sequence[float]) -> float:
+    """Return a bound of the magnitude of `x`, from those of its operands; infinity if unknown."""
+    match x.word:
+        case "number":
+            return abs(float(x.value))
+        case "+" | "-":
+            return bounds[0] + bounds[1]
+        case "*":
+            return bounds[0] * bounds[1]
+        case "-x" | "fabs":
+            return bounds[0]
+    return _BOUNDED.get(x.word, math.inf)
 
 
 def _checks(results: Sequence[Number], dropped: Iterable[Number]) -> list[Number]:
@@ -116,26 +162,33 @@ def _checks(results: Sequence[Number], dropped: Iterable[Number]) -> list[Number
 
     Results tell of what they are computed from by operations that keep special values.
     """
-    left, found = set(dropped), []
-    for result in results:
-        if left:
-            told = _told_by(result)
-            if not left.isdisjoint(told):
-                found.append(result)
-                left -= told
+    left = set(dropped)
+    if not left:
+        return []
+    zeros = {x.args[1]: x for x in left if x.word == "/" and x.args[0].is_zero}
+    told = {x: left.intersection(_told_by(x, zeros)) for x in dict.fromkeys(results)}
+    found: list[Number] = []
+    while told:
+        best = max(told, key=lambda x: len(told[x] & left))
+        if left.isdisjoint(told[best]):
+            break
+        found.append(best)
+        left -= told.pop(best)
     # Values that tell of others come behind them.
     for x in sorted(left, key=lambda x: -x.place):
         if x in left:
             found.append(x)
-            left -= _told_by(x)
+            left -= _told_by(x, zeros)
     return found
 
 
-def _told_by(x: Number) -> set[Number]:
-    """Return the values that are finite if `x` is."""
+def _told_by(x: Number, zeros: Mapping[Number, Number]) -> set[Number]:
+    """Return the values that are finite if `x` is; `zeros` are quotients, by their divisor."""
     seen, waiting = {x}, [x]
     for y in waiting:
         told = [y.args[k] for k in WORDS[y.word].spreads] if y.args else []
+        if y.word == "/" and y.args[1] in zeros:
+            told.append(zeros[y.args[1]])
         waiting += [a for a in told if a not in seen]
         seen.update(told)
     return seen

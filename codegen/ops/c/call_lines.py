@@ -17,6 +17,8 @@ class Call(ABC):
     """
 
     is_checked = False
+    # The variable of a loop over calls.
+    index = "q"
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -32,10 +34,6 @@ class Call(ABC):
     @abstractmethod
     def size(self, n: int) -> str:
         """Return a size as an operand."""
-
-    @abstractmethod
-    def name(self, word: str) -> str:
-        """Return the name of a variable of the lines."""
 
     @abstractmethod
     def use(self, function: str) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from string import Formatter
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, final
 
 from primgraph.codegen.ir.card import Site
 from primgraph.codegen.ir.extents import ATOM, Text
@@ -16,36 +16,29 @@ from primgraph.codegen.ops.spelling.literals import parameter_text
 WIDEST = 100
 
 
-class Target(Protocol):
-    """The context of a planned statement: operands by name, and the buffer to fill."""
+@final
+class Target(NamedTuple):
+    """A planned statement: operands with their names `args`, and the buffer `out` to fill.
 
-    @property
-    def step(self) -> Step: ...
-    @property
-    def args(self) -> list[str]: ...
-    @property
-    def out(self) -> str: ...
-    @property
-    def reused_operand(self) -> int | None:
-        """Return the operand whose buffer `out` takes over, or None."""
+    `reused_operand` is the operand whose buffer `out` takes over, or None. `parts` are the names of
+    the places that the card requested, in that order. `np` returns a local name for a function of
+    NumPy. If `new`, `out` was allocated for this statement. If `is_overwritten`, operand 0 is
+    overwritten entirely before it is read.
+    """
 
-    @property
-    def new(self) -> bool:
-        """Return whether `out` was allocated for this statement."""
-
-    @property
-    def is_overwritten(self) -> bool:
-        """Return whether operand 0 is overwritten entirely before it is read."""
-
-    @property
-    def parts(self) -> list[str]:
-        """Return the names of the places that the card requested, in that order."""
-
-    def np(self, name: str) -> str:
-        """Return a local name for `np.<name>`."""
+    step: Step
+    operands: tuple[Place, ...]
+    args: list[str]
+    out: str
+    reused_operand: int | None
+    parts: list[str]
+    np: Callable[[str], str]
+    new: bool = False
+    is_overwritten: bool = False
 
     def number(self, position: int) -> Any:
         """Return the number that all elements of an operand equal, if it is a constant."""
+        return number_of(self.operands[position])
 
 
 def number_of(place: Place) -> Any:
@@ -64,7 +57,7 @@ def reading(template: str, rank: int = ATOM) -> Read:
 
     `{0}` and `{1}` are operands, `{args}` all of them, and `{name}` is the parameter of that name.
     """
-    fields = [name or "" for _, name, *_ in Formatter().parse(template)]
+    fields = re.findall(r"\{(\w*)", template)
     named = [name for name in fields if name.isidentifier()]
 
     def read(args: Sequence[Text], step: Step) -> Text:

@@ -25,8 +25,7 @@ import numpy as np
 from primgraph import ir, primitives
 from primgraph.codegen.ir.limits import Limits, default_limits
 from primgraph.codegen.ir.program import Options
-from primgraph.codegen.ops.linear_algebra import cholesky, matrix_functions, spectra, systems
-from primgraph.codegen.ops.table import OWN
+from primgraph.codegen.ops.table import family_of
 from primgraph.codegen.runtime.lapack import lapack
 from primgraph.codegen.runtime.toolchain import cache
 from primgraph.codegen.runtime.toolchain.compile_c import Compiler, machine
@@ -53,8 +52,10 @@ FIRST = 2
 MADE, HANDED = -1, -2
 
 # Primitives whose C depends on whether this process finds LAPACK.
-_FAR = frozenset({*systems.CARDS, *cholesky.CARDS, *spectra.CARDS, *matrix_functions.CARDS})
-_OWN = OWN | CONTROL
+_FAR = frozenset((
+    "linear_algebra.systems", "linear_algebra.cholesky", "linear_algebra.spectra",
+    "linear_algebra.matrix_functions",
+))  # fmt: skip
 # Size limit in bytes of constants that are stored because no equation defines them.
 _MOST = 1 << 16
 
@@ -182,11 +183,12 @@ def _digest(graph: Graph) -> str:
 
 def _equation_key(eqn: Equation) -> str:
     op = eqn.op
-    if op not in _OWN or op in spelled:
+    family = family_of(op)
+    if not (family or op in CONTROL) or op in spelled:
         raise _UnknownError
     params = ",".join([f"{name}={_text(value)}" for name, value in eqn.params])
     types = ",".join([str(v.type) for v in eqn.outputs])
-    library = " with LAPACK" if op in _FAR and lapack() is not None else ""
+    library = " with LAPACK" if family in _FAR and lapack() is not None else ""
     return f"{op.name}({params}){len(eqn.inputs)}:{types}{library}"
 
 
@@ -256,6 +258,14 @@ def recall(key: str, graph: Graph) -> tuple[Entry, list[Any]] | None:
     except (OSError, ValueError):
         return None
     return entry, constants
+
+
+def is_stored(key: str) -> bool:
+    """Return whether the cache has the entry under a key, and its compiled file."""
+    with contextlib.suppress(OSError, ValueError), cache.usable_folder() as folder:
+        content = cache.recall(folder, f"{key}{cache.GRAPH}")
+        return content is not None and folder.has(json.loads(content.partition(b"\n")[0])[-2])
+    return False
 
 
 def remember(key: str, graph: Graph, entry: Entry, constants: Sequence[Any]) -> None:

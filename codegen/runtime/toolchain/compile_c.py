@@ -13,6 +13,7 @@ import importlib
 import importlib.machinery
 import os
 import platform
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -41,8 +42,11 @@ _FLAGS = (
     *_STACK,
 )
 _VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
-# Flags of units of a long file: compile time is a third less, and the code of loops is as fast.
-_LONG_FILE = ("-O1",)
+# Flags of units of a long file: compile time is half, and the code of loops is as fast. GCC alone
+# knows the second one: constant propagation, of which straight-line code has none left.
+_LONG_FILE, _LONG_FILE_GCC = ("-O1",), ("-fno-tree-ccp",)
+# Version messages of GCC: "gcc (GCC) 13.2.0", whatever the command is called.
+_GCC = re.compile(r"\S+ \([^)]*\) \d+\.")
 # Flags of kernels: products and sums are not contracted to FMA.
 KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
 # Flags of kernels in which they may be contracted everywhere.
@@ -225,13 +229,13 @@ def library(text: str, *, runtime: bool = True, loose: bool = False, units: int 
     Raises `UnavailableError` if nothing can be compiled, and `CompileError` with the compiler's
     message if it fails.
     """
-    objects: list[Stored] = []
+    parts: list[_Part] = []
     if runtime:
         products = ["products.c"] if has_products(text) else []
-        objects = [_part(name, loose=loose) for name in ("runtime.c", *products)]
-        objects += [_family(name, loose=loose) for name in _functions().families(text)]
+        parts = [_runtime_part(name, loose=loose) for name in ("runtime.c", *products)]
+        parts += [_family(name, loose=loose) for name in _functions().families(text)]
     flags = (*(LOOSE_FLAGS if loose else KERNEL_FLAGS), *(_ONE_BY_ONE if _NARROWED in text else ()))
-    return _build(text, ".so", flags, ["-shared"], objects, ["-lm"], units=units)
+    return _build(_Part(text, ".so", flags, ("-shared",), ("-lm",)), parts, units=units)
 
 
 def has_products(text: str) -> bool:
@@ -239,14 +243,35 @@ def has_products(text: str) -> bool:
     return any(name in text for name in _PRODUCTS)
 
 
-def _part(name: str, *, loose: bool) -> Stored:
-    # Looked up each time: the cached file may be evicted while this process runs.
+class _Part(NamedTuple):
+    """The source of a file to be compiled, its ending, and the options of the compiler.
+
+    `kind` says what is made, and `libraries` follow all files.
+    """
+
+    text: str
+    ending: str
+    flags: tuple[str, ...]
+    kind: tuple[str, ...] = ("-c",)
+    libraries: tuple[str, ...] = ()
+
+    def key(self, chosen: Compiler, parts: Sequence[_Part] = ()) -> str:
+        """Return the key of the result in the cache, with `parts` linked to it."""
+        names = [part.name(chosen) for part in parts]
+        words = (*self.flags, *self.kind, *names, *self.libraries)
+        return cache.key_of(self.text, self.ending, *words, *machine(chosen))
+
+    def name(self, chosen: Compiler) -> str:
+        return f"{self.key(chosen)}{self.ending}"
+
+
+def _runtime_part(name: str, *, loose: bool) -> _Part:
     flags = (*RUNTIME[name], *(("-DLOOSE",) if loose and name == "runtime.c" else ()))
-    return _build((_HERE / name).read_text(), ".o", flags, ["-c"])
+    return _Part((_HERE / name).read_text(), ".o", flags)
 
 
-def _family(name: str, *, loose: bool) -> Stored:
-    return _build(_functions().family(name, loose=loose), ".o", FUNCTION_FLAGS, ["-c"])
+def _family(name: str, *, loose: bool) -> _Part:
+    return _Part(_functions().family(name, loose=loose), ".o", FUNCTION_FLAGS)
 
 
 def _functions() -> Any:
@@ -261,7 +286,8 @@ def caller() -> Stored:
     extra = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
     text = "".join([(_HERE / name).read_text() for name in ("call.c", "direct.c", "crew.c")])
     ending = importlib.machinery.EXTENSION_SUFFIXES[0]
-    return _build(text, ending, (*flags, sys.base_prefix), ["-shared"], [], extra, _with_headers)
+    part = _Part(text, ending, (*flags, sys.base_prefix), ("-shared",), tuple(extra))
+    return _build(part, spelled=_with_headers)
 
 
 def _with_headers(flags: Sequence[str]) -> list[str]:
@@ -276,39 +302,32 @@ def _with_headers(flags: Sequence[str]) -> list[str]:
 
 
 def _build(
-    text: str,
-    ending: str,
-    flags: Sequence[str],
-    kind: Sequence[str],
-    objects: Sequence[Stored] = (),
-    libraries: Sequence[str] = (),
+    part: _Part,
+    parts: Sequence[_Part] = (),
     spelled: Callable[[Sequence[str]], Sequence[str]] = tuple,
     units: int = 1,
 ) -> Stored:
-    """Compile `text` and link `objects`, or return the result from the cache.
+    """Compile `part` and link `parts` to it, or return the result from the cache.
 
     The compiler is run with `spelled(flags)`.
     """
     chosen = compiler()
     if chosen is None:
         raise UnavailableError("there is no C compiler", hint="install gcc or clang, or set CC")
-    names = [o.name for o in objects]
-    key = cache.key_of(text, ending, *flags, *kind, *names, *libraries, *machine(chosen))
-    name = f"{key}{ending}"
+    key = part.key(chosen, parts)
+    name = f"{key}{part.ending}"
     try:
         with cache.usable_folder() as folder:
             content = cache.recall(folder, name)
             if content is not None:
                 note_source(FROM_CACHE)
                 return Stored(name, content)
-            command = [*chosen.command, *spelled(flags), *chosen.processor, *kind]
+            command = [*chosen.command, *spelled(part.flags), *chosen.processor]
             with cache.lock_key(folder, key, TIME_LIMIT):
                 content = cache.recall(folder, name)
                 if content is None:
                     with folder.work() as work:
-                        content = _compile(
-                            text, command, objects, libraries, work, f"out{ending}", units
-                        )
+                        content = _compile(part, parts, command, folder, work, units)
                     # The result is usable even if it cannot be stored.
                     with contextlib.suppress(OSError):
                         cache.keep(folder, name, content)
@@ -333,65 +352,103 @@ _SOURCE = "kernel.c"
 
 
 def _compile(
-    text: str,
+    part: _Part,
+    parts: Sequence[_Part],
     command: Sequence[str],
-    objects: Sequence[Stored],
-    libraries: Sequence[str],
+    folder: Folder,
     work: Folder,
-    out: str,
     units: int,
 ) -> bytes:
-    """Compile `text` and link `objects` in the folder `work`; return the file `out`."""
-    for stored in (Stored(_SOURCE, text.encode()), *objects):
-        work.write(stored.name, stored.content)
+    """Compile `part` in the folder `work`, and link `parts`; return the result.
+
+    Parts that are not in the cache are compiled as well, and kept, side by side with the units.
+    """
     if _stuck:
         raise UnavailableError(_stuck[0])
-    source, target, *others = (
-        os.path.join(work.path, name) for name in (_SOURCE, out, *[o.name for o in objects])
-    )
     note_source(FROM_COMPILER)
-    made, done = _compile_units(source, command, work, units)
-    if units == 1 or (done is not None and not done.returncode):
-        words = [*command, "-o", target, *made, *others, *libraries]
-        done = _runner().run(words, TIME_LIMIT, folder=work.path)
+    out = f"out{part.ending}"
+    source, target = (os.path.join(work.path, name) for name in (_SOURCE, out))
+    work.write(_SOURCE, part.text.encode())
+    objects, missing = _objects_of(parts, folder, work)
+    if units > 1 or missing:
+        first = [*command, *(_long_file_flags() if units > 1 else ()), "-c"]
+        made = [os.path.join(work.path, f"unit{k}.o") for k in range(units)]
+        jobs = [
+            *missing.values(),
+            *(
+                [*first, *([f"-DUNIT={k}"] if units > 1 else []), "-o", unit, source]
+                for k, unit in enumerate(made)
+            ),
+        ]
+        _check(_runner().run_all(jobs, TIME_LIMIT, work.path)[-1], command, part, work)
+        for name in missing:
+            content = work.read_output(name)
+            with contextlib.suppress(OSError):
+                cache.keep(folder, name, content or b"")
+    else:
+        made = [source]
+    words = [*command, *part.kind, "-o", target, *made, *objects, *part.libraries]
+    told = _check(_runner().run(words, TIME_LIMIT, folder=work.path), command, part, work)
+    found = work.read_output(out)
+    if found is None:
+        raise _failed(command, part, told)
+    return found
+
+
+def _long_file_flags() -> tuple[str, ...]:
+    """Return the flags of units of a long file."""
+    chosen = compiler()
+    is_gcc = chosen is not None and _GCC.match(chosen.version)
+    return (*_LONG_FILE, *(_LONG_FILE_GCC if is_gcc else ()))
+
+
+def _objects_of(
+    parts: Sequence[_Part], folder: Folder, work: Folder
+) -> tuple[list[str], dict[str, list[str]]]:
+    """Copy `parts` to the folder `work`; return their paths, and commands for missing ones."""
+    chosen = compiler()
+    assert chosen is not None
+    objects: list[str] = []
+    missing: dict[str, list[str]] = {}
+    for k, part in enumerate(parts):
+        name = part.name(chosen)
+        objects.append(os.path.join(work.path, name))
+        content = cache.recall(folder, name)
+        if content is not None:
+            work.write(name, content)
+            continue
+        work.write(f"part{k}.c", part.text.encode())
+        source = os.path.join(work.path, f"part{k}.c")
+        command = [*chosen.command, *part.flags, *chosen.processor, *part.kind]
+        missing[name] = [*command, "-o", objects[-1], source]
+    return objects, missing
+
+
+def _check(done: Any, command: Sequence[str], part: _Part, work: Folder) -> str:
+    """Raise the error of a run of the compiler, if it failed; return its message."""
     if done is None:
         # A compiler that timed out is not run again.
         _stuck.append(f"{command[0]} did not end within {TIME_LIMIT} seconds")
         raise UnavailableError(_stuck[0])
-    told = done.stderr.strip()[:2000]
+    told = str(done.stderr.strip()[:2000])
     if done.returncode < 0:
         raise UnavailableError(f"{command[0]} was killed by signal {-done.returncode}: {told}")
     if _runner().NO_ROOM.search(told):
         raise UnavailableError(f"{command[0]} has no room: {told}")
-    if not os.path.isfile(source):
+    if not os.path.isfile(os.path.join(work.path, _SOURCE)):
         raise FileNotFoundError(f"{work.path} was removed")
-    found = None if done.returncode else work.read_output(out)
-    if found is not None:
-        return found
     if done.returncode and not told:
         # A compiler that rejects its source prints a message.
         raise UnavailableError(f"{command[0]} failed without a message: is a disk full?")
     # The names of a removed folder are useless.
     told = told.replace(f"{work.path}{os.sep}", "")
-    raise FailedError(f"{command[0]} failed{_kept_for_the_user(text)}:\n{told}", told)
+    if done.returncode:
+        raise _failed(command, part, told)
+    return told
 
 
-def _compile_units(
-    source: str, command: Sequence[str], work: Folder, units: int
-) -> tuple[list[str], Any]:
-    """Compile the units of a file; return what is to be linked, and the last run, if any."""
-    if units == 1:
-        return [source], None
-    made = [os.path.join(work.path, f"unit{k}.o") for k in range(units)]
-    runs = _runner().run_all(
-        [
-            [*command, *_LONG_FILE, "-c", f"-DUNIT={k}", "-o", unit, source]
-            for k, unit in enumerate(made)
-        ],
-        TIME_LIMIT,
-        work.path,
-    )
-    return made, runs[-1]
+def _failed(command: Sequence[str], part: _Part, told: str) -> FailedError:
+    return FailedError(f"{command[0]} failed{_kept_for_the_user(part.text)}:\n{told}", told)
 
 
 def _kept_for_the_user(text: str) -> str:

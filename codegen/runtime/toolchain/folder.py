@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from typing import Any, final
@@ -69,6 +68,15 @@ class Folder:
             raise ValueError(f"{self.path!r} is closed")
         return (name if _BY_DESCRIPTOR else os.path.join(self.path, name)), self._handle
 
+    def has(self, name: str) -> bool:
+        """Return whether there is a file of that name."""
+        where, handle = self.relative_name(name)
+        try:
+            os.stat(where, dir_fd=handle, follow_symlinks=False)
+        except OSError:
+            return False
+        return bool(name)
+
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None unless it is a regular file of this user alone."""
         found = self._read_regular(name)
@@ -89,7 +97,7 @@ class Folder:
 
     def write(self, name: str, *parts: bytes) -> None:
         """Replace a file by these bytes atomically. Raises `OSError` if that fails."""
-        draft, handle = self.relative_name(f"{WORK}{secrets.token_hex(8)}")
+        draft, handle = self.relative_name(f"{WORK}{os.urandom(8).hex()}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC | _BINARY
         made = os.open(draft, flags, 0o600, dir_fd=handle)
         try:
@@ -149,7 +157,7 @@ class Folder:
     @contextlib.contextmanager
     def work(self) -> Iterator[Folder]:
         """Yield a new directory in this one, which is removed afterwards."""
-        name = f"{WORK}{secrets.token_hex(8)}"
+        name = f"{WORK}{os.urandom(8).hex()}"
         where, handle = self.relative_name(name)
         os.mkdir(where, 0o700, dir_fd=handle)
         try:

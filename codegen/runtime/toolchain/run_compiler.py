@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import re
 import select
 import signal
 import subprocess
-import tempfile
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
@@ -65,7 +65,7 @@ class _Running:
             read, self.out, self.told = [stack.enter_context(_file()) for _ in range(3)]
             read.write(given.encode())
             read.seek(0)
-            with _starting:
+            with starting:
                 self.process = subprocess.Popen(
                     command,
                     stdin=read,
@@ -102,7 +102,8 @@ def _file() -> IO[bytes]:
     if hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError):
             return os.fdopen(os.memfd_create("primgraph"), "w+b")
-    return tempfile.TemporaryFile()
+    made: IO[bytes] = importlib.import_module("tempfile").TemporaryFile()
+    return made
 
 
 def _environment(folder: str) -> dict[str, str]:
@@ -112,12 +113,12 @@ def _environment(folder: str) -> dict[str, str]:
 
 
 # Held while a process starts, to prevent a concurrent fork, for which the start would wait.
-_starting = make_lock()
+starting = make_lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_starting.acquire,
-        after_in_parent=_starting.release,
-        after_in_child=_starting.release,
+        before=starting.acquire,
+        after_in_parent=starting.release,
+        after_in_child=starting.release,
     )
 
 

@@ -239,6 +239,42 @@ static inline void pg_wide_product(uint64_t x, uint64_t y, uint64_t *high, uint6
 }
 
 /* = */
+/* Where an element is, by its place in the order of elements. */
+static inline long pg_offset(long place, const long *sizes, const long *strides, long axes) {
+    long found = 0;
+    for (long i = axes - 1; i >= 0; place /= sizes[i--]) found += place % sizes[i] * strides[i];
+    return found;
+}
+
+/* = f */
+/* Roots of sums of squares over all but the first `kept` of some axes, divided by a number. Sums
+ * that are not between `low` and `high` may have over- or underflowed: they are computed again,
+ * with scaled elements. */
+static void pg_root_of_squares_T(T *z, const T *x, const T *squares, T divisor,
+                                 T low, T high, const long *sizes, const long *strides,
+                                 long kept, long axes) {
+    const long left = axes - kept, *const counts = sizes + kept, *const steps = strides + kept;
+    long outer = 1, inner = 1;
+    for (long i = 0; i < kept; i++) outer *= sizes[i];
+    for (long i = 0; i < left; i++) inner *= counts[i];
+    for (long o = 0; o < outer; o++) {
+        z[o] = sqrt_F(squares[o] / divisor);
+        if (squares[o] >= low && squares[o] <= high) continue;
+        const T *const row = x + pg_offset(o, sizes, strides, kept);
+        T most = 0, total = 0;
+        for (long i = 0; i < inner; i++)
+            most = pg_greater_T(most, fabs_F(row[pg_offset(i, counts, steps, left)]));
+        int e = 0;
+        if (isfinite(most)) (void)frexp_F(most, &e);
+        for (long i = 0; i < inner; i++) {
+            const T part = ldexp_F(row[pg_offset(i, counts, steps, left)], -e);
+            total += part * part;
+        }
+        z[o] = ldexp_F(sqrt_F(total / divisor), e);
+    }
+}
+
+/* = */
 /* Four random numbers of 64 bits, by ten rounds of Philox (J. K. Salmon et al., Parallel random
  * numbers: as easy as 1, 2, 3, 2011), of the counter `block` and of a key of one word. */
 static inline void pg_philox(uint64_t *z, uint64_t block, uint64_t key) {

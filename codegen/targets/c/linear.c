@@ -47,6 +47,18 @@ static void pg_lu_T(T *a, int64_t *order, long m, long n) {
 }
 
 /* = f */
+/* The rows that those of an m x n matrix were, and its factors; k is the smaller of m and n. */
+static void pg_lu_factors_T(int64_t *rows, T *lower, T *upper, const T *a, T *room, long m, long n,
+                            long k) {
+    memcpy(room, a, (size_t)(m * n) * sizeof *a);
+    pg_lu_T(room, rows, m, n);
+    for (long i = 0; i < m; i++)
+        for (long j = 0; j < k; j++) lower[i * k + j] = j < i ? room[i * n + j] : i == j;
+    for (long i = 0; i < k; i++)
+        for (long j = 0; j < n; j++) upper[i * n + j] = j < i ? 0 : room[i * n + j];
+}
+
+/* = f */
 /* Solves with one triangle of a, or its transpose, in place, for m right-hand sides in z. */
 static int pg_triangular_T(T *restrict z, const T *restrict a, long n, long m,
                            int lower, int transposed, int unit) {

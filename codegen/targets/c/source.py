@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
+from typing import Any, final
 
 from primgraph.base.debug_mode import debugging
 from primgraph.base.records import dataclass
 from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.access import Access, row_major
-from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, is_zero
+from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, index_text, is_zero
 from primgraph.codegen.ir.statements import (
     PLAIN,
     POINTER,
@@ -29,11 +30,12 @@ from primgraph.codegen.lower.nests.routines import routine
 from primgraph.codegen.ops.c.call_lines import Call
 from primgraph.codegen.ops.c.spellings import ITEM_SIZES, c_type, codes_of, type_name
 from primgraph.codegen.targets.c.blocks import SHARED, STOP, blocks
-from primgraph.codegen.targets.c.control import Body, control
+from primgraph.codegen.targets.c.body import statements
+from primgraph.codegen.targets.c.control import Body, Places, control
 from primgraph.codegen.targets.c.dynamic_stack import FUNCTIONS, wrapper_function
 from primgraph.codegen.targets.c.lines import Function, in_units, indented, one_unit, sources_of
 from primgraph.codegen.targets.c.parts import required_parts
-from primgraph.codegen.targets.c.shared_nests import SharedNests
+from primgraph.codegen.targets.c.shared_nests import Address, SharedNests
 from primgraph.codegen.targets.c.size_arguments import SIZES, SizeArguments
 from primgraph.ir.dims import is_open
 from primgraph.ir.types import TensorType
@@ -114,9 +116,8 @@ class _Writer:
         self.offset.update({v: self.arena.take(POINTER) for v in self.stacks})
         self.all_rooms: list[Room] = []
         self.at = 0
-        # The functions of symbolic sizes, and lines with the user's lines, stay in place.
-        alone = is_traced or told is not None
-        self.shared = SharedNests(name, () if alone else plan.items, plan.types, plan.added)
+        # Lines with the user's lines stay in place.
+        self.shared = SharedNests(name, plan, partial(_statements, plan), active=not is_traced)
 
     def write_source(self) -> Source:
         self.write()
@@ -144,17 +145,16 @@ class _Writer:
         name = f"{self.name}_{len(self.order)}"
         parts: list[list[str]] = [[]]
         size = 0
-        for at, item in items:
-            weight = len(item.nodes) if isinstance(item, Nest) else 1
-            if size and size + weight > _CHUNK:
-                parts.append([])
-                size = 0
-            size += weight
-            self.take(at, item)
-            # Functions of bodies come first.
-            lines = list(self.lines(item))
-            parts[-1] += ["    {", *indented("        ", lines), "    }"]
-            self.give(at)
+        for run, period in self.runs(items):
+            for steps in [run] if period else [[step] for step in run]:
+                weight = sum([_weight(item) for _, item in steps[: period or 1]])
+                if size and size + weight > _CHUNK:
+                    parts.append([])
+                    size = 0
+                size += weight
+                # Functions of bodies come first.
+                lines = list(self.loop(steps, period) if period else self.item(*steps[0]))
+                parts[-1] += ["    {", *indented("        ", lines), "    }"]
         if self.told is not None:
             for part in parts:
                 part.insert(0, f"    {self.sizes(str)}")
@@ -165,6 +165,27 @@ class _Writer:
             self.declared.append(FUNCTIONS)
             self.functions.append(wrapper_function(name, f"{name}_within", _ARGUMENTS, places))
         self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
+
+    def runs(self, items: Sequence[tuple[int, Item]]) -> Iterable[tuple[Any, int]]:
+        """Return the items in runs, with the period of those that are loops, and 0 of others."""
+        return [(items, 0)] if self.told else self.shared.runs(items, self.arrays)
+
+    def item(self, at: int, item: Item) -> Iterator[str]:
+        """Yield the lines of an item."""
+        self.take(at, item)
+        yield from self.lines(item)
+        self.give(at)
+
+    def loop(self, run: Sequence[tuple[int, Item]], period: int) -> Iterator[str]:
+        """Yield the loop over a run of items."""
+        rows: list[list[Address]] = []
+        for k, (at, item) in enumerate(run):
+            self.take(at, item)
+            if k % period == 0:
+                rows.append([])
+            rows[-1] += self.shared.addresses(item, self)
+            self.give(at)
+        yield from self.shared.loop([item for _, item in run[:period]], rows)
 
     def sizes(self, address: Callable[[str], str]) -> str:
         """Return the declaration of the sizes, if any, read from their place's address."""
@@ -195,8 +216,17 @@ class _Writer:
         if value in self.arrays:
             k = self.given.setdefault(value, len(self.given))
             return f"a[{k}]"
-        place = f"(w + {self.arena.text(self.offset[value])})"
+        place = self.within(self.offset[value])
         return f"(*(char **){place})" if is_open(self.type(value).shape) else place
+
+    def within(self, offset: Place) -> str:
+        """Return the memory of an offset in the workspace."""
+        return f"(w + {self.arena.text(offset)})"
+
+    def address(self, value: int) -> Address:
+        if value in self.arrays:
+            return self.given.setdefault(value, len(self.given)), 0
+        return -1, self.offset[value]
 
     def type(self, value: int) -> TensorType:
         return self.plan.types[value]
@@ -204,20 +234,12 @@ class _Writer:
     # Items.
 
     def lines(self, item: Item) -> Iterator[str]:
-        if isinstance(item, Nest) and not item.nodes:
-            return
-        if isinstance(item, Nest):
+        if isinstance(item, Nest | Product | Routine):
             yield from self.shared.lines(item, self)
-        elif isinstance(item, Product):
-            yield from _products(self, item)
         elif isinstance(item, Control):
             yield from control(self, item)
         elif isinstance(item, Blocks):
             yield from blocks(self, item)
-        elif isinstance(item, Routine):
-            lines = routine(item.step)
-            assert lines is not None
-            yield from lines(_Call(self, item))
 
     def use(self, function: str) -> str:
         """Return the name of a C library function, which the file then includes."""
@@ -226,12 +248,13 @@ class _Writer:
 
     def room(self, size: int) -> str:
         """Allocate workspace for the current item only."""
-        if is_zero(size):
-            return "w"
+        return "w" if is_zero(size) else self.within(self.allocate(size)[1])
+
+    def allocate(self, size: int) -> Address:
         offset = self.arena.take(size)
         self.rooms.append((offset, size))
         self.all_rooms.append((self.at, offset, size))
-        return f"(w + {self.arena.text(offset)})"
+        return -1, offset
 
     def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:
         """Add a function for a body."""
@@ -261,11 +284,11 @@ class _Writer:
 
 @final
 class _Call(Call):
-    """Names of a routine: arrays and workspace are bytes, and variables are in a block."""
+    """Names of a routine: arrays and workspace are bytes."""
 
     is_checked = True
 
-    def __init__(self, writer: _Writer, item: Routine) -> None:
+    def __init__(self, writer: Places, item: Routine) -> None:
         super().__init__(item.step)
         self.writer = writer
         self.places = [writer.place(v) for v in (*item.operands, *item.values)]
@@ -278,9 +301,6 @@ class _Call(Call):
 
     def size(self, n: int) -> str:
         return extent(n)
-
-    def name(self, word: str) -> str:
-        return word
 
     def use(self, function: str) -> str:
         return self.writer.use(function)
@@ -305,25 +325,42 @@ def _assemble(writer: _Writer) -> Source:
     return Source("\n".join(pieces), tuple(writer.order), writer.arena.size, sources, units)
 
 
-def _products(writer: _Writer, item: Product) -> Iterator[str]:
+def _statements(
+    plan: Nests, item: Nest | Product | Routine, places: Places, added: Set[int]
+) -> Iterator[str]:
+    """Yield the statements of an item of `plan`; some of its values are `added` to."""
+    if isinstance(item, Product):
+        return _products(places, item, _product(plan.is_block, item, added))
+    if isinstance(item, Routine):
+        lines = routine(item.step)
+        assert lines is not None
+        return iter(lines(_Call(places, item)))
+    return statements(item, places, added) if item.nodes else iter(())
+
+
+def _weight(item: Item) -> int:
+    return len(item.nodes) if isinstance(item, Nest) else 1
+
+
+def _products(places: Places, item: Product, name: str) -> Iterator[str]:
     """Yield loops over matrix products, each a call of a function of `products.c`."""
     x, type = item.step.operands[0], item.step.results[0]
     if is_zero(type.size):
         return
     kind = c_type(type.dtype)
-    function = f"{_product(writer.plan, item)}_{type_name(type.dtype)}"
+    function = f"{name}_{type_name(type.dtype)}"
     *batch, m, n = type.shape
     k = x.shape[-1]
-    yield f"{kind} *restrict o = ({kind} *){writer.place(item.value)};"
-    yield f"const {kind} *x = (const {kind} *){writer.place(item.left.root)};"
-    yield f"const {kind} *y = (const {kind} *){writer.place(item.right.root)};"
+    yield f"{kind} *restrict o = ({kind} *){places.place(item.value)};"
+    yield f"const {kind} *x = (const {kind} *){places.place(item.left.root)};"
+    yield f"const {kind} *y = (const {kind} *){places.place(item.right.root)};"
     pad = ""
     for d, rows in enumerate(batch):
         yield f"{pad}for (long i{d} = 0; i{d} < {extent(rows)}; i{d}++)"
         pad += "    "
-    apart = row_major(type.shape)[:-2]
-    out = " + ".join([f"i{d} * {extent(s)}" for d, s in enumerate(apart)] or ["0"])
-    left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
+    indices = [f"i{d}" for d, _ in enumerate(batch)]
+    arrays = Access(item.value, 0, row_major(type.shape)), item.left, item.right
+    out, left, right = (index_text(a.offset, zip(indices, a.strides, strict=False)) for a in arrays)
     (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
     yield (
         f"{pad}{function}(o + {out}, x + {left}, {a0}, {a1}, "
@@ -348,11 +385,11 @@ def _functions(name: str, parts: Sequence[Sequence[str]]) -> list[Function]:
     return [*found, Function(head, ["    int failed;", *calls, end], is_public)]
 
 
-def _product(plan: Nests, item: Product) -> str:
+def _product(is_block: bool, item: Product, added: Set[int]) -> str:
     """Return the function of a product; in blocks not BLAS, whose bits depend on its threads."""
-    if not plan.is_block:
+    if not is_block:
         return "pg_onto" if item.is_added else "pg_matmul"
-    return "pg_added" if item.is_added or item.value in plan.added else "pg_product"
+    return "pg_added" if item.is_added or item.value in added else "pg_product"
 
 
 def _crossing_values(plan: Nests) -> Iterator[int]:
@@ -365,11 +402,6 @@ def _crossing_values(plan: Nests) -> Iterator[int]:
         for v in values_written(item):
             if plan.last.get(v, -1) > outside[following]:
                 yield v
-
-
-def _start(access: Access, axes: int) -> str:
-    terms = [f"i{d} * {extent(access.strides[d])}" for d in range(axes) if access.strides[d] != 0]
-    return " + ".join([*terms, extent(access.offset)])
 
 
 _OPENING = (
@@ -401,7 +433,8 @@ def _runtime_declarations(plan: Nests) -> Iterator[str]:
             yield STOP
         if isinstance(item, Product):
             dtype = plan.types[item.value].dtype
-            kind, name = c_type(dtype), f"{_product(plan, item)}_f{8 * dtype.itemsize}"
+            name = f"{_product(plan.is_block, item, plan.added)}_f{8 * dtype.itemsize}"
+            kind = c_type(dtype)
             factor = f"const {kind} *, long, long"
             yield f"void {name}({kind} *restrict, {factor}, {factor}, long, long, long);"
         for node in item.nodes if isinstance(item, Nest) else ():

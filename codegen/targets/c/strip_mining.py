@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from math import prod
 from typing import final
 
-from primgraph.codegen.ir.c_extents import extent, is_few
+from primgraph.codegen.ir.c_extents import extent, index_text, is_few
 from primgraph.codegen.ir.statements import Node, Operand
 from primgraph.codegen.ops.c.spellings import moved_type
 from primgraph.codegen.targets.c.walk import Walk
@@ -86,8 +86,7 @@ class Strips:
         flat, (o,) = self.walk.flat, node.operands
         assert flat is not None
         n, first = flat.width, self.walk.first_row(o.offset, o.strides)
-        steps = [("q", o.strides[flat.row]), ("t", o.strides[-1])]
-        place = " + ".join([first, *(f"{name} * {extent(s)}" for name, s in steps if s != 0)])
+        place = index_text(0, [(first, 1), ("q", o.strides[flat.row]), ("t", o.strides[-1])])
         yield f"for (long q = 0; q < {count} / {n}; q++)"
         yield f"    for (long t = 0; t < {n}; t++)"
         yield f"        {self.buffer[node.value]}[q * {n} + t] = r{o.root}[{place}];"

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import final
 
 from primgraph.codegen.ir.access import row_major
-from primgraph.codegen.ir.c_extents import extent, is_few
+from primgraph.codegen.ir.c_extents import extent, index_text, is_few
 from primgraph.codegen.ir.statements import Nest, Node
 from primgraph.codegen.lower.nests.loop_collapse import collapse_nest
 from primgraph.ir.dims import typical
@@ -148,24 +148,20 @@ class Walk:
         outer = [(f"i{d}", strides[i]) for d, i in enumerate(self.order[:-1])]
         if self.start:
             outer.append((f"{self.start} / {self.flat.width}", strides[self.flat.row]))
-        terms = [f"{name} * {extent(s)}" for name, s in outer if s != 0]
-        return " + ".join([*terms, extent(offset)])
+        return index_text(offset, outer)
+
+    def _along(self, strides: Sequence[int], *inner: str) -> list[tuple[str, int]]:
+        """Return the variables of outer loops, and of the innermost one, with their strides."""
+        *outer, last = self.loop_strides(strides) or [0]
+        return [*((f"i{d}", s) for d, s in enumerate(outer)), *((name, last) for name in inner)]
 
     def base(self, offset: int, strides: Sequence[int]) -> str:
         """Return the index of the first element of a strip."""
-        along, start = self.loop_strides(strides), self.start
-        terms = [f"i{d} * {extent(s)}" for d, s in enumerate(along[:-1]) if s != 0]
-        if start and along and along[-1] != 0:
-            terms.append(start if along[-1] == 1 else f"{start} * {extent(along[-1])}")
-        if offset != 0 or not terms:
-            terms.append(extent(offset))
-        return " + ".join(terms)
+        return index_text(offset, self._along(strides, *filter(None, [self.start])))
 
     def outer_base(self, offset: int, strides: Sequence[int]) -> str:
         """Return the index of the first element of the innermost loop."""
-        outer = enumerate(self.loop_strides(strides)[:-1])
-        terms = [f"i{d} * {extent(s)}" for d, s in outer if s != 0]
-        return " + ".join([*terms, extent(offset)])
+        return index_text(offset, self._along(strides))
 
     def inner_index(self, strides: Sequence[int]) -> str:
         """Return the index of element `j` along the innermost loop."""
@@ -174,11 +170,8 @@ class Walk:
         return index if apart == 1 else f"({index}) * {extent(apart)}"
 
     def index(self, offset: int, strides: Sequence[int]) -> str:
-        base, along = self.base(offset, strides), self.loop_strides(strides)
-        if not along or along[-1] == 0:
-            return base
-        step = "j" if along[-1] == 1 else f"j * {extent(along[-1])}"
-        return step if base == "0" else f"{base} + {step}"
+        """Return the index of element `j` of a strip."""
+        return index_text(offset, self._along(strides, *filter(None, [self.start, "j"])))
 
 
 def _has_octets(nest: Nest) -> bool:

@@ -12,10 +12,10 @@ from typing import final
 
 from primgraph.base.files import require_own
 from primgraph.codegen.ir.c_extents import is_zero
+from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.targets.c.parts import functions_in, required_parts
-from primgraph.codegen.targets.export.extents import helpers
 from primgraph.codegen.targets.export.function import write_function
 from primgraph.codegen.targets.export.identifiers import (
     Names,
@@ -24,12 +24,17 @@ from primgraph.codegen.targets.export.identifiers import (
     is_name,
     require_name,
 )
-from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.codegen.targets.export.page import Page, Part, extents, pointers
-from primgraph.codegen.targets.export.places import Place, Tables
+from primgraph.codegen.targets.export.places import Place, Tables, kind_of
 from primgraph.codegen.targets.export.remarks import Needs, comment_lines
-from primgraph.codegen.targets.export.sizes import REFUSED, Sizes, in_order, macro, sizes_of
-from primgraph.codegen.targets.export.unsupported import SERIAL
+from primgraph.codegen.targets.export.sizes import (
+    REFUSED,
+    Sizes,
+    helpers,
+    in_order,
+    macro,
+    sizes_of,
+)
 from primgraph.codegen.targets.export.user_c import called_functions
 from primgraph.codegen.targets.text.identifiers import name_values
 from primgraph.codegen.targets.text.ordering import order_by_source
@@ -41,6 +46,9 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import INT64, TensorType
+
+# No blocks of rows: exported files use no threads, and know little about caches.
+SERIAL = Limits(cache=1 << 60)
 
 # Functions of `string.h` in the C of the user and of the package.
 _MOVES = re.compile(r"\bmem(cpy|set|move)\(")
@@ -313,6 +321,7 @@ def _parts(
 ) -> list[list[str]]:
     """Return the functions; with several parts the last one calls the others."""
     made, begin = [], list[str]()
+    alone, can_fail = len(page.parts) == 1, page.can_fail
     if sizes:
         nbytes = page.workspace.nbytes
         made.append(sizes.test(name, nbytes, page.tables.used))
@@ -320,9 +329,8 @@ def _parts(
             made.append(sizes.workspace(name, nbytes, page.tables.used))
         test = f"    if (!pg_fits_{name}({', '.join(sizes.names)})) {{"
         begin = [test, f"        return {REFUSED};", "    }"]
-    calls: list[str] = []
-    passed: list[Parameter] = []
-    alone, can_fail = len(page.parts) == 1, page.can_fail
+    begin += ["    int failed = 0;"] * (can_fail and not alone)
+    passed = [p for p in parameters if p.is_size]
     for part in page.parts:
         crossing = [f"    {line}" for line in part.pointers.values()]
         lines = [*pointers(page, part), *crossing, *part.lines]
@@ -331,36 +339,19 @@ def _parts(
         if part.can_fail or (alone and sizes):
             lines.append(f"    return {'bad' if part.is_watched else '0'};")
         given = [p for p in parameters if p.name in part.used]
-        work = pointer if page.work in part.used else ""
+        passed += given
         if alone:
-            lines = [*begin, *lines]
-            given += [p for p in parameters if p.is_size and p not in given]
-            made.append(_entry(name, parameters, given, pointer, lines, can_fail or bool(sizes)))
-            break
+            begin += lines
+            continue
+        work = pointer if page.work in part.used else ""
         head = _prototype(part.name, given, work, "restrict ", part.can_fail)
         made.append(_define([f"static {head[0]}", *head[1:]], lines))
-        arguments = [*(p.name for p in given), *([page.work] if work else [])]
-        calls += _call(part, arguments)
-        passed += given
+        begin += _call(part, [*(p.name for p in given), *([page.work] if work else [])])
     if not alone:
-        passed += [p for p in parameters if p.is_size and p not in passed]
-        begin += ["    int failed = 0;"] if can_fail else []
-        end = ["    return failed;"] if can_fail else ["    return 0;"] if sizes else []
-        lines = [*begin, *calls, *end]
-        made.append(_entry(name, parameters, passed, pointer, lines, can_fail or bool(sizes)))
-    return made
-
-
-def _entry(
-    name: str,
-    parameters: Sequence[Parameter],
-    used: Sequence[Parameter],
-    pointer: str,
-    lines: Sequence[str],
-    can_fail: bool,
-) -> list[str]:
-    unused = [f"    (void){p.name};" for p in parameters if p not in used]
-    return _define(_prototype(name, parameters, pointer, "restrict ", can_fail), [*unused, *lines])
+        begin += ["    return failed;"] if can_fail else ["    return 0;"] if sizes else []
+    unused = [f"    (void){p.name};" for p in parameters if p not in passed]
+    head = _prototype(name, parameters, pointer, "restrict ", can_fail or bool(sizes))
+    return [*made, _define(head, [*unused, *begin])]
 
 
 def _call(part: Part, words: Sequence[str]) -> list[str]:

@@ -210,29 +210,30 @@ def fill_lines(head: str, words: Sequence[str], indent: str, ends: str) -> list[
     >>> fill_lines("f(", ["x", "y"], "    ", ");")
     ['f(x, y);']
     """
+    if not words:
+        return [f"{head}{ends}"]
+    *first, last = words
+    return _fill(head, [*(f"{word}," for word in first), f"{last}{ends}"], indent)
+
+
+def _fill(head: str, words: Iterable[str], indent: str) -> list[str]:
+    """Return lines of words between spaces, the first one behind `head`."""
     lines, line = [], head
-    for k, word in enumerate(words):
-        word += "," if k + 1 < len(words) else ends
-        between = " " * (line != head and line != indent)
+    for word in words:
+        between = " " * (line not in (head, indent))
         if len(line) + len(between) + len(word) > _WIDTH and line.strip():
             lines.append(line)
             line, between = indent, ""
         line += between + word
-    return [*lines, line] if words else [f"{head}{ends}"]
+    return [*lines, line]
 
 
 def wrap_statement(text: str, depth: int) -> list[str]:
     """Return the lines of a statement, wrapped if it is too long."""
-    line = _INDENT * depth + text
-    if len(line) <= 100 or text.startswith("/*") or " = " not in text:
+    line, inner = _INDENT * depth + text, _INDENT * (depth + 1)
+    if len(line) <= _WIDTH or text.startswith("/*"):
         return [line]
-    head, _, rest = text.partition(" = ")
-    lines, row = [_INDENT * depth + f"{head} ="], ""
-    width = 100 - len(_INDENT) * (depth + 1)
-    for word in rest.split(" "):
-        if row and len(row) + 1 + len(word) > width:
-            lines.append(_INDENT * (depth + 1) + row)
-            row = word
-        else:
-            row = f"{row} {word}" if row else word
-    return [*lines, _INDENT * (depth + 1) + row]
+    head, sign, rest = text.partition(" = ")
+    if sign:
+        return [f"{_INDENT * depth}{head} =", *_fill(inner, rest.split(" "), inner)]
+    return _fill(_INDENT * depth, text.split(" "), inner)

@@ -12,12 +12,18 @@ from primgraph.codegen.ir.extents import ADD
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import Nests, values_written
 from primgraph.codegen.ops.c.spellings import codes_of, template
-from primgraph.codegen.targets.export.extents import code, index, names_of, offset_address
 from primgraph.codegen.targets.export.identifiers import Names, remark, wrap_statement
-from primgraph.codegen.targets.export.nests.formulas import kind_of
-from primgraph.codegen.targets.export.places import Place, Room, Tables, Workspace, extents_product
+from primgraph.codegen.targets.export.places import (
+    Place,
+    Room,
+    Tables,
+    Workspace,
+    extents_product,
+    kind_of,
+)
 from primgraph.codegen.targets.export.scope import scope_of
-from primgraph.ir.types import TensorType
+from primgraph.codegen.targets.export.sizes import code, index, names_of, offset_address
+from primgraph.ir.types import DType, TensorType
 
 # Maximum size in bytes of stack arrays; further ones are in the workspace.
 STACK = 2048
@@ -108,6 +114,23 @@ class Page:
         self.line(f"for (long {name} = 0; {name} < {bound}; {name}++) {{")
         self.depth += 1
         return name
+
+    def store(
+        self, place: Place, at: str, text: str, dtype: DType, *, constant: bool = False
+    ) -> None:
+        """Write the assignment of an element, which declares a scalar that is not declared yet."""
+        kind = "" if place.is_declared else f"{'const ' if constant else ''}{kind_of(dtype)} "
+        place.is_declared = True
+        self.line(f"{kind}{place.element(at)} = {text};")
+
+    def fill(self, place: Place, text: str, type: TensorType) -> None:
+        """Write assignments of one number to all elements."""
+        if place.is_number:
+            self.store(place, "0", text, type.dtype)
+        elif not is_zero(type.size):
+            self.open_for(self.loops[0], type.size)
+            self.store(place, self.loops[0], text, type.dtype)
+            self.close()
 
     def watch(self) -> None:
         """Declare `bad`, which the elements that follow may set."""

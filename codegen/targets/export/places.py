@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from primgraph.codegen.ir.arena import Arena
-from primgraph.codegen.ops.c.spellings import literal
+from primgraph.codegen.ops.c.spellings import c_type, literal
 from primgraph.codegen.targets.export.identifiers import Names, fill_lines
-from primgraph.codegen.targets.export.nests.formulas import kind_of
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import typical
 from primgraph.ir.types import DType, Shape, TensorType
@@ -47,6 +46,11 @@ class Place:
         if not self.is_number:
             return self.text
         return self.text.removeprefix("*") if self.name[0] == "*" else f"&{self.text}"
+
+
+def kind_of(dtype: DType) -> str:
+    """Return the C type of elements, as in a declaration."""
+    return "bool" if dtype.kind == "b" else c_type(dtype) or ""
 
 
 class Room(NamedTuple):
@@ -182,14 +186,6 @@ class Tables:
 def extents_product(shape: Shape) -> str:
     """Return the product of sizes other than 1."""
     return " * ".join(str(n) for n in shape if n != 1) or "1"
-
-
-def assignment(place: Place, text: str, dtype: DType, *, constant: bool) -> str:
-    """Return a statement that assigns a scalar, with its declaration if it has none yet."""
-    if place.is_declared:
-        return f"{place.text} = {text};"
-    place.is_declared = True
-    return f"{'const ' if constant else ''}{kind_of(dtype)} {place.text} = {text};"
 
 
 def number(value: Any, dtype: DType) -> str:

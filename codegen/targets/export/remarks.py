@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from primgraph.codegen.ir.c_extents import is_zero
-from primgraph.codegen.targets.export.extents import code
-from primgraph.codegen.targets.export.sizes import REFUSED, Sizes
+from primgraph.codegen.targets.export.sizes import REFUSED, Sizes, code
 from primgraph.codegen.targets.text.docstrings import Told, docstring
 from primgraph.codegen.targets.text.names import comment
 from primgraph.ir.frontend.result_names import Title

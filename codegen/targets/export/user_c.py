@@ -3,53 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+# The head of a static function, which begins in the first column; and what may end a function.
+_HEAD = re.compile(r"^(?:static|inline)\b[^{;=]*?\b(\w+)\([^{;=]*\)", re.MULTILINE)
+_END = re.compile(r"[;}]")
 
 
 def called_functions(codes: Iterable[str], calls: Iterable[str]) -> str:
     """Return the lines of `codes`, without functions that none of the user's `calls` needs."""
     whole = "\n".join(dict.fromkeys(code.strip("\n") for code in codes))
-    functions = _functions(whole)
-    rest = whole
-    for _, body in functions:
+    waiting, rest = list(_functions(whole)), whole
+    for _, body in waiting:
         rest = rest.replace(body, "", 1)
     used = set(_WORD.findall(rest)) | set(_WORD.findall("\n".join(calls)))
-    waiting, kept = list(functions), []
-    found = True
-    while found:
-        found = False
-        for pair in list(waiting):
-            if pair[0] in used:
-                waiting.remove(pair)
-                kept.append(pair)
-                used.update(_WORD.findall(pair[1]))
-                found = True
+    while called := [pair for pair in waiting if pair[0] in used]:
+        waiting = [pair for pair in waiting if pair not in called]
+        used.update(word for _, body in called for word in _WORD.findall(body))
     for _, body in waiting:
         whole = whole.replace(body, "", 1)
     return re.sub(r"\n{3,}", "\n\n", whole).strip("\n")
 
 
-def _functions(text: str) -> list[tuple[str, str]]:
-    """Return the names and texts of static functions, which begin in the first column."""
-    found: list[tuple[str, str]] = []
-    lines = text.split("\n")
-    at = 0
-    while at < len(lines):
-        begin, head = at, lines[at]
-        if not head.startswith(("static ", "inline ")):
-            at += 1
-            continue
-        depth, opened = 0, False
-        while at < len(lines):
-            depth += lines[at].count("{") - lines[at].count("}")
-            opened = opened or "{" in lines[at]
-            at += 1
-            if (opened and depth == 0) or (not opened and lines[at - 1].rstrip().endswith(";")):
-                break
-        body = "\n".join(lines[begin:at])
-        name = re.search(r"\b(\w+)\(", body.partition("{")[0])
-        if name is not None and "=" not in body.partition("{")[0]:
-            found.append((name[1], body))
-    return found
+def _functions(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of static functions."""
+    for head in _HEAD.finditer(text):
+        texts = (text[head.start() : end.end()] for end in _END.finditer(text, head.end()))
+        body = next((part for part in texts if part.count("{") == part.count("}")), "")
+        if body:
+            yield head[1], body

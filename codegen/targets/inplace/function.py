@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
+from primgraph.base.providers import late
 from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.places import (
     Argument,
@@ -29,14 +30,19 @@ from primgraph.codegen.ir.statements import (
 from primgraph.codegen.ir.views import Cut, Repeat, tuple_text, view_text
 from primgraph.codegen.ops.spelling.literals import dtype_text, shape_text
 from primgraph.codegen.ops.table import CARDS
-from primgraph.codegen.runtime.growing import Growing
-from primgraph.codegen.runtime.threads import share
 from primgraph.codegen.targets.inplace.entry import add_check, entries, trips
 from primgraph.codegen.targets.inplace.looks import row_view
 from primgraph.codegen.targets.inplace.statements import STATEMENTS, constant_text, print_results
 from primgraph.codegen.targets.inplace.workspace import Workspace
 from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.module import MANY, Function, Line, Module, Parts
+
+if TYPE_CHECKING:
+    from primgraph.codegen.runtime import growing
+    from primgraph.codegen.runtime import threads as sharing
+else:
+    growing = late("primgraph.codegen.runtime.growing")
+    sharing = late("primgraph.codegen.runtime.threads")
 
 
 def print_plan(plan: Plan) -> Module:
@@ -67,9 +73,9 @@ def print_plan(plan: Plan) -> Module:
     setup = printer.workspace.setup(plan.options.poisoned)
     if printer.functions:
         opening.append("spares = []")
-        table["share"] = share
+        table["share"] = sharing.share
     if any(isinstance(place, Stack) for place in plan.arrays):
-        table["Growing"] = Growing
+        table["Growing"] = growing.Growing
     opening += add_check(plan, functions)
     return Module(
         ["import numpy as np", *printer.bindings, *opening],
@@ -296,7 +302,8 @@ def _call_text(printer: Printer, step: Step, args: list[str]) -> str:
     """Return the result expression of a multi-result card, or of a user's `impl`."""
     card = CARDS.get(step.op)
     if card is not None:
-        return card.read([Text(a) for a in args], step).code
+        found: str = card.read([Text(a) for a in args], step).code
+        return found
     function = f"user_{len(printer.users)}"
     printer.table[function] = caller_of(step)
     printer.users.append(step.op.name)

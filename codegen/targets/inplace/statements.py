@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from primgraph.codegen.ir.places import (
     Constant,
@@ -14,10 +14,9 @@ from primgraph.codegen.ir.places import (
     Result,
     name_of,
 )
-from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import Call, Combine, Compute, Copy, Create, Fill, Put
 from primgraph.codegen.ops.spelling.literals import dtype_text, scalar_text
-from primgraph.codegen.ops.spelling.notation import number_of
+from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.codegen.ops.table import CARDS
 
 # NumPy has deprecated a third positional operand of these two.
@@ -43,43 +42,22 @@ class Writer(Protocol):
         """Return the name of a new array for a result, which `how` allocates."""
 
 
-class Statement(NamedTuple):
-    """A statement to print, in the form that cards take."""
-
-    writer: Writer
-    step: Step
-    operands: tuple[Place, ...]
-    args: list[str]
-    out: str
-    reused_operand: int | None
-    parts: list[str]
-    new: bool = False
-    is_overwritten: bool = False
-
-    def np(self, name: str) -> str:
-        return self.writer.np(name)
-
-    def number(self, position: int) -> Any:
-        return number_of(self.operands[position])
-
-
 def _print_compute(writer: Writer, x: Compute) -> None:
     args = [writer.use(p) for p in x.operands]
     out = writer.empty(x.out, CARDS[x.step.op].fresh) if x.new else writer.use(x.out)
     parts = [writer.use(p) for p in x.parts]
-    _print_statement(
-        Statement(writer, x.step, x.operands, args, out, x.taken, parts, x.new, x.replaced)
-    )
+    more = writer.np, x.new, x.replaced
+    _print_statement(writer, Target(x.step, x.operands, args, out, x.taken, parts, *more))
 
 
 def _print_put(writer: Writer, x: Put) -> None:
     args, part = [writer.use(p) for p in x.operands], writer.use(x.part)
-    _print_statement(Statement(writer, x.step, x.operands, args, part, None, []))
+    _print_statement(writer, Target(x.step, x.operands, args, part, None, [], writer.np))
 
 
-def _print_statement(statement: Statement) -> None:
-    for line in CARDS[statement.step.op].write(statement):
-        statement.writer.line(line)
+def _print_statement(writer: Writer, to: Target) -> None:
+    for line in CARDS[to.step.op].write(to):
+        writer.line(line)
 
 
 def _print_create(writer: Writer, x: Create) -> None:
@@ -140,4 +118,5 @@ def constant_text(place: Fixed) -> str:
         case Ones(count=count, dtype=dtype):
             return f"np.ones({count}, {dtype_text(dtype)})"
         case Constant(step=step):
-            return CARDS[step.op].read([], step).code
+            found: str = CARDS[step.op].read([], step).code
+            return found

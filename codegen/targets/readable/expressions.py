@@ -7,6 +7,7 @@ from primgraph.codegen.ir.schedule import Step, stored_shape
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.constants import literal
 from primgraph.codegen.ops.elementwise.functions import SHORT_CUTS
+from primgraph.codegen.ops.reductions import MEAN, is_divided_by_count
 from primgraph.codegen.ops.spelling.literals import (
     dtype_text,
     full_text,
@@ -95,6 +96,12 @@ def _right_hand_side(page: Page, step: Step, card: Card) -> tuple[list[Piece], T
 
 def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
     """Return the right-hand side; an array to be amended is copied, or new if it is uniform."""
+    if _is_mean(page, step):
+        card = MEAN
+    for value, arg in zip(step.inputs, args, strict=True):
+        made = page.maker(value)
+        if made is not None and _is_mean(page, made):
+            return arg.text
     first = page.pieces[step.inputs[0]] if step.inputs else None
     if card.amend is not None and first is not None and first.scalar is not None:
         type = step.results[0]
@@ -114,6 +121,16 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
     return card.read(
         [a.text for a in args], step if shown is None else step.with_result_shape(shown)
     )
+
+
+def _is_mean(page: Page, step: Step) -> bool:
+    """Return whether a sum is written as a mean, and its only reader as the same."""
+    if not step.op.fact(REDUCES) or step.outputs[0] in page.called:
+        return False
+    reader = page.only_reader(step.outputs[0])
+    made = {} if reader is None else {v: page.maker(v) for v in reader.inputs}
+    numbers = {v: s.number for v, s in made.items() if s is not None}
+    return reader is not None and is_divided_by_count(step, reader, numbers)
 
 
 def _joined(page: Page, step: Step) -> Text:

@@ -167,6 +167,7 @@ class Page:
         # Values that are written together with what they are views of.
         self.settled: set[int] = set()
         self._readers: dict[int, Step] = {}
+        self._makers: dict[int, Step] = {}
         # Pending expressions, which must be written at the end of a function.
         self.waiting: dict[int, None] = {}
 
@@ -186,6 +187,12 @@ class Page:
         if not self._readers:
             self._readers = {v: s for s in self.schedule.steps for v in s.inputs}
         return self._readers.get(value) if self.schedule.uses[value] == 1 else None
+
+    def maker(self, value: int) -> Step | None:
+        """Return the step that computes a value, None for an input."""
+        if not self._makers:
+            self._makers = {v: s for s in self.schedule.steps for v in s.outputs}
+        return self._makers.get(value)
 
     def belongs(self, piece: Piece, step: Step) -> bool:
         """Return whether an expression is readable inline in that of `step`."""

@@ -10,8 +10,8 @@ import numpy as np
 from primgraph.codegen.ir.schedule import Step
 from primgraph.ir.dims import names_in
 from primgraph.ir.facts.choices import JOINS
+from primgraph.ir.facts.passes import SOLVES
 from primgraph.primitives.indexing import places_in
-from primgraph.primitives.linear_algebra.systems import SOLVES
 
 Indices = tuple[np.ndarray[Any, Any], ...]
 

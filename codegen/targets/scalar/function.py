@@ -9,8 +9,8 @@ accurate are used. Matrix products add in the order of their terms, while BLAS m
 Compilation decides by types and operations whether a graph is suitable. The code first checks
 class, dtype and shape of its arguments. Where NumPy returns infinities and NaNs, Python arithmetic
 raises one of two exceptions, which the code catches; special values in dropped terms, such as those
-of structural zeros, are found by a check of the results. In all cases it returns None, and the
-caller uses NumPy.
+of structural zeros, are found by a check of the results, or of what bounded terms depend on. In all
+cases it returns None, and the caller uses NumPy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from primgraph.codegen.targets.text.module import Function, Line, Module
 from primgraph.ir.types import FLOAT64, TensorType
 
 # Width of an expression within another one.
-_WIDTH = WIDTH - 24
+_WIDTH = 3 * WIDTH
 
 _OPENING = (
     "import math",
@@ -177,7 +177,7 @@ class _Writer:
     """Printer of the expressions of a program.
 
     If `nested`, what is used once stands within the expression that uses it, unless that becomes
-    too long.
+    too long. Names are used again for other values, as Python keeps memory for a hundred floats.
     """
 
     def __init__(self, program: NumberProgram, nested: bool = True) -> None:
@@ -189,6 +189,10 @@ class _Writer:
         words = [WORDS[x.word] for x in order if x.args]
         self.bindings = list(dict.fromkeys(word.binding for word in words if word.binding))
         self._texts: dict[Number, Text] = {}
+        # The named values in an expression, how often each will still be read, and free names.
+        self._read: dict[Number, list[Number]] = {}
+        self._left = Counter(self.uses)
+        self._free: list[str] = []
         self._count = 0
 
     def lines(self, order: Iterable[Number], depth: int) -> list[Line]:
@@ -201,12 +205,23 @@ class _Writer:
             pairs = zip(x.args, word.ranks, strict=True)
             code = word.text.format(*[self.text(a).operand_code(rank) for a, rank in pairs])
             self._texts[x] = Text(code, word.rank)
+            self._read[x] = [y for a in x.args for y in self._read.get(a, ())]
             if not self.nested or self.uses[x] > 1 or len(code) > _WIDTH:
-                name = f"v{self._count}"
-                self._count += 1
+                name = self._new_name(self._read[x])
                 lines.append(Line(f"{name} = {code}", x.step, depth))
-                self._texts[x] = Text(name)
+                self._texts[x], self._read[x] = Text(name), [x]
         return lines
+
+    def _new_name(self, read: Sequence[Number]) -> str:
+        """Return a name for the value of an expression that reads these named ones."""
+        for y in read:
+            self._left[y] -= 1
+            if not self._left[y]:
+                self._free.append(self._texts[y].code)
+        if self._free:
+            return self._free.pop()
+        self._count += 1
+        return f"v{self._count - 1}"
 
     def text(self, x: Number) -> Text:
         """Return the text of a number whose operands have been written."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from itertools import count
 from typing import Any, final
 
 from primgraph.api.arguments import call_differentiated
@@ -172,11 +171,7 @@ def _distinct_copy(x: Variable) -> Variable:
     builder, shape = x.recorder, x.shape
     assert isinstance(builder, Builder)
     value: Value = x.value
-    for axes in count(1):
-        longer = {"shape": (1,) * axes + shape}
-        if builder.find(reshape, [value], longer) is None:
-            (value,) = builder.emit(reshape, [value], longer)
-            break
+    (value,) = builder.emit(reshape, [value], {"shape": (1, *shape)}, distinct=True)
     (value,) = builder.emit(reshape, [value], {"shape": shape})
     return handle_of(builder, value)
 

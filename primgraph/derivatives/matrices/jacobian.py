@@ -32,15 +32,9 @@ from primgraph.operators.variable import Variable
 Function: TypeAlias = "Callable[..., Variables] | Variables"
 
 
-# Constructors of derivative matrices for handles other than variables. Their arguments are the
-# name, the function or its result, the inputs, whether these are batched, and whether to check
-# that. They return the matrix, and whether there is a single output.
-makers: dict[type, Callable[..., tuple[Matrix, bool]]] = {}
-
-
-def _maker_of(inputs: Any) -> Callable[..., tuple[Matrix, bool]] | None:
+def _has_tensors(inputs: Any) -> bool:
     listed = inputs if isinstance(inputs, list | tuple) else [inputs]
-    return next((m for kind, m in makers.items() for i in listed if isinstance(i, kind)), None)
+    return any(isinstance(i, Handle) and not isinstance(i, Variable) for i in listed)
 
 
 @final
@@ -171,10 +165,15 @@ def _lazy(
 ) -> tuple[Matrix, bool] | None:
     """Return a sparse matrix, or one of tensors, and whether there is one output; None for a dense
     matrix of variables."""
-    maker = _maker_of(inputs)
+    tensors = _has_tensors(inputs)
     if not sparse and pattern is None:
-        return maker and maker(name, function, inputs, is_batched, check, holomorphic)
-    if maker is not None:
+        if not tensors:
+            return None
+        made: tuple[Matrix, bool] = provider("Jacobians of tensors").matrix_of(
+            name, function, inputs, is_batched, check, holomorphic
+        )
+        return made
+    if tensors:
         raise OptionError(
             f"{name}: sparse is for variables of a program",
             hint=f"pg.sparse_{name.lower()}(function, tensor) takes tensors",
@@ -194,7 +193,8 @@ def jacobian(
 
     For a sequence of outputs or inputs the result is a tuple, or a tuple of tuples for both. `y`
     may be a function of `x`. Derivatives by unused inputs are zeros. One vectorised pass by the
-    `mode` "reverse" or "forward" evaluates all; by default the mode that takes fewer passes.
+    `mode` "reverse" or "forward" evaluates all; by default the mode that takes fewer passes, or
+    forward mode.
 
     Raises `OptionError` for another mode, and for reverse mode of complex outputs by real inputs or
     forward mode of real outputs by complex inputs. See `Jacobian` for other errors.

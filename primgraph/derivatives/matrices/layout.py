@@ -138,7 +138,7 @@ class Matrix(ABC):
 
     def is_by_columns(self, rows: int, columns: int) -> bool:
         """Return whether evaluating these columns is cheaper than these rows."""
-        wide = self.inputs.offsets()[-1] >= self.outputs.offsets()[-1]
+        wide = self.inputs.offsets()[-1] > self.outputs.offsets()[-1]
         return rows > columns or (rows == columns and not wide)
 
 

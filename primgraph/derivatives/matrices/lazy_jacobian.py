@@ -119,7 +119,7 @@ class LazyJacobian(Matrix):
                 same = equal(iota((height, width), 0), iota((height, width), 1))
                 return where(same, expand_dims(diagonal, len(lead) + 1), 0.0)
         forward = operator.goes_forward and (
-            operator.symmetric or self.mode == "forward" or not is_at_least(width, height)
+            operator.symmetric or self.mode == "forward" or is_at_least(height, width)
         )
         return operator.full_matrix(by_columns=forward and self.mode != "reverse")
 

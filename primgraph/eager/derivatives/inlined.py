@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Never, final
 
 from primgraph.base.user_lines import instruction
@@ -32,7 +31,7 @@ class Inlined(Step):
 
     def record(self, builder: Builder, operands: Sequence[Value]) -> Sequence[Value]:
         moved = dict(zip(self.graph.inputs, operands, strict=True))
-        builder.add_all(self.graph.body, moved, partial(builder.copy, source=builder.source))
+        builder.add_all(self.graph.body, moved, builder.source)
         return [moved[v] for v in self.graph.outputs]
 
     def evaluate(self, arrays: Arrays) -> Never:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any, Generic, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, final
 
 from primgraph.base.grad_mode import is_on
+from primgraph.base.providers import late
 from primgraph.eager.node import Holder, numbers
 from primgraph.errors import BuildError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
-from primgraph.numpy.changing import ChangingArray
 from primgraph.operators.variable import Variable, handle_of
+
+if TYPE_CHECKING:
+    from primgraph.numpy import changing
+else:
+    changing = late("primgraph.numpy.changing")
+
 
 T = TypeVar("T", bound=Holder)
 
@@ -56,7 +62,7 @@ class Adoption(Generic[T]):
             self.tensors.append(tensor)
             self.values.append(value)
             found = self._known[id(tensor)] = handle_of(self.builder, value)
-            if isinstance(found, ChangingArray):
+            if isinstance(found, changing.ChangingArray):
                 found.refusal = self._refusal(tensor)
         return found
 
@@ -69,7 +75,7 @@ class Adoption(Generic[T]):
         refusal = self._refusal(tensor)
         if refusal and not (refusal == _LEAF and not is_on.get()):
             raise BuildError(refusal, hint="y = x.clone() has elements of its own")
-        if isinstance(known, ChangingArray):
+        if isinstance(known, changing.ChangingArray):
             known.refusal = ""
             known.change_to(value)
             known.refusal = refusal

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
-from primgraph.base.immutable import Fixed
+from primgraph.base.records import Fixed
 from primgraph.errors import ArgumentError, ShapeError
 
 # A size is its name; any other atom is an operation with its operands.

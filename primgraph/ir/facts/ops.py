@@ -69,6 +69,7 @@ class Op(ABC):
         "commutative",
         "formal",
         "has_bodies",
+        "home",
         "is_view",
         "multiple",
         "name",
@@ -99,6 +100,8 @@ class Op(ABC):
         self.stops = stops
         self.has_bodies = has_bodies
         self.is_view = False
+        # The module whose import declares this op.
+        self.home = _module_being_imported()
         self._facts: dict[Fact[Any], Any] = {}
         _registry[name] = self
 
@@ -141,6 +144,14 @@ class Op(ABC):
         return self
 
 
+def _module_being_imported() -> str:
+    """Return the name of the module whose body calls this; "" outside of modules."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return "" if frame is None else str(frame.f_globals.get("__name__", ""))
+
+
 # Names.
 
 
@@ -155,6 +166,10 @@ def lookup(name: str) -> Op:
     """
     if name not in _registry and name in homes:
         import_module(homes[name])
+    for module in later:
+        if name in _registry:
+            break
+        import_module(module)
     if name not in _registry:
         _load_others()
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from primgraph.base.providers import provider
 from primgraph.errors import BuildError
 from primgraph.ir.facts.ops import Op, Rule
 from primgraph.ir.index_maps import Opaque
@@ -34,7 +35,7 @@ class Ruled(Op):
 
     __slots__ = (
         "_batch", "_index_map", "_jvp", "_transpose", "_view", "expansion_rule", "moves",
-        "pushforward_rule", "separate_rule", "slopes_rule", "taylor_rule",
+        "pushforward_rule", "rules_task", "separate_rule", "slopes_rule", "taylor_rule",
     )  # fmt: skip
 
     expansion_rule: Rule | None
@@ -48,6 +49,25 @@ class Ruled(Op):
     _transpose: Rule | None
     _view: Rule | None
     moves: bool
+    # The task of the module that declares rules, which is loaded when one is asked for.
+    rules_task: str
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a rule that is declared late; only rules that were never set come here."""
+        if name not in SLOTS or not self.rules_task:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        provider(self.rules_task)
+        found = self._rule_or_none(name)
+        setattr(self, name, found)
+        return found
+
+    def _rule_or_none(self, slot: str) -> Rule | None:
+        """Return a declared rule without loading the module that declares it."""
+        try:
+            found: Rule | None = object.__getattribute__(self, slot)
+        except AttributeError:
+            found = None
+        return found
 
     def jvp(self, position: int = 0) -> Callable[[Rule], Rule]:
         """Declare `rule(z, *inputs, tangent, **params)` for the operand at `position`.
@@ -155,7 +175,7 @@ class Ruled(Op):
         return self._declare_rule("_view", rule)
 
     def _declare_rule(self, slot: str, rule: Rule) -> Rule:
-        if getattr(self, slot) is not None:
+        if self._rule_or_none(slot) is not None:
             raise BuildError(f"{self.name} has {SLOTS[slot]} already")
         setattr(self, slot, rule)
         return rule

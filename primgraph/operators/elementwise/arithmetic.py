@@ -16,6 +16,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, FLOAT64, scalar_of
 from primgraph.operators.call import operator, public
+from primgraph.operators.call_cache import decided_by_types
 from primgraph.operators.elementwise.logic import (
     isinf,
     logical_and,
@@ -78,7 +79,7 @@ def _binary(
     >>> pg.{name}({arguments})
     {result}
     """
-    return public(function)
+    return public(decided_by_types(function))
 
 
 add = _binary(
@@ -133,6 +134,7 @@ mod = remainder
 
 
 @public
+@decided_by_types
 def power(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """Return `x1` to the power `x2`, element by element; 0 to the power 0 is 1.
 
@@ -201,7 +203,7 @@ def _unary(
     >>> pg.{name}({arguments})
     {result}
     """
-    return public(function)
+    return public(decided_by_types(function))
 
 
 def _modulus(z: Variable) -> Variable:
@@ -274,6 +276,7 @@ ceil = _unary(
 
 
 @public
+@decided_by_types
 def round(x: ArrayLike, decimals: int = 0) -> Variable:
     """Return `x` rounded to `decimals` places, halves to even, as `np.round` does.
 
@@ -314,6 +317,7 @@ def round(x: ArrayLike, decimals: int = 0) -> Variable:
 
 
 @public
+@decided_by_types
 def square(x: ArrayLike) -> Variable:
     """Compute `x * x`, element by element, in the dtype that `np.square` gives.
 
@@ -325,6 +329,7 @@ def square(x: ArrayLike) -> Variable:
 
 
 @public
+@decided_by_types
 def reciprocal(x: ArrayLike) -> Variable:
     """Compute `1 / x`; of integers and booleans its integer part, which is 0 except for 1 and -1.
 
@@ -370,6 +375,7 @@ def clip_(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = No
 
 
 @public
+@decided_by_types
 def clip(
     x: ArrayLike,
     min: ArrayLike | None = None,

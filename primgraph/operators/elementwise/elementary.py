@@ -8,6 +8,7 @@ from collections.abc import Callable
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.operators.call import public
+from primgraph.operators.call_cache import decided_by_types
 from primgraph.operators.elementwise.arithmetic import divide, power
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.promotion import inexact_dtype, lift
@@ -34,7 +35,7 @@ def _function(
     >>> print(f"{{pg.{name}({argument}):.4f}}")
     {result}
     """
-    return public(function)
+    return public(decided_by_types(function))
 
 
 sqrt = _function("sqrt", p.sqrt, "Compute the square root; NaN below zero.", "0.5 -> 0.7071")
@@ -80,6 +81,7 @@ sigmoid = _function(
 
 
 @public
+@decided_by_types
 def exp2(x: ArrayLike) -> Variable:
     """Return 2 to the power x, element by element; integers and booleans become floats.
 
@@ -92,6 +94,7 @@ def exp2(x: ArrayLike) -> Variable:
 
 
 @public
+@decided_by_types
 def log2(x: ArrayLike) -> Variable:
     """Compute the logarithm to base 2, a quotient of logarithms: exact to the last place or two.
 
@@ -102,6 +105,7 @@ def log2(x: ArrayLike) -> Variable:
 
 
 @public
+@decided_by_types
 def log10(x: ArrayLike) -> Variable:
     """Compute the logarithm to base 10, a quotient of logarithms: exact to the last place or two.
 

@@ -13,6 +13,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, DType, TensorType
 from primgraph.operators.call import public
+from primgraph.operators.call_cache import decided_by_types
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.promotion import (
     NUMBERS,
@@ -68,7 +69,7 @@ def _comparison(
     >>> pg.{name}({arguments})
     {result}
     """
-    return public(function)
+    return public(decided_by_types(function))
 
 
 def _limit_passed(scalar: Any, other: Any) -> int | None:
@@ -166,7 +167,7 @@ def _logical(
     >>> pg.{name}({arguments})
     {result}
     """
-    return public(function)
+    return public(decided_by_types(function))
 
 
 logical_and = _logical(
@@ -184,6 +185,7 @@ logical_xor = _logical(
 
 
 @public
+@decided_by_types
 def logical_not(x: ArrayLike) -> Variable:
     """Return whether `x` is false; numbers count as true unless they are zero.
 
@@ -218,7 +220,7 @@ def _bitwise(
     >>> pg.{name}({arguments})
     {result}
     """
-    return public(function)
+    return public(decided_by_types(function))
 
 
 def _dtype_of_bits(name: str, ufunc: np.ufunc, *operands: ArrayLike) -> DType:
@@ -260,6 +262,7 @@ right_shift = _bitwise(
 
 
 @public
+@decided_by_types
 def invert(x: ArrayLike) -> Variable:
     """Compute `~x`: the other bits of integers, the contrary of booleans.
 
@@ -273,6 +276,7 @@ def invert(x: ArrayLike) -> Variable:
 
 
 @public
+@decided_by_types
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Variable:
     """Select `x` where `condition` is true, else `y`; all three are broadcast.
 
@@ -302,6 +306,7 @@ def propagate_nan(value: Variable, x: ArrayLike) -> Variable:
 
 
 @public
+@decided_by_types
 def isnan(x: ArrayLike) -> Variable:
     """Return whether elements are not a number; false for integers and booleans.
 
@@ -313,6 +318,7 @@ def isnan(x: ArrayLike) -> Variable:
 
 
 @public
+@decided_by_types
 def isinf(x: ArrayLike) -> Variable:
     """Return whether elements are plus or minus infinity; false for integers and booleans.
 
@@ -328,6 +334,7 @@ def isinf(x: ArrayLike) -> Variable:
 
 
 @public
+@decided_by_types
 def isfinite(x: ArrayLike) -> Variable:
     """Return whether elements are neither infinite nor NaN; true for integers and booleans.
 

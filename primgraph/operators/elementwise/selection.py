@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.types import INT64, as_axis
 from primgraph.operators.call import handle_operator, public
@@ -15,7 +16,11 @@ from primgraph.operators.elementwise.arithmetic import clip, remainder
 from primgraph.operators.elementwise.logic import equal, greater_equal, logical_not, where
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.index.indexing import take
-from primgraph.operators.index.known_elements import elements, public_by_elements
+from primgraph.operators.index.known_elements import (
+    elements,
+    known_elements,
+    public_by_elements,
+)
 from primgraph.operators.index.positions import flatnonzero, lift_list
 from primgraph.operators.promotion import (
     array_of,
@@ -125,14 +130,24 @@ def extract(
     tensor([1., 3.])
     """
     given = lift_list(condition) if handles((condition,)) else array_of(condition)
-    flat = given.ravel()
+    is_whole = size is None and isinstance(given, Variable)
+    flat = given if is_whole and _is_chosen(given, x, None) else given.ravel()
     return _take_masked("extract", flat, x, None, size, fill_value)
+
+
+def _is_chosen(condition: Variable, x: ArrayLike, axis: int | None) -> bool:
+    """Return whether a condition is known in the run only, and chooses elements, not parts."""
+    is_mask = condition.dtype.kind == "b" and np.shape(x) == condition.shape  # type: ignore[arg-type]
+    return is_mask and (axis is None or condition.ndim == 1) and (known_elements(condition) is None)
 
 
 def _take_masked(
     name: str, condition: Any, x: ArrayLike, axis: int | None, size: int | None, fill_value: Any
 ) -> Variable:
     places: Any
+    if size is None and isinstance(condition, Variable) and _is_chosen(condition, x, axis):
+        chosen: Any = provider("elements of masks").choose(lift(x), condition)
+        return cast("Variable", chosen)
     if size is None:
         places = np.flatnonzero(_mask(name, elements(name, condition), x, axis))
     else:

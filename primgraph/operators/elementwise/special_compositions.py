@@ -120,6 +120,17 @@ def _series(t: Variable) -> Variable:
 
 
 @namespace_operator
+def cosm1(x: ArrayLike) -> Variable:
+    """Compute `cos(x) - 1`, exact near zero: `-2 sin(x / 2)**2`.
+
+    >>> print(f"{pg.special.cosm1(1e-6):.4e}")
+    -5.0000e-13
+    """
+    half = sin(lift(x, fractional(x)) * 0.5)
+    return -2.0 * (half * half)
+
+
+@namespace_operator
 def exprel(x: ArrayLike) -> Variable:
     """Compute `(exp(x) - 1) / x`, and 1 at 0.
 

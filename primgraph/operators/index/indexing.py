@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from primgraph.base.providers import provider
 from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError, BoundsError, DTypeError, ShapeError, UnknownSizeError
 from primgraph.ir.assumptions import assume_at_least, is_at_least
 from primgraph.ir.dims import Dim, bounds
 from primgraph.ir.types import INT64, Shape, broadcast_shapes, integer
 from primgraph.operators.call import public
+from primgraph.operators.call_cache import decided_by_types
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.index.dynamic_slices import dynamic_slices, has_variable_bounds
 from primgraph.operators.promotion import (
@@ -33,14 +35,17 @@ Entry: TypeAlias = "int | slice | Variable | np.ndarray[Any, Any] | EllipsisType
 
 
 @public
+@decided_by_types
 def getitem(x: ArrayLike, index: Any) -> Variable:
     """Return `x[index]` as NumPy does; only positions may depend on values.
 
     The index may hold integers, slices, `...`, None, arrays or lists of integers, integer
     variables, and constant boolean arrays. Raises `BoundsError` for constant positions outside the
-    array and for too many of them, `DTypeError` for a boolean or float variable, and
-    `ArgumentError` for anything else. An integer variable out of range is an `IndexError` in the
-    run.
+    array and for too many of them, `DTypeError` for a float variable, and `ArgumentError` for
+    anything else. An integer variable out of range is an `IndexError` in the run.
+
+    A boolean variable alone, of the shape of `x`, chooses elements, though their number is not
+    known: functions of each element and sums take them, and `y[mask] = f(x[mask])` assigns them.
 
     Bounds of slices may be integer variables if the length is known, as in `x[k:k + 2]`; a slice
     that does not lie within the array is an `IndexError` in the run.
@@ -49,6 +54,9 @@ def getitem(x: ArrayLike, index: Any) -> Variable:
     tensor([2., 3.])
     """
     value = lift(x)
+    if isinstance(index, Variable) and index.dtype.kind == "b" and index.ndim >= min(1, value.ndim):
+        chosen: Any = provider("elements of masks").choose(value, index)
+        return cast("Variable", chosen)
     entries = index_entries(value, index if isinstance(index, tuple) else (index,))
     if any(map(has_variable_bounds, entries)):
         value, entries = dynamic_slices(value, entries)

@@ -37,7 +37,7 @@ def elements(name: str, x: Any, size: str = "size=") -> Any:
     integers and booleans that depend on no input; `size` is the argument to suggest then.
     """
     if any(isinstance(v, Variable) for v in handles((x,))):
-        found = _constant_elements(x) if isinstance(x, Variable) else None
+        found = known_elements(x) if isinstance(x, Variable) else None
         return _raise_unknown_shape(name, x, size) if found is None else found
     if handles((x,)) and isinstance(x, list | tuple):
         return np.array([elements(name, item) for item in x])
@@ -45,7 +45,7 @@ def elements(name: str, x: Any, size: str = "size=") -> Any:
     return np.asarray(plain) if handles((x,)) else array_of(plain)
 
 
-def _constant_elements(x: Variable) -> Any:
+def known_elements(x: Variable) -> Any:
     """Return the elements of a variable that depends on no input of its program, or None.
 
     `np.eye(3) > 0` is such a variable in a traced function. Floats are excluded, as they may be

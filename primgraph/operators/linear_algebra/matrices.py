@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.dims import Dim
 from primgraph.operators.call import namespace_operator, public
+from primgraph.operators.call_cache import decided_by_types
 from primgraph.operators.elementwise.arithmetic import multiply
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.linear_algebra.products import matmul
@@ -42,6 +43,7 @@ def assume(x: ArrayLike, *facts: str) -> Variable:
 
 
 @public
+@decided_by_types
 def matrix_transpose(x: ArrayLike) -> Variable:
     """Return each matrix of a stack transposed. Raises `ShapeError` for less than two axes.
 
@@ -56,6 +58,7 @@ def matrix_transpose(x: ArrayLike) -> Variable:
 
 
 @public
+@decided_by_types
 def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Variable:
     """Return sums of products along `axis`; the other axes are broadcast.
 
@@ -77,6 +80,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Variable:
 
 
 @public
+@decided_by_types
 def matvec(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """Return the product of each matrix with a vector; stacks are broadcast.
 
@@ -93,6 +97,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 
 @public
+@decided_by_types
 def vecmat(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """Return the product of a vector with each matrix; stacks are broadcast.
 

@@ -10,6 +10,7 @@ import numpy as np
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import BOOL, INT64, Shape, broadcast_shapes
 from primgraph.operators.call import operator, public
+from primgraph.operators.call_cache import decided_by_types
 from primgraph.operators.elementwise.arithmetic import add, multiply
 from primgraph.operators.elementwise.logic import not_equal
 from primgraph.operators.handle import ArrayLike
@@ -40,6 +41,7 @@ def product(x: Variable, y: Variable) -> Variable:
 
 
 @public
+@decided_by_types
 def matmul(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """Compute the matrix product; leading axes are stacks of matrices and are broadcast.
 
@@ -135,6 +137,7 @@ def _paired_axes(
 
 
 @public
+@decided_by_types
 def dot(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """Multiply vectors or matrices; arrays over the last axis of `x1` and the second last of `x2`.
 
@@ -158,6 +161,7 @@ def dot(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 
 @public
+@decided_by_types
 def inner(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """Return sums of products over the last axes of both. Raises `ShapeError` if their sizes
     differ.
@@ -172,6 +176,7 @@ def inner(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 
 @public
+@decided_by_types
 def outer(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """Multiply each element of `x1` with each of `x2`: a matrix of shape `(x1.size, x2.size)`.
 
@@ -186,6 +191,7 @@ def outer(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 
 @public
+@decided_by_types
 def trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
     """Return the sum of a diagonal of two axes, for `np.trace` of a variable; see `diagonal`."""
     return sum(diagonal(x, offset, axis1, axis2), -1)

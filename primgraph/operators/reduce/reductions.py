@@ -11,6 +11,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, INT64, DType, as_dtype, keep_axes
 from primgraph.operators.call import public
+from primgraph.operators.call_cache import decided_by_types
 from primgraph.operators.elementwise.logic import greater, invert, truth
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.promotion import (
@@ -52,6 +53,7 @@ def _reduce_axes(
 
 
 @public
+@decided_by_types
 def sum(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Variable:
     """Return the sum over `axis`, or over all axes.
 
@@ -67,6 +69,7 @@ def sum(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any =
 
 
 @public
+@decided_by_types
 def prod(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Variable:
     """Compute the product over `axis`, or over all axes; its derivative is right at zeros too.
 
@@ -93,6 +96,7 @@ def _extremum(
 
 
 @public
+@decided_by_types
 def max(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Return the largest element over `axis`, or of all; NaN if there is one.
 
@@ -105,6 +109,7 @@ def max(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 
 
 @public
+@decided_by_types
 def min(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Return the smallest element over `axis`, or of all; NaN if there is one.
 
@@ -130,6 +135,7 @@ def _position(
 
 
 @public
+@decided_by_types
 def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Variable:
     """Return the index of the first largest element along `axis`, or in the flattened array.
 
@@ -142,6 +148,7 @@ def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Var
 
 
 @public
+@decided_by_types
 def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Variable:
     """Return the index of the first smallest element along `axis`, or in the flattened array.
 
@@ -154,6 +161,7 @@ def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Var
 
 
 @public
+@decided_by_types
 def cumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
     """Compute the running sum along `axis`, or over the flattened array; dtypes are as for `sum`.
 
@@ -186,6 +194,7 @@ def count_nonzero(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Va
 
 
 @public
+@decided_by_types
 def any(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Return whether an element over `axis`, or of all, differs from zero; false if there are none.
 
@@ -198,6 +207,7 @@ def any(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 
 
 @public
+@decided_by_types
 def all(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Return whether all elements over `axis`, or all, differ from zero; true if there are none.
 

@@ -12,6 +12,7 @@ from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.dims import Dim, is_extent, names_in
 from primgraph.ir.types import INT64, DType, TensorType, as_axis, as_dtype, as_shape, larger
 from primgraph.operators.call import public
+from primgraph.operators.call_cache import decided_by_types
 from primgraph.operators.elementwise.logic import equal, where
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.lazy_loading import functions
@@ -111,6 +112,7 @@ def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None) -> Variabl
 
 
 @public
+@decided_by_types
 def zeros_like(x: ArrayLike, dtype: Any = None) -> Variable:
     """Return zeros of the shape of `x`, and of its dtype unless `dtype` is given.
 
@@ -135,6 +137,7 @@ def size(x: ArrayLike, axis: int | None = None) -> Variable:
 
 
 @public
+@decided_by_types
 def ones_like(x: ArrayLike, dtype: Any = None) -> Variable:
     """Return ones of the shape of `x`, and of its dtype unless `dtype` is given.
 

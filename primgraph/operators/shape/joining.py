@@ -13,6 +13,7 @@ from primgraph.ir.assumptions import assume_at_least, equal, is_at_least
 from primgraph.ir.dims import Dim, is_extent, names_in
 from primgraph.ir.types import INT64, TensorType, as_axis, as_dtype, larger, smaller
 from primgraph.operators.call import public
+from primgraph.operators.call_cache import decided_by_types
 from primgraph.operators.handle import ArrayLike, Axes, Handle
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.promotion import (
@@ -197,6 +198,7 @@ def _split_sizes(x: Variable, sizes: tuple[int, ...], axis: int) -> list[Variabl
 
 
 @public
+@decided_by_types
 def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
     """Return the diagonal of two axes, which becomes the last axis; `offset` counts to the right.
 
@@ -221,6 +223,7 @@ def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> V
 
 
 @public
+@decided_by_types
 def flip(x: ArrayLike, axis: Axes = None) -> Variable:
     """Reverse the order of elements of `x` along `axis`, or along all axes.
 
@@ -235,6 +238,7 @@ def flip(x: ArrayLike, axis: Axes = None) -> Variable:
 
 
 @public
+@decided_by_types
 def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axes = None) -> Variable:
     """Shift `x` by `shift` places along `axis`, in a circle; without axis, in row-major order.
 
@@ -275,6 +279,7 @@ def _roll_axis(x: Variable, shift: int, axis: int) -> Variable:
 
 
 @public
+@decided_by_types
 def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
     """Return `x` repeated as a whole `reps[i]` times along each axis `i`; new axes come first.
 
@@ -297,6 +302,7 @@ def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
 
 
 @public
+@decided_by_types
 def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) -> Variable:
     """Return each element repeated, along `axis` or, without one, in row-major order.
 

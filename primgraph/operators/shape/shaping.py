@@ -8,6 +8,7 @@ from typing import Any
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis, as_shape, require_sequence, resolve_reshape
 from primgraph.operators.call import public, require_fixed
+from primgraph.operators.call_cache import decided_by_types
 from primgraph.operators.elementwise.logic import greater_equal, where
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.lazy_loading import functions
@@ -38,6 +39,7 @@ def permute_axes(x: Variable, axes: tuple[int, ...]) -> Variable:
 
 
 @public
+@decided_by_types
 def reshape(x: ArrayLike, shape: Any, order: str = "C") -> Variable:
     """Return the same elements in row-major order in another shape, of which one extent may be -1.
 
@@ -75,6 +77,7 @@ def _reverse_axes(x: Variable) -> Variable:
 
 
 @public
+@decided_by_types
 def flatten(x: ArrayLike, order: str = "C") -> Variable:
     """Return all elements along one axis, of shape `(x.size,)`; `order` is as in `reshape`.
 
@@ -86,6 +89,7 @@ def flatten(x: ArrayLike, order: str = "C") -> Variable:
 
 
 @public
+@decided_by_types
 def ravel(x: ArrayLike, order: str = "C") -> Variable:
     """Return all elements along one axis, of shape `(x.size,)`; `order` is as in `reshape`.
 
@@ -96,6 +100,7 @@ def ravel(x: ArrayLike, order: str = "C") -> Variable:
 
 
 @public
+@decided_by_types
 def broadcast_to(x: ArrayLike, shape: Any) -> Variable:
     """Return `x` repeated along new leading axes and along axes of extent one.
 
@@ -113,6 +118,7 @@ def broadcast_to(x: ArrayLike, shape: Any) -> Variable:
 
 
 @public
+@decided_by_types
 def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Variable:
     """Permute the axes: axis `i` of the result is axis `axes[i]` of `x`; reversed without `axes`.
 
@@ -139,6 +145,7 @@ permute = functions["permute"] = transpose
 
 
 @public
+@decided_by_types
 def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Variable:
     """Return `x` with the axes `axis1` and `axis2` exchanged; negative axes count from the back.
 
@@ -155,6 +162,7 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Variable:
 
 
 @public
+@decided_by_types
 def moveaxis(x: ArrayLike, source: Axes, destination: Axes) -> Variable:
     """Return `x` with the axes `source` at the places `destination`; the others keep their order.
 
@@ -183,6 +191,7 @@ def _ordered_axes(x: Variable, axis: Axes) -> tuple[int, ...]:
 
 
 @public
+@decided_by_types
 def squeeze(x: ArrayLike, axis: Axes = None) -> Variable:
     """Return `x` without the axes of extent one, or without those that `axis` names.
 
@@ -204,6 +213,7 @@ def squeeze(x: ArrayLike, axis: Axes = None) -> Variable:
 
 
 @public
+@decided_by_types
 def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> Variable:
     """Return `x` with new axes of extent one at the places `axis` of the result.
 
@@ -227,6 +237,7 @@ unsqueeze = functions["unsqueeze"] = expand_dims
 
 
 @public
+@decided_by_types
 def tril(x: ArrayLike, k: int = 0) -> Variable:
     """Return the matrices in the last two axes with zeros above the diagonal `k`.
 
@@ -242,6 +253,7 @@ def tril(x: ArrayLike, k: int = 0) -> Variable:
 
 
 @public
+@decided_by_types
 def triu(x: ArrayLike, k: int = 0) -> Variable:
     """Return the matrices in the last two axes with zeros below the diagonal `k`.
 

@@ -12,6 +12,7 @@ import numpy as np
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.facts.matrices import DEFINITE, DIAGONAL, STRUCTURE, Structure
+from primgraph.ir.facts.passes import STRUCTURED
 from primgraph.ir.facts.ranges import SAME
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap, identity
@@ -46,6 +47,7 @@ def assumed(x: TensorType, *, facts: tuple[str, ...]) -> TensorType:
 
 assumed.declare(SAME, True)
 assumed.declare(RAISES, True)
+assumed.declare(STRUCTURED, True)
 
 
 @assumed.declares(STRUCTURE)

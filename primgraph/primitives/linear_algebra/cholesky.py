@@ -16,6 +16,7 @@ import numpy as np
 from primgraph.errors import ShapeError
 from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.facts.matrices import ALWAYS, Structure
+from primgraph.ir.facts.passes import STRUCTURED
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, primitive
 from primgraph.ir.types import TensorType
@@ -64,7 +65,7 @@ def _as_symmetric_batch(batched: tuple[bool, ...], z: Value, a: Value) -> Value:
     impl=lambda a: np.linalg.cholesky(a),
     singular=True,
     flops=lambda a: a.size * a.shape[-1] // 3,
-    facts={ALWAYS: {0: Structure.LOWER}, RAISES: True},
+    facts={ALWAYS: {0: Structure.LOWER}, RAISES: True, STRUCTURED: True},
 )
 def cholesky(a: TensorType) -> TensorType:
     """Return the lower triangular `l` with positive diagonal and `l @ l.T = a`.
@@ -199,7 +200,7 @@ def _slope_flops(factor: TensorType, ct: TensorType) -> int:
     linear=(1,),
     singular=True,
     flops=_slope_flops,
-    facts={ALWAYS: {0: Structure.SYMMETRIC}, RAISES: True},
+    facts={ALWAYS: {0: Structure.SYMMETRIC}, RAISES: True, STRUCTURED: True},
 )
 def cholesky_slope(factor: TensorType, ct: TensorType) -> TensorType:
     """Return the gradient by a symmetric matrix, from the gradient `ct` by its Cholesky factor.

@@ -20,8 +20,9 @@ import numpy as np
 
 from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.facts.matrices import ALWAYS, Structure
+from primgraph.ir.facts.passes import SPECTRUM
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Fact, Primitive, primitive
+from primgraph.ir.primitive import Primitive, primitive
 from primgraph.ir.types import Shape, TensorType, smaller
 from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.linear_algebra.products import declare_matrixwise, matmul, swap_last
@@ -193,8 +194,6 @@ def _svdvals_batch(batched: tuple[bool, ...], a: Value) -> Value:
     return svdvals(a)
 
 
-# The result that has eigenvalues or singular values, and the primitive that computes them alone.
-SPECTRUM: Fact[tuple[int, Primitive[Value]] | None] = Fact("spectrum", None)
 for _op, _place, _alone in ((eigh, 0, eigvalsh), (svd, 1, svdvals)):
     _op.declare(SPECTRUM, (_place, _alone))
     _alone.declare(SPECTRUM, (0, _alone))

@@ -19,15 +19,16 @@ The formal primitives here carry this derivative beside a value that is computed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from primgraph.errors import ShapeError
+from primgraph.ir.facts.passes import PUSHFORWARD_AROUND
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap, tied_map
-from primgraph.ir.primitive import Fact, Linear, Types, primitive
+from primgraph.ir.primitive import Linear, Types, primitive
 from primgraph.ir.types import TensorType, smaller
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.linear_algebra.products import matmul, swap_last
@@ -208,13 +209,6 @@ class Around(Protocol):
 
     def probe(self, values: Value, gradient: Value) -> Probe | None:
         """Return how a gradient by `values` varies with them, if that is known."""
-
-
-# The rule `rule(eqn, inputs, tangents, around)` for tangents that depend on the graph around an
-# equation, in place of the pushforward.
-PUSHFORWARD_AROUND: Fact[Callable[..., list[Value | None]] | None] = Fact(
-    "pushforward_around", None
-)
 
 
 @as_spectral_tangent.declares(PUSHFORWARD_AROUND)

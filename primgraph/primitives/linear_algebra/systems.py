@@ -14,9 +14,10 @@ import numpy as np
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.facts.matrices import DEFINITE, DIAGONAL, STRUCTURE, Structure
+from primgraph.ir.facts.passes import SOLVES, STRUCTURED
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap, tied_map
-from primgraph.ir.primitive import Fact, Linear, Rule, Types, primitive
+from primgraph.ir.primitive import Linear, Rule, Types, primitive
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.linear_algebra.products import declare_matrixwise, matmul, swap_last
@@ -180,12 +181,11 @@ def _inv_structure(eqn: Equation, definition: Rule, a: Structure) -> Structure:
     return a & (DIAGONAL | DEFINITE)
 
 
-# Whether the result solves a system with the matrix operand 0: for operand 1, or the identity.
-SOLVES: Fact[bool] = Fact("solves", False)
 for _op in (solve, inv):
     _op.declare(SOLVES, True)
 for _op in (solve, triangular_solve, inv):
     _op.declare(RAISES, True)
+    _op.declare(STRUCTURED, True)
 
 
 @inv.jvp()
@@ -237,6 +237,9 @@ def slogdet(a: TensorType) -> tuple[TensorType, TensorType]:
     return result, real_type(result)
 
 
+slogdet.declare(STRUCTURED, True)
+
+
 @slogdet.jvp()
 def _slogdet_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value | None, Value]:
     """Return the tangents by Jacobi's formula, the trace of `inv(a) @ d`."""
@@ -257,6 +260,9 @@ def det(a: TensorType) -> TensorType:
     """Return the determinant of each matrix."""
     require_square("det", a)
     return a.with_shape(a.shape[:-2])
+
+
+det.declare(STRUCTURED, True)
 
 
 @det.jvp()

@@ -21,9 +21,10 @@ import numpy as np
 
 from primgraph.errors import DTypeError, LinAlgError, ShapeError
 from primgraph.ir.facts.choices import RAISES
+from primgraph.ir.facts.passes import MESSAGE
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, tied_map
-from primgraph.ir.primitive import Fact, Linear, Types, primitive
+from primgraph.ir.primitive import Linear, Types, primitive
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.constants import filled_constant, iota, zeros_like
 from primgraph.primitives.elementwise import abs_, cast
@@ -148,10 +149,6 @@ def _raise_if_any(x: Any, bad: Any, *, message: str) -> Any:
     if np.any(bad):
         raise LinAlgError(message)
     return np.array(x)
-
-
-# The parameter that holds the message of an error which is the user's concern; "" for other ops.
-MESSAGE: Fact[str] = Fact("message", "")
 
 
 @primitive(impl=_raise_if_any, linear=(0,), flops=0)

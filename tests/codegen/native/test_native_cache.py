@@ -19,7 +19,7 @@ import primgraph as pg
 from primgraph.cli.main import main
 from primgraph.codegen import native
 from primgraph.codegen.ops.c.spellings import SPELLINGS
-from primgraph.codegen.runtime.toolchain import cache, code_cache, compile_c
+from primgraph.codegen.runtime.toolchain import cache, code_cache, compile_c, run_compiler
 from primgraph.codegen.runtime.toolchain.folder import Folder, open_private
 from primgraph.codegen.runtime.toolchain.loading import load
 from primgraph.ir.graph import Equation, Graph
@@ -101,6 +101,30 @@ def test_where_nothing_can_be_compiled_numpy_runs(folder, fake, lines, words):
     finally:
         native._caller.cache_clear()
         compile_c.caller.cache_clear()
+
+
+def test_missing_parts_are_compiled_beside_the_first_kernel(folder, monkeypatch):
+    jobs = []
+    run_all = run_compiler.run_all
+
+    def watched(commands, *rest):
+        jobs.append(len(commands))
+        return run_all(commands, *rest)
+
+    monkeypatch.setattr(run_compiler, "run_all", watched)
+    assert number(compile_c.library(_TEXT % 1)) == 1
+    # Runtime and kernel; then the runtime is in the cache.
+    assert jobs == [2]
+    assert sorted(name.rpartition(".")[2] for name in files(folder)) == ["o", "so"]
+    assert number(compile_c.library(_TEXT % 2)) == 2
+    with_sines = "void pg_sin(double *, const double *, long);\n" + _TEXT
+    assert number(compile_c.library(with_sines % 3)) == 3
+    assert jobs == [2, 2]
+
+
+def test_a_kernel_that_is_rejected_beside_its_parts_is_told(folder):
+    with pytest.raises(compile_c.FailedError, match=r"kernel.c:1:.*error"):
+        compile_c.library("int number(void) { return }")
 
 
 def test_a_full_disk_and_a_folder_that_may_not_be_written(folder, fake, monkeypatch):

@@ -13,8 +13,10 @@ import primgraph as pg
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.native import library
-from primgraph.codegen.runtime.toolchain import run_compiler
+from primgraph.codegen.runtime.toolchain import compile_c, run_compiler
 from primgraph.codegen.targets.c.lines import Function, in_units, one_unit
+from primgraph.codegen.targets.c.shared_nests import find_runs
+from primgraph.codegen.targets.c.size_arguments import SizeArguments
 from primgraph.codegen.targets.c.source import source
 from primgraph.errors import CompileError
 from primgraph.ir.interpret import interpret
@@ -90,10 +92,56 @@ def test_random_long_programs_have_numbers_and_equal_nests():
     assert shared >= 3
 
 
-def test_the_text_of_a_loop_does_not_grow_with_its_bodies():
-    lengths = [len(written(traced(lambda u: burgers(u, n), U)).text) for n in (100, 200)]  # noqa: B023
-    # Per step there are calls, and no loops.
-    assert lengths[1] - lengths[0] < 100 * 700
+@pytest.mark.parametrize(("function", "arrays"), [(burgers, (U,)), (cell, (W, X))])
+def test_equal_steps_become_a_loop_with_a_row_of_places_each(function, arrays):
+    def text(steps):
+        return written(traced(lambda *a: function(*a, steps=steps), *arrays)).text
+
+    short, long = text(100), text(200)
+    assert "    for (long t = 0; t < " in short
+    # Per step there are at most numbers: offsets of its values in memory.
+    assert long.count("return 1;") <= short.count("return 1;") + 10
+    assert len(long) - len(short) < 100 * 200
+
+
+def test_equal_layers_with_weights_of_their_own_become_a_loop():
+    def layers(x, *weights):
+        for w in weights:
+            x = np.tanh(x @ w)
+        return x
+
+    arrays = [np.ones((2, 3)), *np.random.default_rng(7).normal(size=(40, 3, 3))]
+    graph = pg.compile(pg.trace(layers, *arrays)).graph
+    assert "(char *)a[" in written(graph).text
+    np.testing.assert_allclose(pg.compile(graph, target="c")(*arrays), layers(*arrays))
+
+
+def test_runs_are_found_wherever_they_begin_and_however_long_they_are():
+    rng = np.random.default_rng(11)
+    for period in (1, 2, 5, 17, 80):
+        step = [int(k) for k in rng.integers(0, 9, size=period)]
+        keys = [*range(100, 107), *step * 12, *step[: period // 2], *range(200, 205)]
+        ((start, found, count),) = find_runs(keys)
+        assert (found * count, count) >= (12 * period, 12)
+        assert start <= 7
+        assert keys[start : start + found * count] == keys[start : start + found] * count
+
+
+def test_the_longest_run_is_found_around_shorter_ones():
+    assert list(find_runs([1, 1, 1, 1, 1, 1, 1, 1, 1, 2] * 50)) == [(0, 10, 50)]
+    assert list(find_runs([1, 2, 1, 2, 3, 4])) == []
+
+
+def test_equal_steps_over_any_size_are_one_function():
+    kernel = pg.compile(pg.trace(pg.grad(burgers), pg.spec(("n",))), target="c")
+    graph = kernel.graph
+    text = source(nests(schedule(graph)), "kernel", SizeArguments(graph)).text
+    assert text.count("pg_rounded_f64(") < 100
+    assert "char *z) {\n    const long n_n = " in text
+    for n in (1, 2, 3, 40):
+        u = np.sin(np.linspace(0, 6, n))
+        expected = pg.compile(pg.trace(pg.grad(burgers), u))(u)
+        np.testing.assert_allclose(kernel(u), expected, rtol=1e-9)
 
 
 def test_nests_that_differ_in_a_number_or_in_a_type_are_not_shared():
@@ -152,6 +200,20 @@ def test_a_long_file_is_compiled_in_units(monkeypatch):
     np.testing.assert_allclose(pg.compile(graph, target="c")(x), mixed(x), rtol=1e-9)
     assert len(commands) > 2
     assert all("-c" in command for command in commands)
+
+
+@pytest.mark.parametrize(
+    ("version", "is_gcc"),
+    [
+        ("cc (Debian 12.2.0-14+deb12u1) 12.2.0", True),
+        ("x86_64-conda-linux-gnu-cc (conda-forge gcc 13.2.0-5) 13.2.0", True),
+        ("Debian clang version 14.0.6", False),
+        ("Apple clang version 15.0.0 (clang-1500.3.9.4)", False),
+    ],
+)
+def test_gcc_alone_takes_its_flags_of_units(version, is_gcc, monkeypatch):
+    monkeypatch.setattr(compile_c, "compiler", lambda: compile_c.Compiler(("cc",), version))
+    assert ("-fno-tree-ccp" in compile_c._long_file_flags()) == is_gcc
 
 
 def test_functions_of_units_are_declared_for_the_others():

@@ -20,7 +20,7 @@ from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.regions import LIMITS
 from primgraph.codegen.targets.c import parts
 from primgraph.codegen.targets.c.source import source
-from primgraph.codegen.targets.export.unsupported import SERIAL
+from primgraph.codegen.targets.export.file import SERIAL
 from primgraph.errors import InternalError
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import clean_up, lower

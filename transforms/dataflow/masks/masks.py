@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
 from itertools import chain
-from typing import final
+from typing import TYPE_CHECKING, final
 
+from primgraph.base.providers import late
 from primgraph.base.records import dataclass
 from primgraph.ir.facts.choices import CHOICE, JOINS
 from primgraph.ir.facts.ranges import Range
@@ -19,22 +20,21 @@ from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import REGIONS, Regions
 from primgraph.primitives.logic import select
 from primgraph.transforms.dataflow.activity import dependent_values
-from primgraph.transforms.dataflow.masks.conditions import Conditions
-from primgraph.transforms.dataflow.masks.guard import Guards
-from primgraph.transforms.dataflow.masks.guards import (
-    ByOperand,
-    guards_of,
-    guards_of_results,
-    has_relevant_risk,
-)
-from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks, is_riskless
-from primgraph.transforms.dataflow.region_interface import (
-    NONE,
-    BodyConditions,
-    add_condition_operands,
-)
-from primgraph.transforms.dataflow.tangent_support import supports_of
-from primgraph.transforms.dataflow.value_bounds import ranges_within
+
+if TYPE_CHECKING:
+    from primgraph.transforms.dataflow import region_interface, tangent_support, value_bounds
+    from primgraph.transforms.dataflow.masks import conditions as choice_conditions
+    from primgraph.transforms.dataflow.masks import guard as guard_kinds
+    from primgraph.transforms.dataflow.masks import guards as guard_analysis
+    from primgraph.transforms.dataflow.masks import slope_risks
+else:
+    choice_conditions = late("primgraph.transforms.dataflow.masks.conditions")
+    guard_kinds = late("primgraph.transforms.dataflow.masks.guard")
+    guard_analysis = late("primgraph.transforms.dataflow.masks.guards")
+    slope_risks = late("primgraph.transforms.dataflow.masks.slope_risks")
+    region_interface = late("primgraph.transforms.dataflow.region_interface")
+    tangent_support = late("primgraph.transforms.dataflow.tangent_support")
+    value_bounds = late("primgraph.transforms.dataflow.value_bounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ class Masks:
     `made` maps results to equations of conditions that are not in the graph.
     """
 
-    tangents: ByOperand = field(default_factory=dict)
-    factors: ByOperand = field(default_factory=dict)
+    tangents: guard_analysis.ByOperand = field(default_factory=dict)
+    factors: guard_analysis.ByOperand = field(default_factory=dict)
     results: dict[Equation, list[Value | None]] = field(default_factory=dict)
-    openings: dict[Equation, BodyConditions] = field(default_factory=dict)
+    openings: dict[Equation, region_interface.BodyConditions] = field(default_factory=dict)
     made: dict[Value, Equation] = field(default_factory=dict)
 
 
@@ -62,42 +62,49 @@ def masks_of(
     and is called only if they matter.
     """
     ops = graph.ops
-    if not any(op.fact(CHOICE) or op.fact(JOINS) for op in ops) or all(map(is_riskless, ops)):
+    if not any(op.fact(CHOICE) or op.fact(JOINS) for op in ops) or all(
+        map(slope_risks.is_riskless, ops)
+    ):
         return Masks()
     active = dependent_values(graph, sources, by_tangents=True)
     at_work = [e for e in graph.body if not active.isdisjoint(e.outputs)]
     if not any(e.has_fact(CHOICE) or e.has_fact(JOINS) for e in at_work):
         return Masks()
-    conditions = Conditions(graph)
-    risks = Risks(graph, active, given(), conditions)
+    conditions = choice_conditions.Conditions(graph)
+    risks = slope_risks.Risks(graph, active, given(), conditions)
     masks = Masks(made=conditions.made)
-    if has_relevant_risk(graph, risks):
-        begin, factors, openings = guards_of(graph, sources, conditions, risks)
+    if guard_analysis.has_relevant_risk(graph, risks):
+        begin, factors, openings = guard_analysis.guards_of(graph, sources, conditions, risks)
         masks = replace(masks, tangents=begin, factors=factors, openings=openings)
-    if any(e.has_fact(JOINS) for e in at_work) and ALWAYS in risks.before.values():
-        found, more = supports_of(graph, sources, conditions, risks)
-        openings = {e: masks.openings.get(e, NONE).merge_openings(more.get(e, NONE))
+    if any(e.has_fact(JOINS) for e in at_work) and slope_risks.ALWAYS in risks.before.values():
+        found, more = tangent_support.supports_of(graph, sources, conditions, risks)
+        none = region_interface.NONE
+        openings = {e: masks.openings.get(e, none).merge_openings(more.get(e, none))
                     for e in {**masks.openings, **more}}  # fmt: skip
         masks = replace(masks, results=found, openings=openings)
     return replace(masks, openings=_with_unsure(at_work, masks.openings, risks))
 
 
 def _with_unsure(
-    equations: Iterable[Equation], openings: Mapping[Equation, BodyConditions], risks: Risks
-) -> dict[Equation, BodyConditions]:
+    equations: Iterable[Equation],
+    openings: Mapping[Equation, region_interface.BodyConditions],
+    risks: slope_risks.Risks,
+) -> dict[Equation, region_interface.BodyConditions]:
     """Add to `openings` the body inputs that may not be finite, where elements are selected."""
     found = dict(openings)
     for eqn in equations:
         if eqn.op.fact(REGIONS) is None:
             continue
         if eqn in openings or eqn.has_fact(CHOICE) or eqn.has_fact(JOINS):
-            known = ranges_within(eqn, [risks.ranges[v] for v in eqn.inputs])
+            known = value_bounds.ranges_within(eqn, [risks.ranges[v] for v in eqn.inputs])
             inputs = eqn.inputs[Regions.from_equation(eqn).lead :]
             unsure = frozenset(
                 i for i, x in enumerate(known) if not x.finite and inputs[i].type.is_inexact
             )
             if unsure:
-                found[eqn] = found.get(eqn, NONE).merge_openings(BodyConditions(unsure=unsure))
+                found[eqn] = found.get(eqn, region_interface.NONE).merge_openings(
+                    region_interface.BodyConditions(unsure=unsure)
+                )
     return found
 
 
@@ -106,17 +113,17 @@ def guards_at(
     active: AbstractSet[Value],
     sources: Iterable[Value],
     values: AbstractSet[Value],
-) -> tuple[dict[Value, Guards], list[Equation]]:
+) -> tuple[dict[Value, guard_kinds.Guards], list[Equation]]:
     """Return the guards of `values`, and the equations of their conditions.
 
     Only guards that matter are kept: derivatives before them may be infinite or NaN. The equations
     are those that the graph does not have itself.
     """
-    conditions = Conditions(graph)
-    risks = Risks(graph, active, {}, conditions)
-    if not has_relevant_risk(graph, risks):
+    conditions = choice_conditions.Conditions(graph)
+    risks = slope_risks.Risks(graph, active, {}, conditions)
+    if not guard_analysis.has_relevant_risk(graph, risks):
         return {}, []
-    held = guards_of_results(graph, sources, conditions, risks)
+    held = guard_analysis.guards_of_results(graph, sources, conditions, risks)
     found = {v: guards for v, guards in held.items() if v in values and guards}
     return found, list(conditions.made.values())
 
@@ -190,7 +197,7 @@ class Masking:
         return (
             (eqn, range(len(eqn.inputs)))
             if opening is None
-            else add_condition_operands(eqn, opening)
+            else region_interface.add_condition_operands(eqn, opening)
         )
 
     def _mask_tangent(self, condition: Value | None, found: Value | None) -> Value | None:
@@ -198,7 +205,7 @@ class Masking:
             return found
         return select(self.moved[condition], found, zeros_like(found))
 
-    def _guard(self, value: Value, guards: Guards) -> Value:
+    def _guard(self, value: Value, guards: guard_kinds.Guards) -> Value:
         for guard in guards:
             zero = zeros_like(value)
             sides = (value, zero) if guard.side else (zero, value)

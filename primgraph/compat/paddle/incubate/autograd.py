@@ -19,7 +19,7 @@ from primgraph.ir.graph import Graph
 from primgraph.operators.handle import Handle
 from primgraph.program.program import Program
 from primgraph.transforms.lower import lower
-from primgraph.transforms.raise_ import raise_
+from primgraph.transforms.raise_operators import raise_
 
 __all__ = [
     "Hessian",

@@ -1,20 +1,80 @@
-"""C code for the reductions of a nest: initial values, accumulators and results."""
+"""The loops of a nest, one per axis or group of collapsed axes, and the reductions in them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import final
 
+from primgraph.codegen.ir.access import row_major
 from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.extents import ADD, ATOM, CHOICE, Text
 from primgraph.codegen.ir.statements import Nest, Node
 from primgraph.codegen.targets.c.reductions import first_of
-from primgraph.codegen.targets.export.nests.formulas import kind_of
-from primgraph.codegen.targets.export.nests.grid import Grid, is_apart
 from primgraph.codegen.targets.export.page import Page
-from primgraph.codegen.targets.export.places import assignment, number
+from primgraph.codegen.targets.export.places import kind_of, number
+from primgraph.ir.assumptions import is_at_least
+from primgraph.ir.dims import typical
 from primgraph.ir.types import DType, TensorType
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The axes of loops, their iteration counts, and the names of their variables.
+
+    A collapsed loop is represented by its last axis.
+    """
+
+    axes: list[int]
+    extents: list[int]
+    variables: list[str]
+
+    def loop_strides(self, strides: Sequence[int]) -> list[int]:
+        """Return the strides of each loop, from strides by axis."""
+        return [strides[a] for a in self.axes]
+
+
+def grid_of(nest: Nest, names: Sequence[str]) -> Grid:
+    """Return the loops of a nest, with variables of these names."""
+    rows: list[Sequence[int]] = [row_major(nest.domain)] if nest.stored else []
+    for node in nest.nodes:
+        rows += [o.strides for o in node.operands if o.strides]
+        if node.strides:
+            rows.append(node.strides)
+    axes = collapse_axes(nest.domain, rows) if nest.domain else []
+    begins = [0, *[a + 1 for a in axes[:-1]]]
+    extents = [prod(nest.domain[b : a + 1]) for b, a in zip(begins, axes, strict=False)]
+    return Grid(axes, extents, list(names[: len(axes)]))
+
+
+def collapse_axes(domain: Sequence[int], rows: Sequence[Sequence[int]]) -> list[int]:
+    """Return the axes that remain as loops after collapsing contiguous ones.
+
+    `rows` are the strides of all accesses.
+    """
+    kept: list[int] = []
+    extent: list[int] = []
+    for axis, n in enumerate(domain):
+        if kept and all(r[kept[-1]] == r[axis] * n for r in rows):
+            kept[-1], extent[-1] = axis, extent[-1] * n
+        else:
+            kept.append(axis)
+            extent.append(n)
+    return kept
+
+
+def is_apart(strides: Sequence[int], extents: Sequence[int]) -> bool:
+    """Return whether all elements at these strides are known to be distinct."""
+    reach = 0
+    pairs = [(s if typical(s) >= 0 else -s, n) for s, n in zip(strides, extents, strict=False)]
+    for stride, n in sorted(pairs, key=lambda pair: (typical(pair[0]), typical(pair[1]))):
+        if not is_at_least(stride, reach + 1):
+            return False
+        reach += stride * (n - 1)
+    return True
+
 
 KINDS = ("sum", "prod", "min", "max")
 
@@ -56,13 +116,7 @@ class Reductions:
                 continue
             type, place = self.page.type(node.value), self.page.place(node.value)
             start = _start(node.kind, type)
-            if place.is_number:
-                self.page.line(assignment(place, start, type.dtype, constant=False))
-            elif not is_zero(type.size):
-                i = self.page.loops[0]
-                self.page.open_for(i, type.size)
-                self.page.line(f"{place.element(i)} = {start};")
-                self.page.close()
+            self.page.fill(place, start, type)
 
     def begin(self, depth: int) -> None:
         """Declare the accumulators of the reductions inside `depth` loops."""
@@ -71,7 +125,7 @@ class Reductions:
             start = _start(node.kind, type)
             if place.is_number and not place.is_declared:
                 self.totals[node.value] = place.name
-                self.page.line(assignment(place, start, type.dtype, constant=False))
+                self.page.store(place, "0", start, type.dtype)
             else:
                 hint = self.page.hint(node.value)
                 name = self.page.name(f"{hint}_{node.kind}" if hint else node.kind)
@@ -115,10 +169,7 @@ class Reductions:
         page, dtype = self.page, self.page.type(node.value).dtype
         place, at = page.place(node.value), self.index(node.strides)
         if node.value in self.direct:
-            if place.is_number:
-                page.line(assignment(place, text.code, dtype, constant=True))
-            else:
-                page.line(f"{place.element(at)} = {text.code};")
+            page.store(place, at, text.code, dtype, constant=True)
             return
         target = self.totals.get(node.value) or place.element(at)
         for line in accumulation_lines(node.kind, target, text, dtype):

@@ -54,6 +54,6 @@ def unzip(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, Graph]:
 
     builder = Builder(f"{graph.name}_linear", source=NOWHERE)
     moved: dict[Value, Value] = {v: builder.input(v.type, v.hint) for v in [*residuals, *dx]}
-    builder.add_all(tangent_body, moved, builder.share)
+    builder.add_all(tangent_body, moved, shared=True)
     dy = [moved.get(v, v) for v in graph.outputs if v in linear]
     return dead_code(primal), dead_code(builder.graph(dy))

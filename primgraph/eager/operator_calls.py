@@ -373,5 +373,7 @@ def _fill_variables(
     return argument
 
 
-appliers[Tensor] = apply
-appliers[object] = apply
+# `object` stands for arrays.
+appliers.update(
+    {kind: apply for kind in (object, *appliers) if issubclass(kind, Tensor) or kind is object}
+)

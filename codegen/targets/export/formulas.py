@@ -10,7 +10,7 @@ from typing import final
 
 from primgraph.codegen.ir.extents import ADD, ATOM, CHOICE, EITHER, MUL, RELATION, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.c.spellings import c_type, template, type_name
+from primgraph.codegen.ops.c.spellings import template, type_name
 from primgraph.codegen.targets.c import parts
 from primgraph.codegen.targets.export.identifiers import LIBRARY
 from primgraph.ir.types import DType
@@ -51,11 +51,6 @@ class Formula:
         ranks = [ATOM if rank is None else rank for rank in self.within]
         texts = [a.operand_code(rank) for a, rank in zip(args, ranks, strict=True)]
         return Text(_PLACE.sub(lambda found: texts[int(found[1])], self.pattern), self.rank)
-
-
-def kind_of(dtype: DType) -> str:
-    """Return the C type of elements, as in a declaration."""
-    return "bool" if dtype.kind == "b" else c_type(dtype) or ""
 
 
 def formula(step: Step) -> Formula | None:

@@ -1,28 +1,90 @@
-"""C statements of a nest for each element: one per named or long expression."""
+"""C code for a loop nest in the style of a person: few loops, and a statement for each long or
+named expression.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import final
 
 from primgraph.codegen.ir.access import row_major
+from primgraph.codegen.ir.c_extents import is_few, is_zero
 from primgraph.codegen.ir.extents import ATOM, UNARY, Text
 from primgraph.codegen.ir.statements import Nest, Node, Operand
-from primgraph.codegen.targets.export.nests.formulas import (
-    Formula,
-    call,
-    formula,
-    function_of,
-    kind_of,
-    trivial,
+from primgraph.codegen.targets.export.formulas import Formula, call, formula, function_of, trivial
+from primgraph.codegen.targets.export.loops import (
+    KINDS,
+    Grid,
+    Reductions,
+    accumulation_lines,
+    grid_of,
 )
-from primgraph.codegen.targets.export.nests.grid import Grid
-from primgraph.codegen.targets.export.nests.reductions import KINDS, Reductions, accumulation_lines
 from primgraph.codegen.targets.export.page import Page
-from primgraph.codegen.targets.export.places import Place, assignment, bare, number
+from primgraph.codegen.targets.export.places import Place, bare, kind_of, number
 
+# Block length of longer sums, which reduces rounding errors.
+_BLOCK = 256
 # Limits of an expression: characters, and half the number of parentheses.
 _LONGEST, _DEEPEST = 66, 4
+
+
+def nest(page: Page, item: Nest) -> None:
+    """Write the statements of a nest."""
+    for n in item.indexed_sizes():
+        # No index is valid.
+        page.open(f"if ({page.size(n)} == 0 && {page.size(prod(item.domain))} != 0)")
+        page.line("return 1;")
+        page.fail()
+        page.close()
+    loops = _Loops(page, item)
+    loops.reductions.begin_others()
+    if not is_zero(prod(item.domain)):
+        loops.level(0)
+
+
+@final
+class _Loops:
+    """The nested loops of one nest."""
+
+    def __init__(self, page: Page, item: Nest) -> None:
+        self.page, self.grid = page, grid_of(item, page.loops)
+        self.reductions = Reductions(page, item, self.grid)
+        self.elements = Elements(page, item, self.grid, self.reductions)
+
+    def level(self, depth: int) -> None:
+        """Write the loops inside `depth` loops."""
+        self.reductions.begin(depth)
+        if depth == len(self.grid.axes):
+            self.elements.write()
+        elif depth + 1 == len(self.grid.axes) and self.in_blocks(depth):
+            self.blocks(depth)
+        else:
+            i, n = self.grid.variables[depth], self.grid.extents[depth]
+            self.page.open_for(i, n)
+            self.level(depth + 1)
+            self.page.close()
+        self.reductions.end(depth)
+
+    def in_blocks(self, depth: int) -> bool:
+        sums = self.reductions.sums(depth)
+        floats = [n for n in sums if self.page.type(n.value).dtype.kind == "f"]
+        return bool(floats) and not is_few(self.grid.extents[depth], 2 * _BLOCK)
+
+    def blocks(self, depth: int) -> None:
+        """Write the innermost loop in blocks, with a partial sum per block."""
+        page, i, n = self.page, self.grid.variables[depth], self.grid.extents[depth]
+        first, last = page.name("first"), page.name("last")
+        sums = self.reductions.sums(depth)
+        page.open(f"for (long {first} = 0; {first} < {page.size(n)}; {first} += {_BLOCK})")
+        more = f"{first} < {page.size(n - _BLOCK)} ? {first} + {_BLOCK}"
+        page.line(f"const long {last} = {more} : {page.size(n)};")
+        whole = self.reductions.begin_parts(sums)
+        page.open(f"for (long {i} = {first}; {i} < {last}; {i}++)")
+        self.level(depth + 1)
+        page.close()
+        self.reductions.end_parts(sums, whole)
+        page.close()
 
 
 @final
@@ -78,10 +140,7 @@ class Elements:
         place, text = self.page.place(node.value), self.argument(node.operands[0]).code
         dtype = self.page.type(node.value).dtype
         text = number(dtype.type(0), dtype) if text == "0" else text
-        if place.is_number:
-            self.page.line(assignment(place, text, dtype, constant=False))
-        else:
-            self.page.line(f"{place.element(at)} = {text};")
+        self.page.store(place, at, text, dtype)
 
     def add(self, node: Node) -> None:
         """Add an element at an indexed position."""
@@ -139,10 +198,7 @@ class Elements:
             line = f"{cast}{text.operand_code(ATOM)}"
         place = page.place(value) if stored else None
         if place is not None and (place.is_number or not uses):
-            if place.is_number:
-                page.line(assignment(place, line, dtype, constant=True))
-            else:
-                page.line(f"{place.element(self.index(0, self.stored))} = {line};")
+            page.store(place, self.index(0, self.stored), line, dtype, constant=True)
             self.texts[value] = Text(place.text)
             return
         if text.rank == ATOM and line.isidentifier() and place is None:
@@ -154,7 +210,7 @@ class Elements:
         )
         page.line(f"const {kind_of(dtype)} {name} = {line};")
         if place is not None:
-            page.line(f"{place.element(self.index(0, self.stored))} = {name};")
+            page.store(place, self.index(0, self.stored), name, dtype)
         self.texts[value] = Text(name)
 
     def filled(self, spelled: Formula, args: Sequence[Text]) -> Text:

@@ -1,1 +1,0 @@
-"""Loop nests, products and routines of exported C."""

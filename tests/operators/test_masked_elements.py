@@ -1,0 +1,219 @@
+"""Elements that a mask chooses which is known in the run only: `y[mask] = f(x[mask])`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+
+X = np.array([1.5, -1.0, 0.0, 2.0, -0.25])
+Y = np.array([0.3, 0.2, -4.0, 2.5, 1.0])
+
+
+def assigned(x: Any, y: Any) -> Any:
+    z = np.zeros_like(x)
+    mask = x > 0
+    z[mask] = np.log(x[mask]) * y[mask] + x[mask] ** 0.5
+    return z
+
+
+def assigned_twice(x: Any, y: Any) -> Any:
+    z = np.empty_like(x)
+    z[x > 0] = np.sqrt(x[x > 0])
+    z[~(x > 0)] = np.exp(x[~(x > 0)]) / y[~(x > 0)]
+    return z
+
+
+def added(x: Any, y: Any) -> Any:
+    z = y * 2.0
+    z[y > 0] += np.log(y[y > 0])
+    z[x < 0] *= 3.0
+    return z
+
+
+def placed(x: Any, y: Any) -> Any:
+    z = np.full_like(x, -7.0)
+    np.place(z, x > 0, np.log(np.extract(x > 0, x)) * np.extract(x > 0, y))
+    np.putmask(z, y > 1, y)
+    np.place(z, np.arange(z.size).reshape(z.shape) % 2 == 1, x.reshape(-1)[:1] * 2.0)
+    np.place(z, np.arange(z.size).reshape(z.shape) > 2, x.reshape(-1))
+    np.place(z, np.zeros(z.shape, bool), x)
+    return z
+
+
+def placed_one(x: Any, y: Any) -> Any:
+    z = np.full_like(x, -7.0)
+    np.place(z, x > 0, np.log(np.extract(x > 0, x)))
+    return z
+
+
+def chosen_again(x: Any, y: Any) -> Any:
+    z = np.zeros_like(x)
+    positive = x > 0
+    part = x[positive] - 1.0
+    inner = np.full_like(part, 5.0)
+    inner[part > 0.7] = np.log(part[part > 0.7])
+    z[positive] = inner
+    return z
+
+
+def summed(x: Any, y: Any) -> Any:
+    part = x[x > 0] * y[x > 0]
+    return (
+        np.sum(part), np.prod(part), part.mean(), np.max(part), part.min(), np.var(part, ddof=1),
+        np.std(part), part.sum(keepdims=True),
+    )  # fmt: skip
+
+
+def counted(x: Any, y: Any) -> Any:
+    part = x[x > 0]
+    return part.size, np.count_nonzero(part > 1.7), np.any(part > 1.7), np.all(part > 1.7)
+
+
+def of_conditions(x: Any, y: Any) -> Any:
+    z = np.zeros_like(x)
+    mask = x != 0
+    z[mask] = np.where(x[mask] > 0, np.arctan2(x[mask], y[mask]), 1.0 / x[mask])
+    return z
+
+
+FUNCTIONS: list[Callable[..., Any]] = [
+    assigned, assigned_twice, added, placed, chosen_again, summed, of_conditions,
+]  # fmt: skip
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("function", [*FUNCTIONS, counted])
+@pytest.mark.parametrize("target", ["numpy", "c"])
+def test_chosen_elements_are_those_of_numpy(function: Callable[..., Any], target: str) -> None:
+    for x, y in ((X, Y), (X.reshape(5, 1), Y.reshape(5, 1)), (X[::-1], Y)):
+        found, wanted = pg.jit(function, target=target)(x, y), function(x, y)
+        if not isinstance(wanted, tuple):
+            found, wanted = (found,), (wanted,)
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one, other, 1e-14)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_derivatives_have_no_nan_of_elements_that_are_left_out(
+    function: Callable[..., Any],
+) -> None:
+    def total(x: Any, y: Any) -> Any:
+        found = function(x, y)
+        return sum(np.sum(np.sin(v)) for v in (found if isinstance(found, tuple) else [found]))
+
+    # Away from the masks' edges.
+    x, y = X + 0.01, Y + 0.005
+    gradients = pg.jit(pg.grad(total, argnums=(0, 1)))(x, y)
+    for k, gradient in enumerate(gradients):
+        for i in range(x.size):
+            ends = []
+            for step in (1e-6, -1e-6):
+                given = [x.copy(), y.copy()]
+                given[k][i] += step
+                ends.append(total(*given))
+            np.testing.assert_allclose(gradient[i], (ends[0] - ends[1]) / 2e-6, 1e-6, 1e-8)
+
+
+def test_parameters_have_no_nan_of_elements_that_are_left_out() -> None:
+    def f(x: Any, p: Any) -> Any:
+        z = np.zeros_like(x)
+        z[x > 0] = np.log(x[x > 0]) * p + x[x > 0] ** p
+        return np.sum(z)
+
+    by_p = pg.jit(pg.grad(f, argnums=1))
+    positive = X[X > 0]
+    wanted = np.sum(np.log(positive) + positive**2.5 * np.log(positive))
+    np.testing.assert_allclose(by_p(X, 2.5), wanted, 1e-14)
+    assert by_p(-np.abs(X), 2.5) == 0.0
+    second = pg.jit(pg.hessian(f, argnums=1))(X, 2.5)
+    np.testing.assert_allclose(second, np.sum(positive**2.5 * np.log(positive) ** 2), 1e-14)
+
+
+@pytest.mark.parametrize("function", [assigned, assigned_twice, placed_one, chosen_again])
+def test_arrays_without_axes_are_chosen_from(function: Callable[..., Any]) -> None:
+    for x in (2.5, -1.0):
+        found = pg.jit(function)(np.array(x), np.array(0.3))
+        np.testing.assert_allclose(found, function(np.array(x), np.array(0.3)), 1e-15)
+    slope = pg.jit(pg.grad(function))
+    assert np.isfinite(slope(2.5, 0.3))
+    assert np.isfinite(slope(-1.0, 0.3))
+
+
+def test_left_out_elements_warn_of_nothing() -> None:
+    with np.errstate(all="raise"):
+        for x in (X, -np.abs(X), X[:0]):
+            np.testing.assert_array_equal(pg.jit(assigned)(x, Y[: x.size])[x <= 0], 0.0)
+
+
+def test_chosen_elements_in_batches_and_of_named_sizes() -> None:
+    rows = np.stack([X, -X])
+    found = pg.jit(pg.vmap(assigned, in_axes=(0, None)))(rows, Y)
+    np.testing.assert_allclose(found, [assigned(row, Y) for row in rows], 1e-14)
+    kernel = pg.compile(pg.trace(assigned, pg.spec("n"), pg.spec("n")))
+    for n in (0, 1, 4):
+        np.testing.assert_allclose(kernel(X[:n], Y[:n]), assigned(X[:n], Y[:n]), 1e-14)
+
+
+def test_chosen_elements_in_programs_and_loops() -> None:
+    with pg.Program() as program:
+        x = pg.data("x", (5,))
+        mask = x > 0
+        y = pg.set_slice(x * 0.0, mask, pg.log(x[mask]))
+        total = pg.sum(x[mask])
+    found, number = pg.Executor().run(program, feed={"x": X}, fetch_list=[y, total])
+    np.testing.assert_allclose(found, np.where(X > 0, np.log(np.where(X > 0, X, 1.0)), 0.0), 1e-15)
+    assert number == 3.5
+
+    def step(s: Any, x: Any) -> Any:
+        return s + pg.sum(pg.sqrt(x[x > s])), s
+
+    rows = np.stack([X, Y])
+    wanted, _ = 0.5 + np.sum(np.sqrt(X[X > 0.5])), 0
+    wanted = wanted + np.sum(np.sqrt(Y[wanted < Y]))
+    np.testing.assert_allclose(pg.jit(lambda r: pg.scan(step, 0.5, r)[0])(rows), wanted, 1e-14)
+
+
+def test_integers_and_booleans_are_chosen_too() -> None:
+    def f(n: Any) -> Any:
+        z = np.zeros_like(n)
+        z[n > 1] = 12 // n[n > 1]
+        return z, n[n > 1].max(), n[n > 1].sum(), (n == 3)[n > 1]
+
+    with pytest.raises(pg.ArgumentError, match="cannot make an array"):
+        pg.jit(f)(np.array([3, 0, 4]))
+    found = pg.jit(lambda n: f(n)[:3])(np.array([3, 0, 4]))
+    for one, other in zip(found, f(np.array([3, 0, 4])), strict=False):
+        np.testing.assert_array_equal(one, other)
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+
+
+def test_a_random_mask_is_another_one_each_time() -> None:
+    def f(key: Any, x: Any) -> Any:
+        z = np.zeros_like(x)
+        z[pg.random.uniform(key, x.shape) > 0.5] = x[pg.random.uniform(key, x.shape) > 0.5]
+        return z
+
+    with pytest.raises(pg.ShapeError, match="name the mask once"):
+        pg.jit(f)(3, X)
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda x: np.cumsum(x[x > 0]),
+    lambda x: np.dot(x[x > 0], x[x > 0]),
+    lambda x: np.concatenate([x[x > 0], x]),
+    lambda x: list(x[x > 0]),
+    lambda x: len(x[x > 0]),
+    lambda x: np.reshape(x[x > 0], (-1, 1)),
+    lambda x: pg.softmax(x[x > 0]),
+    lambda x: np.flip(x[x > 0]),
+    lambda x: x[x > 0],
+    lambda x: x[x > 0][::2],
+])  # fmt: skip
+def test_what_needs_the_number_of_elements_is_refused(wrong: Callable[..., Any]) -> None:
+    with pytest.raises(pg.PrimgraphError, match="mask"):
+        pg.jit(wrong)(X)
