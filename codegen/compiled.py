@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 from weakref import WeakValueDictionary
 
@@ -18,11 +19,13 @@ from primgraph.base.providers import late, provider
 from primgraph.base.records import dataclass
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.program import Options, Plan
-from primgraph.codegen.ir.schedule import Schedule, schedule
+from primgraph.codegen.ir.schedule import CHUNK, Schedule, Step, schedule
+from primgraph.codegen.ir.statements import Call
 from primgraph.codegen.load import Loaded
 from primgraph.codegen.lower.arrays.fusion_groups import arrange_regions
 from primgraph.codegen.lower.arrays.planner import load_copy_elision, plan_schedule
 from primgraph.codegen.ops.table import CARDS
+from primgraph.codegen.targets.inplace.entry import add_check
 from primgraph.codegen.targets.inplace.function import print_plan
 from primgraph.codegen.targets.scalar.function import scalar_function, scalar_trips
 from primgraph.codegen.targets.text.module import Function, Module
@@ -31,12 +34,14 @@ from primgraph.ir.graph import Equation, Graph
 from primgraph.primitives.control import Flow
 
 if TYPE_CHECKING:
+    from primgraph.codegen import calls as bound_calls
     from primgraph.codegen import constant_prefix
     from primgraph.codegen import loops as loop_runners
     from primgraph.codegen.ir import verify as plan_verifier
     from primgraph.codegen.runtime import blas
     from primgraph.codegen.targets.text import clocks as timing
 else:
+    bound_calls = late("primgraph.codegen.calls")
     constant_prefix = late("primgraph.codegen.constant_prefix")
     plan_verifier = late("primgraph.codegen.ir.verify")
     loop_runners = late("primgraph.codegen.loops")
@@ -128,9 +133,13 @@ class Compiled:
         def __getattr__(self, name: str) -> Any:
             """Generate the code that is still missing, at the first access."""
             with _writing:
-                if self._write is not None:
-                    self._write(self)
-                    self._write = None
+                while self._write is not None and not _has(self, name):
+                    # An interruption leaves nothing that is half written.
+                    made = Compiled(self.graph)
+                    self._write(made)
+                    for late in filter(partial(_has, made), _LATE):
+                        setattr(self, late, getattr(made, late))
+                    self._write = made._write
             return object.__getattribute__(self, name)
 
     @property
@@ -160,6 +169,19 @@ class Compiled:
         return [place[id(eqn)] for eqn in self.equations]
 
 
+# Parts of code that may be generated late.
+_LATE = ("bodies", "equations", "fit", "in_trips", "loaded", "run", "start")
+
+
+def _has(code: Compiled, name: str) -> bool:
+    """Return whether an attribute is there, without generating it."""
+    try:
+        object.__getattribute__(code, name)
+    except AttributeError:
+        return False
+    return True
+
+
 class Job(NamedTuple):
     """A part of a graph to compile, and where clocks are collected, if there are any."""
 
@@ -175,12 +197,12 @@ class Job(NamedTuple):
         found: Callable[..., Any] | None = home.native_function(*self[:3], by_numpy)
         return found
 
-    def numbers(self) -> tuple[list[str], Function] | None:
+    def numbers(self, steps: Schedule) -> tuple[list[str], Function] | None:
         """Return the function of scalar code with the lines that it needs, if there is any."""
         options = self.options
         if options.donated or options.given:
             return None
-        return scalar_function(schedule(self.part), options.alone, nested=self.clocks is None)
+        return scalar_function(steps, options.alone, nested=self.clocks is None)
 
 
 def compile_planned(
@@ -220,7 +242,8 @@ def _compiled_part(graph: Graph, job: Job, *, native: bool) -> Compiled:
     """Compile planned code for a part of `graph`, to which its lines belong."""
     scalar = job.native() if native and job.clocks is None else None
     is_native = scalar is not None
-    numbers = None if is_native else job.numbers()
+    steps = None if is_native else schedule(job.part)
+    numbers = None if steps is None else job.numbers(steps)
     if job.clocks is None and numbers is not None:
         opening, function = numbers
         module = Module(["import numpy as np", *opening], [], [function], function.name, {})
@@ -230,39 +253,117 @@ def _compiled_part(graph: Graph, job: Job, *, native: bool) -> Compiled:
         made.users = _has_users(job.part)
     else:
         made = Compiled(graph)
-        _write_planned(made, job, numbers)
+        _write_planned(made, job, numbers, steps)
     if scalar is not None:
         made.scalar, made.is_native = scalar, is_native
     return made
 
 
-def _write_planned(made: Compiled, job: Job, scalar: tuple[list[str], Function] | None) -> None:
-    """Generate the planned code of a job, with its scalar code, if any."""
+def _write_planned(
+    made: Compiled,
+    job: Job,
+    scalar: tuple[list[str], Function] | None,
+    steps: Schedule | None = None,
+) -> None:
+    """Generate the planned code of a job and its schedule, with its scalar code, if any."""
     part, options, limits, clocks = job
-    plan = plan_for(part, options, limits)
+    plan = plan_for(part, options, limits, steps)
+    if scalar is None and clocks is None and _runs_as_calls(plan):
+        bind_calls(made, job, plan)
+    else:
+        _print_text(made, job, scalar, plan)
+
+
+def _print_text(
+    made: Compiled, job: Job, scalar: tuple[list[str], Function] | None, plan: Plan
+) -> None:
+    """Generate code as text."""
     steps, module = plan.schedule, print_plan(plan)
     if scalar is not None:
         module.opening += scalar[0]
         module.functions.append(scalar[1])
-    if clocks is not None:
-        clocks.append(timing.with_clocks(module, len(steps.steps)))
-    bodies = add_body_runners(module, limits)
+    if job.clocks is not None:
+        job.clocks.append(timing.with_clocks(module, len(steps.steps)))
+    bodies = add_body_runners(module, job.limits)
     made.set_text(steps, module)
     made.bodies = bodies
     made.start = made.loaded.function("workspace")
     if any(region.products for region in plan.regions):
         made.run = blas.single_threaded(made.run)
     made.fit = made.loaded.namespace.get("fit", _unknown)
-    if scalar is not None and clocks is not None:
+    if scalar is not None and job.clocks is not None:
         made.scalar = made.loaded.function(scalar[1].name)
+
+
+def _runs_as_calls(plan: Plan) -> bool:
+    """Return whether a plan runs without text: a long one, without loops over blocks.
+
+    Failed calls run again as text, which must not call functions of the user twice.
+    """
+    if len(plan.schedule.steps) <= CHUNK or plan.loops:
+        return False
+    return not any(x.__class__ is Call and _is_of_user(x.step.eqn) for x in plan.body)
+
+
+def bind_calls(made: Compiled, job: Job, plan: Plan) -> None:
+    """Make a plan run as calls; its text is generated for those who look, and for errors."""
+    text, bodies = _Text(made.graph, job), list[Compiled]()
+    compiler, spare = _Bodies(job.limits, bodies), list[Any]()
+
+    def runner(step: Step) -> loop_runners.Runner:
+        return loop_runners.runner_of(step, compiler, spare)
+
+    calls = bound_calls.Calls(plan, runner, text.run)
+    functions = list[Function]()
+    opening = add_check(plan, functions)
+    made.equations = [s.eqn for s in plan.schedule.steps]
+    made.run, made.start, made.bodies, made.in_trips = calls.run, calls.start, bodies, False
+    made.fit = _unknown
+    if functions:
+        module = Module(["import numpy as np", *opening], [], functions, "fit", {})
+        made.fit = Loaded(module, render(module)).function("fit")
+    made._write = text.show
+
+
+@final
+class _Text:
+    """The text of code that runs as calls."""
+
+    __slots__ = ("_code", "_graph", "_job")
+
+    def __init__(self, graph: Graph, job: Job) -> None:
+        self._graph, self._job = graph, job
+        self._code: Compiled | None = None
+
+    def run(self, *arrays: Sequence[Array]) -> Any:
+        """Return what the text computes."""
+        code = self._generate()
+        return code.run(code.start(), *arrays)
+
+    def show(self, made: Compiled) -> None:
+        """Give the lines to the code that runs as calls."""
+        made.loaded = self._generate().loaded
+
+    def _generate(self) -> Compiled:
+        with _writing:
+            if self._code is None:
+                part, options, limits, _ = self._job
+                code = Compiled(self._graph)
+                _print_text(code, self._job, None, plan_for(part, options, limits))
+                self._code = code
+            return self._code
 
 
 def _has_users(graph: Graph) -> bool:
     """Return whether user functions are called."""
-    return any(
-        any(map(_has_users, e.bodies)) if e.op.has_bodies else CARDS.get(e.op) is None
-        for e in graph.body
-    )
+    return any(map(_is_of_user, graph.body))
+
+
+def _is_of_user(eqn: Equation) -> bool:
+    """Return whether an equation calls a function of the user."""
+    if eqn.op.has_bodies:
+        return any(map(_has_users, eqn.bodies))
+    return CARDS.get(eqn.op) is None
 
 
 def add_body_runners(module: Module, limits: Limits) -> list[Compiled]:
@@ -308,9 +409,9 @@ class _Bodies:
         return found
 
 
-def plan_for(graph: Graph, options: Options, limits: Limits) -> Plan:
-    """Return the plan of the planned code for `graph`."""
-    steps = schedule(graph)
+def plan_for(graph: Graph, options: Options, limits: Limits, steps: Schedule | None = None) -> Plan:
+    """Return the plan of the planned code for `graph`, whose schedule may be known."""
+    steps = schedule(graph) if steps is None else steps
     found = load_copy_elision(steps)
     if found is not None:
         apart = {k for k, _ in options.donated}.union(options.given)

@@ -210,19 +210,13 @@ def numbered_schedule(
 ) -> Schedule:
     """Return the schedule of the equations `body` of `graph`, whose values have these numbers."""
     forms: dict[Any, Form] = {}
-    steps = [
-        Step(
-            e,
-            tuple([number[v] for v in e.inputs]),
-            tuple([number[v] for v in e.outputs]),
-            form,
-            form.op,
-        )
-        for e in body
-        for form in (_form_of(e, forms, sizes),)
-    ]
-    outputs = tuple([number[v] for v in graph.outputs])
-    uses = Counter(chain(outputs, *[step.inputs for step in steps]))
+    steps, at = list[Step](), number.__getitem__
+    for e in body:
+        form, outputs = _form_of(e, forms, sizes), e.outputs
+        made = (at(outputs[0]),) if len(outputs) == 1 else tuple(map(at, outputs))
+        steps.append(Step(e, tuple(map(at, e.inputs)), made, form, form.op))
+    results = tuple(map(at, graph.outputs))
+    uses = Counter(chain(results, *[step.inputs for step in steps]))
     root, contiguous = _storage(steps, len(types))
     return Schedule(
         name=graph.name,
@@ -230,10 +224,10 @@ def numbered_schedule(
         hints=hints,
         inputs=len(graph.inputs),
         steps=tuple(steps),
-        outputs=outputs,
+        outputs=results,
         uses=tuple([uses[v] for v in range(len(types))]),
         root=root,
-        last=_last(steps, outputs, root),
+        last=_last(steps, results, root),
         contiguous=contiguous,
     )
 
@@ -244,7 +238,11 @@ def _form_of(eqn: Equation, forms: dict[Any, Form], sizes: Mapping[str, int]) ->
     Parameters are compared by identity: equal parameters of one builder are one object, and others
     may differ in the sign of zero, which equality does not see.
     """
-    key = (eqn.op, id(eqn.params), *[v.type for v in eqn.inputs])
+    inputs, x = eqn.inputs, eqn.inputs[0].type if eqn.inputs else None
+    # Most equations have one operand, or two.
+    key: Any = (eqn.op, id(eqn.params), x)
+    if len(inputs) > 1:
+        key = (*key, *[v.type for v in inputs[1:]])
     form = forms.get(key)
     if form is None:
         form = forms[key] = Form(eqn, sizes)

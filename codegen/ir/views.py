@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
+
+import numpy as np
 
 from primgraph.base.records import dataclass
 from primgraph.codegen.ir.extents import extent_text
+from primgraph.errors import InternalError
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import Shape
 from primgraph.ir.views import WHOLE, Expand, Extents, Permute, Range, Reshape, Rows, Slice, View
@@ -59,6 +62,24 @@ def rowwise_view(how: How) -> View | None:
         case Reshape(shape) if all(type(n) is int for n in shape):
             return Reshape((Rows(0), *shape))
     return None
+
+
+def apply_view(how: How, x: Any) -> Any:
+    """Return a view of the array `x`, of a known shape."""
+    match how:
+        case Reshape(shape):
+            return x.reshape(shape)
+        case Permute(axes):
+            return x.transpose(axes)
+        case Expand(new):
+            return x[tuple([None if n else slice(None) for n in new])]
+        case Slice(ranges):
+            return x[tuple([slice(*r) for r in ranges])]
+        case Repeat(shape):
+            broadcast: Any = np.broadcast_to
+            return broadcast(x, shape)
+        case Cut():
+            raise InternalError("rows of a block have no view outside its loop")
 
 
 # Text.

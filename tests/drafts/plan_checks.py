@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.compiled import add_body_runners, plan_for
+from primgraph.codegen.compiled import Compiled, Job, add_body_runners, bind_calls, plan_for
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.program import Options
 from primgraph.codegen.ir.verify import verify
@@ -34,4 +34,18 @@ def poisoned_results(graph: Graph, feeds: list[Any], limits: Limits) -> list[Any
         second = loaded.function("run")(workspace, feeds)
     for one, other in zip(first, second, strict=True):
         assert one.tobytes() == other.tobytes()
+    return list(first)
+
+
+def results_of_calls(graph: Graph, feeds: list[Any]) -> list[Any]:
+    """What the planned code computes as calls without text; twice, in one workspace."""
+    job = Job(graph, Options(), NEVER)
+    made = Compiled(graph)
+    bind_calls(made, job, verify(plan_for(*job[:3])))
+    context, workspace = made.new_workspace()
+    first = context.run(made.run, workspace, feeds)
+    second = context.run(made.run, workspace, feeds)
+    for one, other in zip(first, second, strict=True):
+        assert one.tobytes() == other.tobytes()
+        assert not np.shares_memory(one, other)
     return list(first)

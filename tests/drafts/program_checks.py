@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from complex_step import widen_floats
-from plan_checks import NEVER, SHARED
+from plan_checks import NEVER, SHARED, results_of_calls
 from program_derivatives import check_derivatives, demand
 from program_draft import Choices
 from program_files import check_files
@@ -312,6 +312,10 @@ def check_modes(program: Program, seen: Counter[str]) -> None:
                 with threads_at_work(1):
                     found = kernel(*feeds)
                 demand_equal(f"kernel, {what}", graph, feeds, expected, found)
+                if what == "whole":
+                    called = results_of_calls(graph, feeds)
+                    same = [*map(_bits, found)] == [*map(_bits, called)]
+                    demand(same, "calls have other bits than the text of their plan")
         loops = len(kernel.plan.regions)
         seen["loops over blocks of two or three rows"] += loops
         if loops:

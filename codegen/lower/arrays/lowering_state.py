@@ -62,6 +62,9 @@ class CopyElision(NamedTuple):
 
 NOWHERE = CopyElision({}, (), ())
 
+# Operands that back ends broadcast, of most functions.
+_ALL = (0, 1, 2)
+
 
 @final
 class LoweringState:
@@ -126,7 +129,9 @@ class LoweringState:
         self, step: Step, places: Sequence[Place], axes: Iterable[int | None] = ()
     ) -> tuple[Place, ...]:
         """Return operands in their full shapes, except where the back end broadcasts them."""
-        small = self.cards[step.op].broadcasts
+        small, count = self.cards[step.form.op].broadcasts, len(places)
+        if small[:count] == _ALL[:count]:
+            return tuple(places)
         triples = zip_longest(places, step.form.operands, axes)
         return tuple([p if k in small else self.full(p, type, axis)
                       for k, (p, type, axis) in enumerate(triples)])  # fmt: skip
@@ -171,18 +176,18 @@ class LoweringState:
 
         A single element is not computed in place, as that takes NumPy twice as long.
         """
-        form, inputs, schedule = step.form, step.inputs, self.schedule
-        type = form.results[0]
+        form, inputs = step.form, step.inputs
+        type, root_of, last = form.results[0], self.schedule.root, self.schedule.last
         if type.size == 1 and card.itself:
             return None
         for k in card.in_place[: len(places)]:
-            place, value = places[k], inputs[k]
-            root = schedule.root[value]
-            if schedule.last[root] != i or self.buffers.get(root) is not place:
+            value = inputs[k]
+            root = root_of[value]
+            if last[root] != i or self.buffers.get(root) is not places[k]:
                 continue
-            if form.operands[k] is not type or value in self.widened or not self.owns(place):
+            if form.operands[k] is not type or value in self.widened or not self.owns(places[k]):
                 continue
-            roots = [schedule.root[v] for v in inputs]
+            roots = [root_of[v] for v in inputs]
             if roots.count(root) == 1 or (card.itself and self._alike(k, step, places, roots)):
                 return k
         return None
@@ -216,7 +221,7 @@ class LoweringState:
         root_of, last, buffers = self.schedule.root, self.schedule.last, self.buffers
         for value in values:
             root = root_of[value]
-            if last[root] > i or root not in buffers:
+            if root not in buffers or last[root] > i:
                 continue
             if self.owns(buffers[root]):
                 self.free(i, buffers.pop(root), self.body)

@@ -45,14 +45,13 @@ def _constant(draft: LoweringState, step: Step) -> None:
 def _compute(draft: LoweringState, i: int, step: Step, card: Facts) -> None:
     value, places = step.outputs[0], [draft.places[v] for v in step.inputs]
     operands = draft.operands(step, places)
-    taken, new = None, False
+    taken, new, landing = None, False, draft.landing
     donated = _donated_input(draft, i, step, card, places) if draft.left_in else None
     result = draft.results.get(value)
-    over = i in draft.landing.replaced
     if donated is not None:
         out: Place = donated
-    elif value in draft.landing.results:
-        out = draft.landing.results[value]
+    elif value in landing.results:
+        out = landing.results[value]
         taken = 0 if places[0] is out else None
         new = taken is None
     elif result is not None:
@@ -68,7 +67,7 @@ def _compute(draft: LoweringState, i: int, step: Step, card: Facts) -> None:
         else:
             out = draft.take_over(step, taken)
     draft.places[value] = out
-    made = Compute(i, step, operands, out, taken, new=new, replaced=over)
+    made = Compute(i, step, operands, out, taken, (), new, i in landing.replaced)
     add_compute(draft, made, places[0] if places else None)
 
 

@@ -78,13 +78,21 @@ def trips(
     return function
 
 
-def check_of(types: Sequence[TensorType]) -> Function | None:
-    """Return `fit(*arrays)`: whether all are writable contiguous arrays of exactly these types.
+def add_check(plan: Plan, functions: list[Function]) -> list[str]:
+    """Add the check of the arguments of a plan, if there is one; return lines that bind its names.
 
+    `fit(*arrays)` returns whether all are writable contiguous arrays of exactly the declared types.
     Most arguments are, and this is the fastest check.
     """
+    types = [x.type for x in plan.arguments[: len(plan.arguments) - plan.options.kept]]
     if len(types) > MANY:
-        return None
+        return []
+    functions.append(_check(types))
+    dtypes = dict.fromkeys(dtype_text(t.dtype) for t in types)
+    return ["ndarray = np.ndarray", *(f"dtype_of_{d[3:]} = np.dtype({d})" for d in dtypes)]
+
+
+def _check(types: Sequence[TensorType]) -> Function:
     names = [f"x{i}" for i in range(len(types))]
     function = Function("fit", ", ".join(names))
     for name, type in zip(names, types, strict=True):

@@ -9,11 +9,7 @@ from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.places import (
     Argument,
     Constant,
-    Fixed,
-    Held,
     Life,
-    Number,
-    Ones,
     Place,
     Result,
     Stack,
@@ -25,24 +21,18 @@ from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.ir.schedule import CHUNK, Step
 from primgraph.codegen.ir.statements import (
     Call,
-    Combine,
-    Compute,
-    Copy,
-    Create,
-    Fill,
     Loop,
     Make,
-    Put,
     Release,
     Return,
     See,
 )
 from primgraph.codegen.ir.views import Cut, Repeat, tuple_text, view_text
-from primgraph.codegen.ops.spelling.literals import dtype_text, scalar_text, shape_text
-from primgraph.codegen.ops.spelling.notation import Target
+from primgraph.codegen.ops.spelling.literals import dtype_text, shape_text
 from primgraph.codegen.ops.table import CARDS
-from primgraph.codegen.targets.inplace.entry import check_of, entries, trips
+from primgraph.codegen.targets.inplace.entry import add_check, entries, trips
 from primgraph.codegen.targets.inplace.looks import row_view
+from primgraph.codegen.targets.inplace.statements import STATEMENTS, constant_text, print_results
 from primgraph.codegen.targets.inplace.workspace import Workspace
 from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.module import MANY, Function, Line, Module, Parts
@@ -53,10 +43,6 @@ if TYPE_CHECKING:
 else:
     growing = late("primgraph.codegen.runtime.growing")
     sharing = late("primgraph.codegen.runtime.threads")
-
-
-# NumPy has deprecated a third positional operand of these two.
-_OUT_BY_NAME = ("maximum", "minimum")
 
 
 def print_plan(plan: Plan) -> Module:
@@ -85,18 +71,12 @@ def print_plan(plan: Plan) -> Module:
             printer.parts, printer.workspace, taken, arguments, given, results, plan.options
         )
     setup = printer.workspace.setup(plan.options.poisoned)
-    fed = [x.type for x in plan.arguments[: len(plan.arguments) - plan.options.kept]]
-    fit = check_of(fed)
     if printer.functions:
         opening.append("spares = []")
         table["share"] = sharing.share
     if any(isinstance(place, Stack) for place in plan.arrays):
         table["Growing"] = growing.Growing
-    if fit is not None:
-        functions.append(fit)
-        dtypes = dict.fromkeys(dtype_text(t.dtype) for t in fed)
-        opening.append("ndarray = np.ndarray")
-        opening += [f"dtype_of_{d[3:]} = np.dtype({d})" for d in dtypes]
+    opening += add_check(plan, functions)
     return Module(
         ["import numpy as np", *printer.bindings, *opening],
         [],
@@ -118,20 +98,10 @@ def _constants(plan: Plan) -> tuple[list[str], dict[str, Any]]:
         if array is not None:
             table[name] = array
             continue
-        lines.append(f"{name} = {_constant(place)}")
+        lines.append(f"{name} = {constant_text(place)}")
         if not isinstance(place, Constant):
             lines.append(f"{name}.setflags(write=False)")
     return lines, table
-
-
-def _constant(place: Fixed) -> str:
-    match place:
-        case Number(value=value, dtype=dtype):
-            return f"np.array({scalar_text(value, dtype)}, {dtype_text(dtype)})"
-        case Ones(count=count, dtype=dtype):
-            return f"np.ones({count}, {dtype_text(dtype)})"
-        case Constant(step=step):
-            return CARDS[step.op].read([], step).code
 
 
 @final
@@ -247,12 +217,10 @@ class Printer:
     def line(self, text: str) -> None:
         self._lines.append(Line(text, self.at))
 
-    # Instructions.
+    def bind(self, place: Place) -> None:
+        self.parts.bind(name_of(place))
 
-    def _create(self, x: Create) -> None:
-        args, out = [self.use(p) for p in x.operands], name_of(x.out)
-        self.line(f"{out} = {self.np(CARDS[x.step.op].ufunc)}({', '.join(args)})")
-        self.parts.bind(out)
+    # Instructions.
 
     def _see(self, x: See) -> None:
         self.use(x.view.of)
@@ -260,35 +228,19 @@ class Printer:
 
     def _make(self, x: Make) -> None:
         if isinstance(x.out, Result) and not x.out.given:
-            self._empty(x.out)
+            self.empty(x.out)
         else:
             self.use(x.out)
 
-    def _empty(self, place: Place, how: str = "empty") -> str:
+    def empty(self, place: Place, how: str = "empty") -> str:
         assert isinstance(place, Result)
         name, type = name_of(place), place.type
         dtype = self.np(dtype_text(type.dtype)[3:])
         self.line(f"{name} = {self.np(how)}({shape_text(type.shape)}, {dtype})")
         if self.plan.options.poisoned and how == "empty":
             self.line(f"poison({name})")
-        self.parts.bind(name)
+        self.bind(place)
         return name
-
-    def _fill(self, x: Fill) -> None:
-        self.line(f"{self.use(x.out)}.fill({scalar_text(x.value, x.dtype)})")
-
-    def _copy(self, x: Copy) -> None:
-        if x.new:
-            assert isinstance(x.out, Result | Held)
-            self.line(f"{name_of(x.out)} = {self.use(x.source)}.copy()")
-            self.parts.bind(name_of(x.out))
-        else:
-            self.line(f"{self.use(x.out)}[...] = {self.use(x.source)}")
-
-    def _combine(self, x: Combine) -> None:
-        part, total = self.use(x.part), self.use(x.total)
-        out = "out=" if x.how in _OUT_BY_NAME else ""
-        self.line(f"{self.np(x.how)}({total}, {part}, {out}{total})")
 
     def _release(self, x: Release) -> None:
         if self.plan.options.poisoned:
@@ -331,22 +283,19 @@ class Printer:
         return [*body, Line("turn()", -1, 1), *totals] if totals else body
 
 
-def _print_compute(printer: Printer, x: Compute) -> None:
+def _print_call(printer: Printer, x: Call) -> None:
+    """Print a call; branches and loops write their results in place."""
     args = [printer.use(p) for p in x.operands]
-    out = printer._empty(x.out, CARDS[x.step.op].fresh) if x.new else printer.use(x.out)
-    parts = [printer.use(p) for p in x.parts]
-    more = printer.np, x.new, x.replaced
-    _print_statement(printer, Target(x.step, x.operands, args, out, x.taken, parts, *more))
-
-
-def _print_put(printer: Printer, x: Put) -> None:
-    args, part = [printer.use(p) for p in x.operands], printer.use(x.part)
-    _print_statement(printer, Target(x.step, x.operands, args, part, None, [], printer.np))
-
-
-def _print_statement(printer: Printer, to: Target) -> None:
-    for line in CARDS[to.step.op].write(to):
-        printer.line(line)
+    if not x.step.op.has_bodies:
+        print_results(printer, x, _call_text(printer, x.step, args))
+        return
+    function = f"{x.step.op.name}_{len(printer.loops)}"
+    printer.loops[function] = x.step
+    outs = [
+        printer.empty(p) if isinstance(p, Result) and not p.given else printer.use(p)
+        for p in x.outs
+    ]
+    printer.line(f"{function}({tuple_text(args)}, {tuple_text(outs)})")
 
 
 def _call_text(printer: Printer, step: Step, args: list[str]) -> str:
@@ -359,36 +308,6 @@ def _call_text(printer: Printer, step: Step, args: list[str]) -> str:
     printer.table[function] = caller_of(step)
     printer.users.append(step.op.name)
     return f"{function}({', '.join(args)})"
-
-
-def _print_call(printer: Printer, x: Call) -> None:
-    """Print a call; branches and loops write their results in place."""
-    if not x.step.op.has_bodies:
-        _print_user(printer, x)
-        return
-    function = f"{x.step.op.name}_{len(printer.loops)}"
-    printer.loops[function] = x.step
-    operands = tuple_text([printer.use(p) for p in x.operands])
-    outs = [
-        printer._empty(p) if isinstance(p, Result) and not p.given else printer.use(p)
-        for p in x.outs
-    ]
-    printer.line(f"{function}({operands}, {tuple_text(outs)})")
-
-
-def _print_user(printer: Printer, x: Call) -> None:
-    text = _call_text(printer, x.step, [printer.use(p) for p in x.operands])
-    if x.step.op.multiple:
-        printer.line(f"t = {text}")
-    for k, place in enumerate(x.outs):
-        found = f"t[{k}]" if x.step.op.multiple else text
-        if CARDS.get(x.step.op) is not None and not x.step.results[k].shape:
-            found = f"{printer.np('asarray')}({found})"
-        if isinstance(place, Result) and not place.given:
-            printer.parts.bind(name_of(place))
-            printer.line(f"{name_of(place)} = {found}")
-        else:
-            printer.line(f"{printer.use(place)}[...] = {found}")
 
 
 def _starts(plan: Plan) -> list[int]:
@@ -404,15 +323,10 @@ def _starts(plan: Plan) -> list[int]:
 
 
 _PRINTERS: dict[Any, Any] = {
-    Compute: _print_compute,
-    Put: _print_put,
-    Create: Printer._create,
+    **STATEMENTS,
     Call: _print_call,
     See: Printer._see,
     Make: Printer._make,
-    Fill: Printer._fill,
-    Copy: Printer._copy,
-    Combine: Printer._combine,
     Release: Printer._release,
     Loop: Printer._print_loop,
     Return: Printer._return,
