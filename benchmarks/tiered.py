@@ -10,7 +10,8 @@ total of NumPy and C, compilation included.
 
 Totals are computed from processor times, so that other work on the machine does not count: those of
 compiling, of a call, and of the background process. It is taken to have a processor of its own, and
-so the change comes as many calls later as fit into its time. One thread.
+so the change comes as many calls later as fit into its time. The same code is taken to be equally
+fast in all processes of a case. One thread.
 """
 
 from __future__ import annotations
@@ -205,6 +206,15 @@ def least(rounds: list[dict[str, Any]]) -> dict[str, Any]:
     return best
 
 
+def share_calls(times: dict[str, dict[str, Any]]) -> float:
+    """Give processes that run the same code in the end its least time; return that of NumPy."""
+    by_c = {key: times[key].get("c", key.startswith("c")) for key in times}
+    best = {c: min(times[k]["call"] for k in times if by_c[k] is c) for c in (False, True)}
+    for key, found in times.items():
+        found["call"] = best[by_c[key]]
+    return best[False]
+
+
 def case_row(name: str, base: Path, rounds: int) -> dict[str, Any]:
     """Measure a case with each target; "auto" with a new cache, and with what it has learned."""
     # The parts that kernels share are compiled once a machine.
@@ -219,7 +229,7 @@ def case_row(name: str, base: Path, rounds: int) -> dict[str, Any]:
             found.setdefault("c again", []).append(run(name, "c", Path(place) / "c"))
             found.setdefault("learned", []).append(run(name, "auto", Path(place) / "auto"))
     times = {key: least(rounds) for key, rounds in found.items()}
-    numpy = times["numpy"]["call"]
+    numpy = share_calls(times)
     ratios = {}
     for mine, c in (("auto", "c"), ("learned", "c again")):
         best = {n: min(total(times["numpy"], n), total(times[c], n)) for n in COUNTS}

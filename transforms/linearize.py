@@ -16,11 +16,11 @@ from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive, recording
 from primgraph.ir.rebuild import (
+    NOWHERE,
     derived_source,
     input_positions,
     keep,
     origin_lines,
-    rebuild,
     require_primitive,
 )
 from primgraph.primitives.constants import zeros_like
@@ -83,11 +83,13 @@ def linearize_with_map(
 ) -> tuple[Graph, dict[Value, Value]]:
     """Return the graph of `linearize`, and the map from values of `graph` to its values.
 
-    `known` maps values that need no equations to the inputs that stand for them.
+    `known` maps inputs, and values that need no equations, to the inputs of the result.
     """
     seeds = differentiable_values(graph, wrt)
-    builder, moved = rebuild(graph)
-    moved.update(known or ())
+    moved = dict(known or {v: v for v in graph.inputs})
+    builder = Builder(graph.name, source=NOWHERE)
+    for value in graph.inputs:
+        builder.share_input(moved[value])
     tangents = {v: builder.input(v.type) for v in seeds}
     with recording(builder):
         push_forward(builder, graph, moved, tangents, role, given, closed=closed)
@@ -221,7 +223,7 @@ def _tangents(
     contributions are added.
     """
     op = require_primitive(eqn)
-    if op.constant or not any(v.type.is_inexact for v in eqn.outputs):
+    if op.constant or True not in [v.type.is_inexact for v in eqn.outputs]:
         return [None] * len(eqn.outputs)
     x = [moved[v] for v in eqn.inputs]
     dx = masks.tangents(eqn, dx)
@@ -241,7 +243,7 @@ def _tangents(
             if i not in taken:
                 operands: Sequence[Any] = results if op.multiple else results[0], *x, dx[i]
                 terms[i,] = _apply_rule(eqn, op, i, operands)
-    return _sum_terms([*masks.terms(eqn, terms)])
+    return _sum_terms([*masks.terms(eqn, terms)] if masks.definitions else [*terms.values()])
 
 
 def _sum_terms(terms: Sequence[Tangents]) -> Tangents:

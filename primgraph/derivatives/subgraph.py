@@ -152,7 +152,10 @@ class Path:
         if any(op.own_slope for op in self.graph.ops):
             # Marks of derivatives are replaced by what computes their operands.
             return self.from_inside(*self.linear(role))
-        known = dict(zip(self.inner, self.graph.inputs[self.outside :], strict=True))
+        # The values of the builder itself, so that equations of derivatives can be shared.
+        places = self.given if len(set(self.given)) == len(self.given) else self.graph.inputs
+        known = dict(zip(self.graph.inputs, places, strict=True))
+        known.update(zip(self.inner, places[self.outside :], strict=True))
         jvp, _ = linearize_with_map(
             self.graph, self.moved, role=role, given=self.ranges, known=known
         )

@@ -327,7 +327,9 @@ class Builder:
 
         With `shared`, equations are used as they are where possible.
         """
-        self._require_own(graph.name, inputs)
+        for value in inputs:
+            if value not in self._defined_by:
+                raise provider("origins").unowned(self, f"an operand of {graph.name}")
         pairs = zip(graph.inputs, inputs, strict=True)
         moved = {v: w for v, w in pairs if v is not w}
         self.add_all(graph.body, moved, shared=shared)
@@ -344,7 +346,9 @@ class Builder:
         if self.ended:
             raise provider("origins").leaked_error(self, inputs[0] if inputs else None)
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
-        self._require_own(op.name, operands)
+        for value in operands:
+            if value not in self._defined_by:
+                raise provider("origins").unowned(self, f"an operand of {op.name}")
         frozen = self._frozen(params) if params else ()
         key = None
         if not distinct:
@@ -481,11 +485,6 @@ class Builder:
             self._known[key] = eqn.outputs
         for value in eqn.outputs:
             self._defined_by[value] = eqn
-
-    def _require_own(self, name: str, inputs: Sequence[Value]) -> None:
-        for value in inputs:
-            if value not in self._defined_by:
-                raise provider("origins").unowned(self, f"an operand of {name}")
 
 
 def _interning_key(op: Op, inputs: tuple[Value, ...], params: Params) -> Hashable:

@@ -49,7 +49,7 @@ class TensorType(Fixed):
     f64[3,4]
     """
 
-    __slots__ = ("dtype", "is_inexact", "names", "nbytes", "ndim", "shape", "size")
+    __slots__ = ("dtype", "is_complex", "is_inexact", "names", "nbytes", "ndim", "shape", "size")
 
     shape: Shape
     dtype: DType
@@ -57,6 +57,7 @@ class TensorType(Fixed):
     size: int
     nbytes: int
     names: frozenset[str]
+    is_complex: bool
     # Whether the elements are floats or complex numbers, which are differentiable.
     is_inexact: bool
 
@@ -70,10 +71,6 @@ class TensorType(Fixed):
     def is_float(self) -> bool:
         """Return whether the elements are real floats."""
         return self.dtype.kind == "f"
-
-    @property
-    def is_complex(self) -> bool:
-        return self.dtype.kind == "c"
 
     def is_larger(self, size: int) -> bool:
         """Return whether it has, or may have, more than `size` elements."""
@@ -118,8 +115,8 @@ def _added_type(shape: Shape, dtype: DType) -> TensorType:
         raise ShapeError(f"shape {extents} has a negative extent")
     parts = {"shape": extents, "dtype": dtype, "ndim": len(extents), "size": count}
     rest = {"nbytes": count * dtype.itemsize, "names": names_in(extents)}
-    rest["is_inexact"] = dtype.kind in "fc"
-    for name, value in {**parts, **rest}.items():
+    kinds = {"is_complex": dtype.kind == "c", "is_inexact": dtype.kind in "fc"}
+    for name, value in {**parts, **rest, **kinds}.items():
         object.__setattr__(made, name, value)
     return _types.setdefault((extents, dtype), made)
 

@@ -263,5 +263,5 @@ def _plan_of(
         fetched=fetched,
         changed=changes_of({s.name: s.type for s in changed}),
         still=taker([v.hint for v in still]),
-        arranged=tuple if order == sorted(order) else taker(order),
+        arranged=tuple if order == [*range(len(at))] else taker(order),
     )

@@ -302,7 +302,7 @@ class Seen:
         outer, found = self.type, None
         self._depth += 1
         rules = possible.rules
-        if "c" in [type.dtype.kind, *[v.type.dtype.kind for v in inputs]]:
+        if type.is_complex or True in [v.type.is_complex for v in inputs]:
             rules = possible.of_complex
         for rule in rules:
             self.type = type
