@@ -20,8 +20,8 @@ from mutants import EQUIVALENT, LAST, ROOT, TESTS, files
 OTHERS = {
     "clean_up", "contract", "edits", "fold_constants", "hoist", "instantiate_sizes",
     "join_loops", "loop_invariants", "loop_parts", "prune_bodies",
-    "join_products", "lower", "matrix_chain", "pipeline", "raise_operators", "simplify", "simplify_loops",
-    "unzip_linear",
+    "join_products", "lower", "matrix_chain", "pipeline", "raise_operators", "simplify",
+    "simplify_loops", "unzip_linear",
 }  # fmt: skip
 
 here = pytest.mark.skipif(
