@@ -18,10 +18,10 @@ from mutants import EQUIVALENT, LAST, ROOT, TESTS, files
 
 # What rewrites nothing and has no rules: it arranges passes, or moves equations as they are.
 OTHERS = {
-    "clean_up", "contract", "edits", "fold_constants", "hoist", "instantiate",
+    "clean_up", "contract", "edits", "fold_constants", "hoist", "instantiate_sizes",
     "join_loops", "loop_invariants", "loop_parts", "prune_bodies",
-    "join_products", "lower", "matrix_chain", "pipeline", "raise_", "simplify", "simplify_loops",
-    "unzip",
+    "join_products", "lower", "matrix_chain", "pipeline", "raise_operators", "simplify",
+    "simplify_loops", "unzip_linear",
 }  # fmt: skip
 
 here = pytest.mark.skipif(
