@@ -47,7 +47,8 @@ def __getattr__(name: str) -> Any:
 
 def _recorded(name: str) -> Any:
     """Return NumPy's object of that name; a function records where it meets variables."""
-    door, changing = (import_module(f"primgraph.numpy.{m}") for m in ("door", "changing"))
+    door = import_module("primgraph.numpy.door")
+    changing = import_module("primgraph.numpy.changing")
     found = door.recording_wrapper(getattr(numpy, name))
     return changing.return_changing(found) if name in changing.FILLED else found
 

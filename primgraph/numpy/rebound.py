@@ -64,7 +64,11 @@ _SCIPYS = (
 _OTHER_NUMPYS = ("array_api_compat.numpy", "scipy._external.array_api_compat.numpy",
                  "scipy._lib.array_api_compat.numpy")  # fmt: skip
 # Modules of NumPy with a drop-in of their own.
-_NUMPYS = ("numpy.fft", "numpy.linalg", "numpy.random")
+_NUMPYS = {
+    "numpy.fft": "primgraph.numpy.fft",
+    "numpy.linalg": "primgraph.numpy.linalg",
+    "numpy.random": "primgraph.numpy.random",
+}
 
 # What functions and methods of NumPy's are called that change an array.
 _IN_PLACE = frozenset((
@@ -399,7 +403,7 @@ def _stands_for(value: Any) -> Any:
     if value is np or (isinstance(value, ModuleType) and value.__name__ in _OTHER_NUMPYS):
         return importlib.import_module("primgraph.numpy")
     if isinstance(value, ModuleType) and value.__name__ in _NUMPYS:
-        return importlib.import_module(f"primgraph.{value.__name__}")
+        return importlib.import_module(_NUMPYS[value.__name__])
     if value is math:
         return mathematics_module.mathematics
     if isinstance(value, ModuleType) and value.__name__ in _SCIPYS:
