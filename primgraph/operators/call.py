@@ -180,7 +180,7 @@ def handle_operator(function: Callable[P, R], *, users: bool = False) -> Callabl
             recorder = common_recorder(operands)
             return cast("R", _apply_function(recorder, operands, function, args, kwargs, users))
         except PrimgraphError as error:
-            raise error.located(_origin(operands)) from None
+            raise error.located(_origin(operands or handles((*args, *kwargs.values())))) from None
         except UNFIT as error:
             if users or is_interruption(error):
                 raise
