@@ -9,7 +9,7 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Set
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
@@ -90,7 +90,7 @@ def methods_of(kind: type, names: Set[str]) -> list[FunctionType]:
                 found = found.__func__
             if isinstance(found, property):
                 found = found.fget
-            if isinstance(found, cached_property):
+            if _is_computed_once(found):
                 found = found.func
             if isinstance(found, FunctionType):
                 methods.append(found)
@@ -123,7 +123,7 @@ class ObjectView:
             return copies[id(found.fget)](self)
         if isinstance(found, staticmethod) and id(found.__func__) in copies:
             return copies[id(found.__func__)]
-        if isinstance(found, cached_property) and id(found.func) in copies:
+        if _is_computed_once(found) and id(found.func) in copies:
             return _instead(_computed_once(self, original, found, name, copies), copies)
         return _instead(getattr(original, name), copies)
 
@@ -134,10 +134,15 @@ class ObjectView:
         delattr(_original(self), name)
 
 
+def _is_computed_once(found: Any) -> bool:
+    """Return whether an attribute of a class is a cached property, of `functools` or another's."""
+    return type(found).__name__ == "cached_property"
+
+
 def _computed_once(
     view: ObjectView,
     original: Any,
-    found: cached_property[Any],
+    found: Any,
     name: str,
     copies: Mapping[int, Any],
 ) -> Any:

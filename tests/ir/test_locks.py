@@ -21,8 +21,12 @@ MAKERS = {
     "concurrent.futures": {"ThreadPoolExecutor", "ProcessPoolExecutor"},
 }
 
-# Locks that are otherwise renewed in a child: the crew of threads is another one there.
-RENEWED = {("primgraph.codegen.runtime.threads", "SimpleQueue")}
+# Locks that are otherwise renewed in a child: the crew of threads is another one there. The process
+# that compiles in the background has no children but compilers.
+RENEWED = {
+    ("primgraph.codegen.runtime.threads", "SimpleQueue"),
+    ("primgraph.codegen.tiered.worker", "SimpleQueue"),
+}
 
 
 NAMES = set().union(*MAKERS.values())

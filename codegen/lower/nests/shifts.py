@@ -28,7 +28,8 @@ def read_parts(draft: LoweringState, step: Step, starts: Sequence[Shape]) -> boo
     if len(starts) > _PARTS or not _is_read_by_element(draft, step):
         return False
     axes = [i for i, n in enumerate(shape) if any(s[i] for s in starts)]
-    if len(axes) != 1:
+    if len(axes) != 1 or shape[axes[0]] == 1:
+        # All parts but one are empty, or there is more than one axis.
         return False
     (axis,), loops = axes, [i for i, n in enumerate(shape) if n != 1]
     accesses = [draft.access[v] for v in step.inputs]

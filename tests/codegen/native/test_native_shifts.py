@@ -185,3 +185,17 @@ def test_copies_of_repeated_values_are_computed_before_their_readers():
     graph = clean_up(lower(pg.trace(program, u)))
     (found,) = compile_graph(graph, style="native")(u)
     np.testing.assert_allclose(found, interpret(graph, u)[0], 1e-12, 1e-12)
+
+
+@needs_compiler
+@pytest.mark.parametrize("rows", [(1, 0), (0, 1), (0, 0, 1), (2, 0)])
+def test_empty_parts_of_a_joined_array(rows):
+    parts = [rng.normal(size=(n, 3)) for n in rows]
+
+    def f(*parts):
+        return pg.tanh(pg.concatenate([2.0 * p for p in parts])) * 3.0
+
+    # Without clean-up, which leaves out empty parts.
+    graph = lower(pg.trace(f, *parts))
+    (found,) = compile_graph(graph.in_form(None), style="native")(*parts)
+    np.testing.assert_allclose(found, interpret(graph, *parts)[0], 1e-14)
