@@ -41,4 +41,7 @@ def late(name: str) -> ModuleType:
         else:
             split_loops = late("primgraph.transforms.loops.split_loops")
     """
-    return sys.modules.get(name) or _LateModule(name)
+    known = sys.modules.get(name)
+    # Another thread may be importing it.
+    is_ready = known is not None and not getattr(known.__spec__, "_initializing", False)
+    return known if known is not None and is_ready else _LateModule(name)

@@ -29,7 +29,7 @@ from primgraph.numpy.aliasing import (
     view_of,
 )
 from primgraph.operators.call import body_being_built
-from primgraph.operators.handle import Handle, are_numbers_fixed
+from primgraph.operators.handle import IN_PLACE_OPERATORS, Handle, are_numbers_fixed
 from primgraph.operators.index.scatter import assign_elements, assign_flat, is_computed
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import Variable, handles, in_manner
@@ -288,21 +288,6 @@ class ChangingArray(Variable):
         return found
 
 
-_IN_PLACE = {
-    "add": "add",
-    "and": "bitwise_and",
-    "floordiv": "floor_divide",
-    "matmul": "matmul",
-    "mod": "remainder",
-    "mul": "multiply",
-    "or": "bitwise_or",
-    "pow": "power",
-    "sub": "subtract",
-    "truediv": "divide",
-    "xor": "bitwise_xor",
-}
-
-
 def _in_place(function: str) -> Callable[[ChangingArray, Any], ChangingArray]:
     """Return the method of `x += y` and its kind."""
 
@@ -312,7 +297,7 @@ def _in_place(function: str) -> Callable[[ChangingArray, Any], ChangingArray]:
     return method
 
 
-for _name, _function in _IN_PLACE.items():
+for _name, _function in IN_PLACE_OPERATORS.items():
     setattr(ChangingArray, f"__i{_name}__", _in_place(_function))
 
 

@@ -128,10 +128,19 @@ class ObjectView:
         return _instead(getattr(original, name), copies)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(_original(self), name, value)
+        setattr(_original(self), name, _unviewed(value))
 
     def __delattr__(self, name: str) -> None:
         delattr(_original(self), name)
+
+    def __eq__(self, other: object) -> Any:
+        return _original(self) == _unviewed(other)
+
+    def __hash__(self) -> int:
+        return hash(_original(self))
+
+    def __repr__(self) -> str:
+        return repr(_original(self))
 
 
 def _is_computed_once(found: Any) -> bool:
@@ -160,6 +169,11 @@ def _original(view: ObjectView) -> Any:
     return object.__getattribute__(view, "_view")[0]
 
 
+def _unviewed(value: Any) -> Any:
+    """Return the object of a view; others as they are."""
+    return _original(value) if issubclass(type(value), ObjectView) else value
+
+
 def _instead(found: Any, copies: Mapping[int, Any]) -> Any:
     """Return an attribute with views in place of objects, in lists and tuples too."""
     if type(found) in (list, tuple):
@@ -177,26 +191,36 @@ def view_of_object(original: Any, copies: Mapping[int, Any]) -> Any:
 
 @lru_cache(1024)
 def _class_of_views(kind: type) -> type[ObjectView]:
-    """Return the class of the views of objects of a class, with that class's special methods."""
-    found = {name: _forwarded(name) for name in _special_methods(kind)}
-    return cast("type[ObjectView]", type(kind.__name__, (ObjectView,), found))
+    """Return the class of the views of objects of a class, with that class's special methods.
+
+    It derives as the class does: Python asks the object of the derived class first in `a + b`.
+    """
+    if kind is object:
+        return ObjectView
+    found = {name: _forwarded(name) for name in _own_special_methods(kind)}
+    bases = tuple([_class_of_views(c) for c in kind.__bases__])
+    return cast("type[ObjectView]", type(kind.__name__, bases, found))
 
 
 @lru_cache(1024)
 def _special_methods(kind: type) -> frozenset[str]:
     """Return the names of the methods that Python calls for objects of a class."""
-    return frozenset(
+    return frozenset(name for c in kind.__mro__[:-1] for name in _own_special_methods(c))
+
+
+def _own_special_methods(kind: type) -> list[str]:
+    return [
         name
-        for c in kind.__mro__[:-1]
-        for name, method in vars(c).items()
+        for name, method in vars(kind).items()
         if name.startswith("__") and isinstance(method, FunctionType) and name not in _OF_VIEWS
-    )
+    ]
 
 
-# Special methods that views have of their own, and that objects are made by.
+# Special methods of views, and those that make, copy and delete objects.
 _OF_VIEWS = frozenset((
-    *vars(ObjectView), *(set(dir(object)) - {"__eq__", "__hash__", "__repr__", "__str__"}),
-    "__del__", "__getattr__",
+    "__del__", "__delattr__", "__dir__", "__getattr__", "__getattribute__", "__getstate__",
+    "__init__", "__init_subclass__", "__new__", "__reduce__", "__reduce_ex__", "__setattr__",
+    "__setstate__", "__sizeof__", "__subclasshook__",
 ))  # fmt: skip
 
 
@@ -217,6 +241,27 @@ def super_of_view(*given: Any) -> Any:
     if isinstance(kind, type) and issubclass(type(owner), ObjectView):
         return _SuperView(kind, owner)
     return super(kind, owner)
+
+
+class _LikeType(type):
+    """Class of `type_of_view`, which is called, and asked for instances, as `type` is."""
+
+    def __call__(cls, *given: Any, **options: Any) -> Any:
+        if cls is not type_of_view:
+            return super().__call__(*given, **options)
+        if len(given) == 1 and issubclass(type(given[0]), ObjectView):
+            return type(_original(given[0]))
+        return type(*given, **options)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, type) if cls is type_of_view else super().__instancecheck__(value)
+
+    def __subclasscheck__(cls, kind: Any) -> bool:
+        return issubclass(kind, type) if cls is type_of_view else super().__subclasscheck__(kind)
+
+
+class type_of_view(type, metaclass=_LikeType):
+    """Stands for `type` in copies of functions: the class of a view is that of its object."""
 
 
 class _SuperView:

@@ -31,6 +31,7 @@ from primgraph.numpy.object_views import (
     methods_of,
     parts_of,
     super_of_view,
+    type_of_view,
     view_of_object,
 )
 from primgraph.operators.handle import are_in_place
@@ -208,6 +209,8 @@ def _copy_with_callees(function: Callable[..., Any]) -> Callable[..., Any]:
     copies |= {id(value): view_of_object(value, copies) for value in objects}
     for original in reached:
         copy = copies[id(original)]
+        if objects and "type" in _names(original.__code__):
+            copy.__globals__["type"] = original.__globals__.get("type", type_of_view)
         for name, value in _globals_of(original):
             new = _instead_of(value, copies)
             if new is not value:

@@ -50,6 +50,21 @@ _ARRAYS = ("x", "x1", "logits")
 are_in_place: ContextVar[bool] = ContextVar("primgraph_methods_are_in_place", default=False)
 _IN_PLACE = ("partition", "sort")
 
+# Functions of `x += y` and its like, by the name of the operator.
+IN_PLACE_OPERATORS = {
+    "add": "add",
+    "and": "bitwise_and",
+    "floordiv": "floor_divide",
+    "matmul": "matmul",
+    "mod": "remainder",
+    "mul": "multiply",
+    "or": "bitwise_or",
+    "pow": "power",
+    "sub": "subtract",
+    "truediv": "divide",
+    "xor": "bitwise_xor",
+}
+
 # Whether `s += x` gives the name `s` to a new tensor where NumPy has a number, and not an array: in
 # code that was written for NumPy.
 are_numbers_fixed: ContextVar[bool] = ContextVar("primgraph_numbers_are_fixed", default=False)

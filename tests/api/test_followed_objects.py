@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import weakref
 from functools import cached_property
 from typing import Any
 
@@ -136,6 +137,76 @@ def test_special_methods_are_those_of_the_class() -> None:
         return (v @ x) * v[1] + len(v)
 
     np.testing.assert_allclose(pg.jit(f)(X), f(X), 1e-15)
+
+
+class Base:
+    """Is ordered, refers to others, and is found by identity."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+        self.other: Any = None
+
+    def __lt__(self, other: Any) -> bool:
+        return bool(self.number < other.number)
+
+    def __add__(self, other: Any) -> Any:
+        return np.sin(self.number)
+
+    def __radd__(self, other: Any) -> Any:
+        return 7.0
+
+    def filled(self, x: Any) -> Any:
+        y = np.zeros(3)
+        y[:] = self.number * x
+        return y
+
+    def refer(self, other: Any) -> bool:
+        self.other, other.other = other, self
+        return self.other.other is self
+
+    @classmethod
+    def create(cls) -> Any:
+        return cls(4.0)
+
+
+class Derived(Base):
+    """Asked first in sums with objects of its base class."""
+
+    def __radd__(self, other: Any) -> Any:
+        return np.exp(self.number)
+
+    def again(self) -> Any:
+        class Kind(type):
+            pass
+
+        class Other(metaclass=Kind):
+            pass
+
+        assert type(Other) is Kind
+        assert isinstance(Other, type)
+        assert type(self.number) is float
+        return type(self).create()
+
+
+def test_views_have_class_order_and_identity_of_their_objects() -> None:
+    one, two = Base(1.0), Derived(2.0)
+    weights = weakref.WeakKeyDictionary({one: 3.0, two: 5.0})
+    listed = [one, two]
+
+    def f(x: Any) -> Any:
+        assert type(two) is Derived
+        assert issubclass(Derived, Base)
+        assert type(two.again()) is Derived
+        assert min(two, one) is one
+        assert listed.index(two) == 1
+        assert one in {one}
+        assert "Base" in repr(one)
+        assert one.refer(two)
+        return weights[one] * one.filled(x) + (one + two) * two.filled(x)
+
+    np.testing.assert_allclose(pg.jit(f)(X), f(X), 1e-15)
+    assert two.other is one
+    assert one.other is two
 
 
 @dataclasses.dataclass

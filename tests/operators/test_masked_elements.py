@@ -81,8 +81,21 @@ def of_conditions(x: Any, y: Any) -> Any:
     return z
 
 
+def changed_in_place(x: Any, y: Any) -> Any:
+    z = y * 1.0
+    mask = x > 0
+    part = x[mask]
+    same = part
+    part -= 1.75
+    part[part < 0] = 0.5
+    same *= 2.0
+    z[mask] = np.log(part) + same
+    return z
+
+
 FUNCTIONS: list[Callable[..., Any]] = [
     assigned, assigned_twice, added, placed, chosen_again, summed, of_conditions,
+    changed_in_place,
 ]  # fmt: skip
 
 
@@ -148,6 +161,9 @@ def test_left_out_elements_warn_of_nothing() -> None:
     with np.errstate(all="raise"):
         for x in (X, -np.abs(X), X[:0]):
             np.testing.assert_array_equal(pg.jit(assigned)(x, Y[: x.size])[x <= 0], 0.0)
+        # The first element that is chosen stands for those left out, and changes as it does.
+        found = pg.jit(changed_in_place)(X, Y)
+    np.testing.assert_allclose(found, changed_in_place(X, Y), 1e-15)
 
 
 def test_chosen_elements_in_batches_and_of_named_sizes() -> None:
@@ -171,6 +187,22 @@ def test_chosen_elements_in_programs_and_loops() -> None:
 
     def step(s: Any, x: Any) -> Any:
         return s + pg.sum(pg.sqrt(x[x > s])), s
+
+    def repeated(s: Any, x: Any) -> Any:
+        mask = x > 0
+        part = np.sqrt(x[mask])
+
+        def step(i: Any, s: Any) -> Any:
+            s = s.copy()
+            s[mask] = s[mask] * part + x[mask]
+            return s
+
+        return pg.fori_loop(0, 3, step, s)
+
+    expected = Y.copy()
+    for _ in range(3):
+        expected[X > 0] = expected[X > 0] * np.sqrt(X[X > 0]) + X[X > 0]
+    np.testing.assert_allclose(pg.jit(repeated)(Y, X), expected, 1e-14)
 
     rows = np.stack([X, Y])
     wanted, _ = 0.5 + np.sum(np.sqrt(X[X > 0.5])), 0
@@ -200,6 +232,24 @@ def test_a_random_mask_is_another_one_each_time() -> None:
 
     with pytest.raises(pg.ShapeError, match="name the mask once"):
         pg.jit(f)(3, X)
+
+
+def test_masks_that_differ_by_the_sign_of_a_zero_are_two() -> None:
+    def f(x: Any, y: Any) -> Any:
+        z = np.zeros_like(x)
+        z[x / 0.0 > 0] = y[x / -0.0 > 0]
+        return z
+
+    with pytest.raises(pg.ShapeError, match="name the mask once"):
+        pg.jit(f)(X, Y)
+
+
+def test_arrays_in_lists_beside_chosen_elements_are_refused() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return np.sum(np.select([x[x > 0] > 1.7], [y], 0.0))
+
+    with pytest.raises(pg.ShapeError, match=r"choose the elements of both arrays"):
+        pg.jit(f)(X, Y)
 
 
 @pytest.mark.parametrize("wrong", [

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 
 import primgraph as pg
+from primgraph.base.providers import late
 
 # A new process takes a third of a second: each of these is many questions.
 ALONE = {
@@ -72,3 +75,21 @@ def test_a_new_process_loads_what_it_uses(name: str) -> None:
     command = [sys.executable, "-W", "error", "-c", ALONE[name], *given]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_late_modules_wait_for_threads_that_import_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event(), threading.Event()
+    monkeypatch.setattr(threading, "gate", gate, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "import threading\nthreading.gate[0].set()\nthreading.gate[1].wait(9)\nvalue = 5\n"
+    (tmp_path / "half_imported.py").write_text(text, "utf-8")
+    thread = threading.Thread(target=lambda: __import__("half_imported"))
+    thread.start()
+    assert gate[0].wait(9)
+    module = late("half_imported")
+    threading.Timer(0.05, gate[1].set).start()
+    assert module.value == 5
+    thread.join()
+    assert late("half_imported") is sys.modules.pop("half_imported")

@@ -7,7 +7,7 @@ is computed of them is not used, and no error, warning or NaN comes from them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self, final
 
 import numpy as np
@@ -18,8 +18,8 @@ from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, DType, TensorType
-from primgraph.operators.call import appliers, called
-from primgraph.operators.handle import Handle
+from primgraph.operators.call import appliers, body_being_built, called, taken_in
+from primgraph.operators.handle import IN_PLACE_OPERATORS, Handle
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.numpy_arguments import call_named
 from primgraph.operators.variable import Variable, handles, map_variables, use_variable_class
@@ -85,11 +85,18 @@ class MaskedElements(Handle):
         if isinstance(index, MaskedElements) and index.dtype == BOOL:
             _common_mask("x[mask] = y", (self, index))
             chosen = call_named("logical_and", self.mask, index.array)
-            self.array = call_named("set_slice", self.array, chosen, value)
         elif index is Ellipsis or (isinstance(index, slice) and index == slice(None)):
-            self.array = call_named("set_slice", self.array, self.mask, value)
+            chosen = self.mask
         else:
             raise _unknown_place()
+        # What is left out is another element from now on, if the first chosen one has changed.
+        found = call_named("set_slice", self.array, chosen, value)
+        self.array = choose(found, self.mask).array
+
+    def _change_in_place(self, name: str, other: Any) -> Self:
+        """Run `x += y` and its like, which all names of these elements see."""
+        self[...] = call_named(name, self, other)
+        return self
 
     def detach(self) -> Self:
         """Return the same numbers as a constant for differentiation; see `pg.stop_gradient`."""
@@ -100,6 +107,19 @@ class MaskedElements(Handle):
 
     def __repr__(self) -> str:
         return f"<elements of {self.array.type} that a mask chooses>"
+
+
+def _in_place(function: str) -> Callable[[MaskedElements, Any], MaskedElements]:
+    """Return the method of `x += y` and its like."""
+
+    def method(chosen: MaskedElements, other: Any) -> MaskedElements:
+        return chosen._change_in_place(function, other)
+
+    return method
+
+
+for _name, _function in IN_PLACE_OPERATORS.items():
+    setattr(MaskedElements, f"__i{_name}__", _in_place(_function))
 
 
 def choose(x: Any, mask: Variable) -> MaskedElements:
@@ -138,6 +158,9 @@ def apply_to_chosen(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """Apply a function, of variables, to arguments with elements that a mask chose."""
+    body = body_being_built()
+    if body is not None:
+        args, kwargs = (_taken_in(body, given) for given in (args, dict(kwargs)))
     known = _BY_ALL.get(function.__name__)
     if known is not None and functions.get(function.__name__) is called.get(function):
         return known(*args, **kwargs)
@@ -164,6 +187,15 @@ def _change(given: Any, change: Callable[[MaskedElements], Any]) -> Any:
     return given
 
 
+def _taken_in(body: Builder, given: Any) -> Any:
+    """Return `given` with variables and chosen elements of enclosing programs captured."""
+
+    def take(v: MaskedElements) -> MaskedElements:
+        return MaskedElements(*taken_in(body, (v.array, v.mask)))
+
+    return taken_in(body, _change(given, take))
+
+
 def _array(chosen: MaskedElements) -> Variable:
     return chosen.array
 
@@ -177,16 +209,22 @@ def _common_mask(name: str, given: Sequence[Any]) -> Variable:
             f"{name} of elements that two masks choose",
             hint="name the mask once: m = x > 0, then x[m] and y[m]",
         )
-    for v in given:
-        is_array = isinstance(v, np.ndarray) or (
-            isinstance(v, Handle) and not isinstance(v, MaskedElements)
-        )
-        if is_array and v.size != 1:
+    for v in _arrays(given):
+        if v.size != 1:
             raise ShapeError(
                 f"{name} of elements that a mask chooses and of an array of shape {v.shape}",
                 hint="choose the elements of both arrays: x[mask] and y[mask]",
             )
     return masks[0]
+
+
+def _arrays(given: Any) -> Iterator[Any]:
+    """Yield the arrays and variables in `given` that no mask chose, in lists too."""
+    for v in given:
+        if isinstance(v, list | tuple):
+            yield from _arrays(v)
+        elif isinstance(v, np.ndarray | Handle) and not isinstance(v, MaskedElements):
+            yield v
 
 
 # The number of equations that two masks are compared by.
@@ -207,7 +245,10 @@ def _is_same(mask: Variable, other: Variable) -> bool:
         e, f = builder.definition(a), builder.definition(b)
         if e is None or f is None or len(compared) == _COMPARED:
             return False
-        if (e.op, e.params, len(e.inputs)) != (f.op, f.params, len(f.inputs)):
+        if (e.op, len(e.inputs)) != (f.op, len(f.inputs)):
+            return False
+        # Zeros differ by their sign.
+        if builder.params.own(e.params) is not builder.params.own(f.params):
             return False
         if getattr(e.op, "random", False):
             return False
