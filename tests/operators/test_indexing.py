@@ -10,7 +10,7 @@ from helpers import evaluate, evaluate_one, same, sample, traced
 
 import primgraph as pg
 import primgraph.operators as ops
-from primgraph.errors import ArgumentError, BoundsError, DTypeError
+from primgraph.errors import ArgumentError, BoundsError, DTypeError, UnknownSizeError
 from primgraph.operators.linear_algebra.products import trace
 
 X = sample((4, 3, 5))
@@ -331,8 +331,10 @@ def test_wrong_indices_are_refused_when_the_program_is_built(
 
 
 def test_variables_that_cannot_be_indices() -> None:
-    with pytest.raises(DTypeError, match=r"the variable bool\[4,3,5\](.|\n)*pg\.where"):
-        traced(lambda v: v[v > 0], X)
+    with pytest.raises(UnknownSizeError, match=r"how many elements a mask(.|\n)*pg\.where"):
+        pg.trace(lambda v: v[v > 0], X)
+    with pytest.raises(BoundsError, match=r"a mask bool\[4,3\] does not fit f64\[4,3,5\]"):
+        traced(lambda v: v[v[:, :, 0] > 0], X)
     with pytest.raises(DTypeError, match=r"the variable f64\[\]"):
         traced(lambda v: v[v[0, 0, 0]], X)
     with pytest.raises(ArgumentError, match="a variable as bound"):

@@ -55,11 +55,7 @@ class MaskedElements(Handle):
     @property
     def type(self) -> TensorType:
         """Raise `UnknownSizeError`: the type has the number of elements."""
-        raise UnknownSizeError(
-            "how many elements a mask chooses is not known before the program runs",
-            hint="np.sum(mask) is the number as a variable; pg.extract(mask, x, size=n) returns n "
-            "elements, and pg.where(mask, x, 0) keeps the shape of x",
-        )
+        raise _unknown_number()
 
     @property
     def dtype(self) -> DType:
@@ -103,7 +99,7 @@ class MaskedElements(Handle):
         return type(self)(self.array.detach(), self.mask)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return self.array.__array__(dtype, copy)
+        raise _unknown_number()
 
     def __repr__(self) -> str:
         return f"<elements of {self.array.type} that a mask chooses>"
@@ -327,6 +323,14 @@ def _getitem(x: Any, index: Any) -> Any:
         raise _unknown_place()
     _common_mask("x[mask]", (x, index))
     return choose(x.array, call_named("logical_and", x.mask, index.array))
+
+
+def _unknown_number() -> UnknownSizeError:
+    return UnknownSizeError(
+        "how many elements a mask chooses is not known before the program runs",
+        hint="np.sum(mask) is the number as a variable; pg.extract(mask, x, size=n) returns n "
+        "elements, and pg.where(mask, x, 0) keeps the shape of x",
+    )
 
 
 def _unknown_place() -> UnknownSizeError:
