@@ -31,7 +31,6 @@ from tables import table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import primgraph.numpy as pnp
 from primgraph.numpy.random import MOVED_AND_SCALED
 from primgraph.operators.name_table import NOT_BECAUSE
 from primgraph.operators.names import library, rows
@@ -151,7 +150,7 @@ def standing(name: str) -> str:
         return "apart"
     if room == "numpy.random":
         return "there" if last in MOVED_AND_SCALED else "constant"
-    if short in _OBJECTS or short in library("numpy") or short in vars(pnp)["_OWN"]:
+    if short in _OBJECTS or short in library("numpy") or short in rows("drop_in"):
         return "there"
     if NOT_BECAUSE.get(short, "").startswith("it takes numbers:"):
         return "constant"

@@ -345,9 +345,10 @@ def is_divided_by_count(step: Step, reader: Step, numbers: Mapping[int, Any]) ->
         return False
     count, (first, *others) = math.prod(sizes), reader.inputs
     if reader.op is div:
-        return first == step.outputs[0] and bool(numbers.get(others[0]) == count)
-    inverse = any(number == 1 / count for number in numbers.values() if number is not None)
-    return reader.op is mul and count.bit_count() == 1 and inverse
+        return first == step.outputs[0] and count > 0 and bool(numbers.get(others[0]) == count)
+    if reader.op is not mul or count.bit_count() != 1:
+        return False
+    return any(number == 1 / count for number in numbers.values() if number is not None)
 
 
 CARDS: dict[Op, Card] = {
