@@ -2,16 +2,18 @@
 
 CPython takes ten times as long to compile a line as it takes to bind a call. Equal statements share
 a function, whose lines are those of planned code. So calls compute what planned code computes, from
-the same plan, in the same buffers.
+the same plan, in the same buffers. A run of calls takes a little longer than one of text, which
+takes over after many runs.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from operator import attrgetter, length_hint
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -58,6 +60,10 @@ Row: TypeAlias = tuple[Function, tuple[int, ...], tuple[int, ...] | None]
 # Maximum number of functions that are kept for statements of other plans.
 _KEPT = 4096
 
+# Number of runs after which text takes over. Calls have then lost, at 0.15 us a step and run, about
+# as much time as it takes to plan again, and to write and compile the text: 75 us a step.
+_RUNS = 500
+
 # The names that lines use. Functions of NumPy are added when they are first used.
 _NAMES: dict[str, Any] = {
     "__builtins__": support.BUILTINS,
@@ -66,11 +72,19 @@ _NAMES: dict[str, Any] = {
 }
 
 
-class Space(NamedTuple):
-    """A workspace: arrays by slot, and calls on them."""
+@final
+class Space:
+    """A workspace: arrays by slot, and calls on them; or the workspace `text` of the text."""
 
-    slots: list[Any]
-    calls: list[Callable[[], Any]]
+    __slots__ = ("calls", "slots", "text")
+
+    def __init__(self, slots: list[Any], calls: list[Callable[[], Any]]) -> None:
+        self.slots, self.calls = slots, calls
+        self.text: Any = None
+
+    def take_over(self, text: Any) -> None:
+        """Become a workspace of the text."""
+        self.slots, self.calls, self.text = [], [], text
 
 
 @final
@@ -78,17 +92,31 @@ class Calls:
     """The calls of a plan without loops over blocks and without functions of the user.
 
     Arrays that live as long as a workspace have slots from the first one. Arrays of one call have
-    slots from the last one, which are negative. `again` runs the text of the plan: its errors know
-    their lines.
+    slots from the last one, which are negative. `write` returns the code that has the text of the
+    plan. It runs after many runs, and again what failed: its errors know their lines.
     """
 
-    __slots__ = ("_again", "_alone", "_arena", "_arrays", "_constants", "_outputs", "_table")
+    __slots__ = (
+        "_alone",
+        "_arena",
+        "_arrays",
+        "_constants",
+        "_outputs",
+        "_runs",
+        "_table",
+        "_text",
+        "_write",
+    )
 
-    def __init__(self, plan: Plan, runner: Callable[[Step], Runner], again: Function) -> None:
+    def __init__(
+        self, plan: Plan, runner: Callable[[Step], Runner], write: Callable[[], Any]
+    ) -> None:
         table = Table(plan, runner)
         for statement in plan.body:
             table.add(statement)
-        self._again, self._table = again, table
+        self._write, self._table = write, table
+        self._text: Any = None
+        self._runs: Iterator[int] = itertools.count(1)
         self._alone, self._arena = plan.options.alone, plan.arena
         self._constants = [_constant(place) for place in plan.constants]
         self._arrays = plan.arrays
@@ -119,7 +147,13 @@ class Calls:
 
     def run(self, space: Space, arrays: Sequence[Array], *results: Sequence[Array]) -> Any:
         """Return the results for `arrays`, or write them into the arrays `results`."""
-        slots, calls = space
+        if next(self._runs) % _RUNS == 0 and self._text is None:
+            self._text = self._write()
+        if self._text is not None:
+            if space.text is None:
+                space.take_over(self._text.start())
+            return self._text.run(space.text, arrays, *results)
+        slots, calls = space.slots, space.calls
         given = [*arrays, *(results[0] if results else ())]
         slots[len(slots) - len(given) :] = given[::-1]
         left = iter(calls)
@@ -135,7 +169,8 @@ class Calls:
             count = self._table.slots.count
             slots[len(slots) - count :] = [None] * count
             return found[0] if self._alone else found
-        return self._again(arrays, *results)
+        text = self._write()
+        return text.run(text.start(), arrays, *results)
 
 
 def _assign(

@@ -313,7 +313,7 @@ def bind_calls(made: Compiled, job: Job, plan: Plan) -> None:
     def runner(step: Step) -> loop_runners.Runner:
         return loop_runners.runner_of(step, compiler, spare)
 
-    calls = bound_calls.Calls(plan, runner, text.run)
+    calls = bound_calls.Calls(plan, runner, text.write)
     functions = list[Function]()
     opening = add_check(plan, functions)
     made.equations = [s.eqn for s in plan.schedule.steps]
@@ -335,16 +335,12 @@ class _Text:
         self._graph, self._job = graph, job
         self._code: Compiled | None = None
 
-    def run(self, *arrays: Sequence[Array]) -> Any:
-        """Return what the text computes."""
-        code = self._generate()
-        return code.run(code.start(), *arrays)
-
     def show(self, made: Compiled) -> None:
         """Give the lines to the code that runs as calls."""
-        made.loaded = self._generate().loaded
+        made.loaded = self.write().loaded
 
-    def _generate(self) -> Compiled:
+    def write(self) -> Compiled:
+        """Return the code that has the text."""
         with _writing:
             if self._code is None:
                 part, options, limits, _ = self._job

@@ -30,8 +30,9 @@ from primgraph.codegen.tiered.worker import HEAD
 _PRIORITY = 10
 # Seconds between looks at the answers by a thread that waits.
 _LOOK = 0.05
-# The result of a job whose process ended before it.
+# The results of a job whose process ended before it, and of one that an interruption made end.
 LOST = "the background process ended"
+TORN = "an interruption ended the background process"
 
 _PROGRAM = (
     "import sys; sys.path[:] = {}; import primgraph.codegen.tiered.worker as w; w.main({}, {})"
@@ -125,7 +126,7 @@ class _Worker:
             return
         try:
             if self.is_torn:
-                self.close()
+                self.close(TORN)
             if self.is_closed:
                 return
             self.is_torn = True
@@ -157,7 +158,7 @@ class _Worker:
         if is_over:
             self.close()
 
-    def close(self) -> None:
+    def close(self, result: str = LOST) -> None:
         """End the process, without waiting; its jobs are lost."""
         self.is_closed = True
         for pipe in (self.process.stdin, self.process.stdout):
@@ -167,7 +168,7 @@ class _Worker:
         if self.process.poll() is None:
             self.process.returncode = 0
         while self.waiting:
-            self.waiting.popleft().result = LOST
+            self.waiting.popleft().result = result
 
 
 _lock = make_lock()

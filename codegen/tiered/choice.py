@@ -22,7 +22,7 @@ from primgraph.base.journal import log_choice
 from primgraph.base.locks import after_fork, make_lock
 from primgraph.codegen.kernel import Kernel, is_native
 from primgraph.codegen.runtime.threads import processors
-from primgraph.codegen.tiered.background import LOST
+from primgraph.codegen.tiered.background import LOST, TORN
 from primgraph.codegen.tiered.times import Times
 from primgraph.errors import CompileError
 
@@ -41,6 +41,7 @@ LOOK = 2_000_000
 _KEPT = 24
 
 _ENDLESS: Iterator[bool] = repeat(False)
+_AT_ONCE: Iterator[bool] = repeat(True)
 
 
 class Stage(enum.Enum):
@@ -128,7 +129,7 @@ class Choice:
         self.samples: list[int] = []
         self.reason = ""
         self._job: Job | None = None
-        self._is_retried = self._is_busy = False
+        self._is_retried = self._is_busy = self._is_behind = False
         self._lock = make_lock()
         alone = processors() < 2
         self._need = START + START_EQUATION * source.equations
@@ -170,11 +171,14 @@ class Choice:
 
         Nothing happens if another thread is here.
         """
-        if epoch != self.epoch or self._is_busy or not self._lock.acquire(blocking=False):
+        if self._is_busy or not self._lock.acquire(blocking=False):
             return
         try:
             self._is_busy = True
-            self._advance(ns)
+            if self._is_behind:
+                self._inform()
+            elif epoch == self.epoch:
+                self._advance(ns)
         finally:
             self._is_busy = False
             self._lock.release()
@@ -239,9 +243,9 @@ class Choice:
         elif result is None:
             self._measure_numpy()
             self._pause(Stage.COMPILING, LOOK)
-        elif result == LOST and not self._is_retried:
+        elif result == TORN or (result == LOST and not self._is_retried):
             # A forked process has no part in its parent's compilation.
-            self._is_retried = True
+            self._is_retried |= result == LOST
             self.start()
         elif result:
             self.stay(result)
@@ -252,17 +256,23 @@ class Choice:
         if not self.source.is_ready():
             self.stay("the cache does not keep it")
             return
-        try:
-            found = self.source.native()
-        except CompileError as error:
-            self.stay(error.message)
-            return
-        if not is_native(found):
-            self.stay("the C cannot be loaded")
+        found = self._load_c()
+        if found is None:
             return
         self._measure_numpy()
         self._switch(Stage.TRYING, found)
         log_choice(f"{self.source.name}: {Stage.TRYING.value}")
+
+    def _load_c(self) -> Kernel | None:
+        """Return the kernel with C; stay on NumPy and return None if that fails."""
+        try:
+            found, fault = self.source.native(), "the C cannot be loaded"
+            if is_native(found):
+                return found
+        except (CompileError, OSError) as error:
+            fault = str(getattr(error, "message", error))
+        self.stay(fault)
+        return None
 
     def _compare(self) -> None:
         """Stay on C if it is clearly faster; if not, time NumPy once more, at the same load."""
@@ -285,13 +295,16 @@ class Choice:
         self.source.keep(self.times)
         is_c = self.times.numpy is None or self.times.is_c_faster
         if is_c is not self.is_native:
-            self._switch(self.stage, self.source.native() if is_c else self.source.numpy())
+            kernel = self._load_c() if is_c else self.source.numpy()
+            if kernel is None:
+                return
+            self._switch(self.stage, kernel)
         self._settle(f"as measured: {self.times}")
         log_choice(f"{self.source.name}: {self.status}")
 
     def _switch(self, stage: Stage, kernel: Kernel) -> None:
         """Let calls run another kernel, and time them."""
-        self.samples = []
+        self._is_behind, self.samples = True, []
         self.kernel, self.epoch = kernel, self.epoch + 1
         self._set(stage, is_timing=True)
 
@@ -301,13 +314,21 @@ class Choice:
         log_choice(f"{self.source.name}: {self.status}", is_failure=True)
 
     def _settle(self, reason: str) -> None:
-        self.reason, self.left, self._job = reason, _ENDLESS, None
+        self.reason, self.left, self._job = reason, _AT_ONCE, None
         self._set(Stage.SETTLED, is_timing=False)
 
     def _set(self, stage: Stage, *, is_timing: bool) -> None:
+        self._is_behind = True
         self.stage, self.is_timing = stage, is_timing
+        self._inform()
+
+    def _inform(self) -> None:
+        """Let the listeners follow; the next call does so if this one is interrupted."""
         for listener in list(self.listeners):
             listener.follow_choice()
+        self._is_behind = False
+        if self.stage is Stage.SETTLED:
+            self.left = _ENDLESS
 
 
 def wait_for_c(choice: Choice, seconds: float | None = None) -> None:

@@ -191,7 +191,9 @@ def test_loops_over_blocks_have_text():
     assert has_text(kernel)
 
 
-def test_threads_may_run_their_first_calls_at_once():
+def test_threads_may_run_their_first_calls_at_once(monkeypatch):
+    # Text takes over in the meantime.
+    monkeypatch.setattr(calls, "_RUNS", 11)
     graph = graph_of(long_chain, X)
     kernel, expected = compile_graph(graph).flat, interpret(graph, X)[0]
     found, start = [], threading.Barrier(4)
@@ -243,6 +245,45 @@ def test_interrupted_writing_of_text_is_done_again(monkeypatch):
         kernel.planned_source  # noqa: B018
     monkeypatch.setattr(compiled, "print_plan", written)
     assert "sin(" in kernel.planned_source
+
+
+def test_text_takes_over_after_many_runs(as_calls, monkeypatch):
+    monkeypatch.setattr(calls, "_RUNS", 3)
+    graph, k = graph_of(mixed, X, np.array([0, 5])), np.array([0, 5])
+    kernel = compile_graph(graph).flat
+    code = kernel._code
+    spare = code.new_workspace()
+    expected = [bits(kernel(X, k)), bits(kernel(X, k))]
+    (space,) = [space for _, space in code.pool]
+    assert space.text is None
+    # All workspaces run the text from then on: that of these calls, an older one, and new ones.
+    expected.append(bits(kernel(X, k)))
+    assert space.text is not None
+    assert space.calls == []
+    for context, other in (spare, code.new_workspace()):
+        expected.append(bits(context.run(code.run, other, [X, k])))
+        assert other.text is not None
+    assert [b == expected[0] for b in expected] == [True] * 5
+    assert "take" in error_of(kernel, X, np.array([0, 17]))
+
+
+def test_interrupted_writing_leaves_calls_until_later(as_calls, monkeypatch):
+    monkeypatch.setattr(calls, "_RUNS", 3)
+    kernel = compile_graph(graph_of(mixed, X, np.array([0]))).flat
+    arrays, written = (X, np.array([0])), compiled.print_plan
+    found = [bits(kernel(*arrays)), bits(kernel(*arrays))]
+
+    def interrupt(plan):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compiled, "print_plan", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        kernel(*arrays)
+    monkeypatch.setattr(compiled, "print_plan", written)
+    for _ in range(6):
+        found.append(bits(kernel(*arrays)))
+    assert [b == found[0] for b in found] == [True] * 8
+    assert kernel._code.pool[0][1].text is not None
 
 
 def test_a_workspace_keeps_no_arrays_of_a_call_alive():

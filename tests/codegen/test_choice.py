@@ -11,7 +11,7 @@ import pytest
 
 import primgraph as pg
 from primgraph.codegen.tiered import choice as home
-from primgraph.codegen.tiered.background import LOST
+from primgraph.codegen.tiered.background import LOST, TORN
 from primgraph.codegen.tiered.choice import Choice, Stage, wait_for_c
 from primgraph.codegen.tiered.kernel import TieredKernel
 from primgraph.codegen.tiered.times import Times
@@ -219,6 +219,18 @@ def test_without_a_background_process_numpy_stays(error):
     assert str(error) in choice.status
 
 
+def test_compilations_that_interrupts_end_are_begun_again():
+    source = Pretended(result=TORN)
+    choice = choice_of(source)
+    calls_until(choice, Stage.COMPILING)
+    call(choice, 1000)
+    assert choice.stage is Stage.COMPILING
+    source.job.result = ""
+    calls_until(choice, Stage.SETTLED)
+    assert choice.is_native
+    assert source.compiled > 2
+
+
 def test_a_lost_compilation_is_begun_once_more():
     source = Pretended(result=LOST)
     choice = choice_of(source)
@@ -266,6 +278,46 @@ def test_an_interrupt_while_c_is_loaded_is_made_up_for():
         call(choice, 1000)
     calls_until(choice, Stage.SETTLED)
     assert choice.is_native
+
+
+def test_an_interrupt_in_the_change_is_made_up_for(monkeypatch):
+    source = Pretended()
+    source.clock = itertools.count(0, 50_000).__next__
+    choice = choice_of(source)
+    kernel, follow, stopped = TieredKernel(choice, GRAPH.form), TieredKernel.follow_choice, []
+    run = pg.codegen.kernel.direct(kernel)
+
+    def interrupt(self):
+        key = choice.stage, choice.is_timing
+        if key not in stopped:
+            stopped.append(key)
+            raise KeyboardInterrupt
+        follow(self)
+
+    monkeypatch.setattr(TieredKernel, "follow_choice", interrupt)
+    for call in itertools.islice(itertools.cycle([kernel, run]), 1000):
+        try:
+            assert call(X).tolist() == [1, 3, 5]
+        except KeyboardInterrupt:
+            continue
+        assert kernel._kernel is choice.kernel
+    assert choice.stage is Stage.SETTLED
+    assert kernel._target is choice.kernel
+    assert (Stage.SETTLED, False) in stopped
+    assert len(stopped) >= 4
+
+
+def test_c_that_is_lost_while_numpy_is_timed_again_leaves_numpy():
+    source = Pretended(c=49_000)
+    choice = choice_of(source)
+    calls_until(choice, Stage.CHECKING)
+
+    def fail():
+        raise CompileError("it is gone")
+
+    source.native = fail
+    calls_until(choice, Stage.SETTLED)
+    assert choice.status == "NumPy runs, as C is not available: it is gone"
 
 
 def test_waiting_begins_a_compilation_and_takes_up_the_c():
