@@ -230,7 +230,9 @@ def _while_each(
         count = builder.input(TensorType((size,), INT64))
         given = [builder.input(v.type) for v in many.inputs]
         (goes_on,) = builder.inline(asked, given)
-        run = _operands_of_takers(goes_on, given, [a == 0 for a in axes]) if _raises(many) else given
+        run = (
+            _operands_of_takers(goes_on, given, [a == 0 for a in axes]) if _raises(many) else given
+        )
         found = builder.inline(many, run)
         state = [
             _choose(goes_on, (old, new)) for old, new in zip(given[consts:], found, strict=False)
