@@ -151,6 +151,40 @@ def test_samples_that_do_not_take_a_branch_raise_nothing_in_it(target):
         of_each(np.array([0, 0, 2, 1]), a, b)
 
 
+def solves_counted(a, b, n):
+    def body(i, c):
+        return la.solve(a - pg.astype(i, "float64") * np.eye(2), c)
+
+    return pg.sum(pg.fori_loop(0, n, body, b) ** 2.0)
+
+
+def solves_while(a, b, n):
+    def body(v):
+        return v[0] - np.eye(2), la.solve(v[0], v[1])
+
+    return pg.sum(pg.while_loop(lambda v: v[0][0, 0] > 0, body, (a, b))[1] ** 2.0)
+
+
+@pytest.mark.parametrize("target", ["numpy", "c"])
+@pytest.mark.parametrize("function", [solves_counted, solves_while])
+def test_samples_whose_loop_has_ended_raise_nothing_in_it(function, target):
+    """Their matrices are singular in the iterations that only others need."""
+    n = np.array([3, 1, 0])
+    a = np.stack([np.diag([3.0, 5.0]), np.diag([1.0, 6.0]), np.diag([0.0, 1.0])])
+    b = np.arange(6.0).reshape(3, 2) + 1.0
+    pair = pg.value_and_grad(function, argnums=(0, 1))
+    values, slopes = pg.jit(pg.vmap(pair), target=target)(a, b, n)
+    known = [pair(*given) for given in zip(a, b, n, strict=True)]
+    np.testing.assert_allclose(values, [value for value, _ in known], 1e-12)
+    for k in (0, 1):
+        np.testing.assert_allclose(slopes[k], [slope[k] for _, slope in known], 1e-12)
+    of_all = pg.grad(lambda b: pg.sum(pg.vmap(function)(a, b, n)))
+    np.testing.assert_allclose(pg.jit(of_all, target=target)(b), slopes[1], 1e-12)
+    # A sample that goes on raises as it does alone.
+    with pytest.raises(pg.LinAlgError):
+        pg.vmap(function)(a * np.array([1.0, 0.0]), b, n)
+
+
 @pytest.mark.parametrize("steps", [3, None])
 def test_a_loop_and_its_gradient_share_a_factor_that_the_loop_does_not_change(steps):
     def function(a, x, n):

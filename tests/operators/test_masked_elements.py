@@ -85,11 +85,11 @@ def changed_in_place(x: Any, y: Any) -> Any:
     z = y * 1.0
     mask = x > 0
     part = x[mask]
-    same = part
+    same, before = part, part.copy()
     part -= 1.75
     part[part < 0] = 0.5
     same *= 2.0
-    z[mask] = np.log(part) + same
+    z[mask] = np.log(part) + same + before - np.copy(part)
     return z
 
 

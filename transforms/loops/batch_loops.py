@@ -43,7 +43,7 @@ def _cond_batch(
     assert isinstance(builder, Builder)
     found = []
     for k, branch in enumerate(many):
-        if len(many) > 1 and any(map(_raises_for_values, branch.ops)):
+        if len(many) > 1 and _raises(branch):
             taken = _takes(index, k, len(many))
             runs = greater(_largest(cast(taken, dtype=INT64)), filled_constant(0, COUNT))
             given = _operands_of_takers(taken, operands, flags[1:])
@@ -209,7 +209,10 @@ def _while_each(
     consts: int,
     limit: int | None,
 ) -> tuple[Value, ...]:
-    """Run until all samples are done; samples that are done keep their state."""
+    """Run until all samples are done; samples that are done keep their state.
+
+    If the body may raise, it gets the state of a sample that is not done for them.
+    """
     carries = len(inputs) - consts
     axes = [0 if i >= consts or flags[i] else None for i in range(len(inputs))]
     asked = batch(test, size, axes)
@@ -227,7 +230,10 @@ def _while_each(
         count = builder.input(TensorType((size,), INT64))
         given = [builder.input(v.type) for v in many.inputs]
         (goes_on,) = builder.inline(asked, given)
-        found = builder.inline(many, given)
+        run = (
+            _operands_of_takers(goes_on, given, [a == 0 for a in axes]) if _raises(many) else given
+        )
+        found = builder.inline(many, run)
         state = [
             _choose(goes_on, (old, new)) for old, new in zip(given[consts:], found, strict=False)
         ]
@@ -255,14 +261,19 @@ def _while_each(
 def _frozen_body(body: Graph, consts: int, carries: int, reverse: bool) -> Graph:
     """Return the body with the iteration count as a constant and the iteration index as a carry.
 
-    From the given count on, carries keep their values and stacked rows are zeros.
+    From the given count on, carries keep their values and stacked rows are zeros, and a body that
+    may raise is not run.
     """
     builder = Builder(body.name)
     with builder:
         total, number = builder.input(COUNT), builder.input(COUNT)
         given = [builder.input(v.type) for v in body.inputs]
         goes_on = less(number, total)
-        found = builder.inline(body, given)
+        found: Sequence[Value] = (
+            cond(goes_on, *given, branches=guarded(body))
+            if _raises(body)
+            else builder.inline(body, given)
+        )
         begin = consts + carries
         state = [
             select(_broadcast_condition(goes_on, new), new, old)
@@ -297,6 +308,10 @@ def _swap_axes(value: Value) -> Value:
     if is_open(value.shape):
         return value
     return permute(value, axes=(1, 0, *range(2, value.type.ndim)))
+
+
+def _raises(graph: Graph) -> bool:
+    return any(map(_raises_for_values, graph.ops))
 
 
 def _raises_for_values(op: Op) -> bool:

@@ -94,6 +94,10 @@ class MaskedElements(Handle):
         self[...] = call_named(name, self, other)
         return self
 
+    def copy(self, order: str = "C") -> Self:
+        """Return the same elements, which do not change with these."""
+        return type(self)(self.array, self.mask)
+
     def detach(self) -> Self:
         """Return the same numbers as a constant for differentiation; see `pg.stop_gradient`."""
         return type(self)(self.array.detach(), self.mask)
