@@ -300,7 +300,7 @@ OTHER_MEANINGS = {
     "codegen/targets/readable/control.py": {"reverse"},
     # Names of activations, as arguments.
     "primgraph/nn/recurrent.py": {"tanh"},
-    "codegen/targets/inplace/function.py": {"maximum", "minimum"},
+    "codegen/targets/inplace/statements.py": {"maximum", "minimum"},
     "codegen/loops.py": {"reverse"},
     # What nests do at places that others tell.
     "codegen/targets/export/elements.py": {"add"},

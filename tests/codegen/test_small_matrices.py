@@ -1,6 +1,7 @@
 """Scalar mode with matrices: products, structural zeros, solutions, and what NumPy does instead."""
 
 import itertools
+import math
 from collections import Counter
 
 import numpy as np
@@ -319,6 +320,16 @@ def test_bounded_terms_are_checked_by_what_they_are_functions_of():
     unbounded = new("+", new("*", zero, new("*", y, new("cos", y))), new("*", x, x))
     (_,), finite = simplify([new("+", unbounded, zero)], new)
     assert [n.word for n in finite] == ["*"]
+
+
+BOUNDED = {name: word.bound for name, word in WORDS.items() if word.bound < math.inf}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_functions_keep_their_bounds(name):
+    function = getattr(math, name)
+    found = [abs(function(s * 2.0**k)) for k in range(-1074, 1024, 3) for s in (1.0, -1.0)]
+    assert 0.5 * BOUNDED[name] < max(found) <= BOUNDED[name]
 
 
 @pytest.mark.parametrize("place", range(2))

@@ -24,9 +24,11 @@ from typing import Any
 
 import pytest
 from rooms import PICTURE, ROOMS, arrows, drawn, floor, imported, imports, levels, modules, nodes
+from samples import ROWS
 
 import primgraph as pg
 from primgraph.base.providers import providers
+from primgraph.ir.primitive import lookup
 
 pytestmark = pytest.mark.long
 
@@ -501,6 +503,8 @@ def test_each_task_that_modules_ask_for_has_a_module_that_does_it():
         and ast.unparse(node.func) == "provider"
         and isinstance(node.args[0], ast.Constant)
     }
+    # Primitives ask for the modules of their rules.
+    asked.update(task for name in ROWS if (task := lookup(name).rules_task))
     assert len(asked) > 10
     assert asked - providers.keys() == set()
     assert {*providers.values()} - modules().keys() == set()

@@ -119,9 +119,6 @@ _FREE: dict[str, _Rule] = {"+": _add, "-": _sub, "*": _mul, "/": _div, "-x": _ne
 
 # Checks.
 
-# Functions with a bound, and those whose values are finite if and only if their operand is.
-_BOUNDED = {"sin": 1.0, "cos": 1.0, "erf": 1.0, "erfc": 2.0, "atan": 2.0, "tanh": 1.0}
-_AS_OPERAND = {"sin", "cos"}
 _LARGEST = 1e300
 
 
@@ -133,8 +130,9 @@ def _reasons(dropped: Iterable[Number]) -> dict[Number, None]:
     sources: dict[Number, dict[Number, None]] = {}
     for x in in_order(dropped):
         bounds[x] = _bound(x, [bounds[a] for a in x.args])
-        if x.word in _BOUNDED:
-            sources[x] = {x.args[0] if x.word in _AS_OPERAND else x: None}
+        if x.args and WORDS[x.word].bound < math.inf:
+            # Its operand is finite if it is, and the other way round, or only the first.
+            sources[x] = {x.args[0] if WORDS[x.word].spreads else x: None}
         else:
             sources[x] = {y: None for a in x.args if a in sources for y in sources[a]}
     found: dict[Number, None] = {}
@@ -154,7 +152,7 @@ def _bound(x: Number, bounds: Sequence[float]) -> float:
             return bounds[0] * bounds[1]
         case "-x" | "fabs":
             return bounds[0]
-    return _BOUNDED.get(x.word, math.inf)
+    return WORDS[x.word].bound if x.args else math.inf
 
 
 def _checks(results: Sequence[Number], dropped: Iterable[Number]) -> list[Number]:

@@ -22,7 +22,8 @@ class Word(NamedTuple):
     `compute` is its value for constants. `cost` is that of so many operators. `binding` is a line
     that binds the names of the text. The sign of a zero among the operands `signed` may decide
     the sign of a zero result; without `negative_zero` there is no result -0.0. If one of the
-    operands `spreads` is not finite, neither is the result, or Python raises.
+    operands `spreads` is not finite, neither is the result, or Python raises. The magnitude of a
+    result that is a number is at most `bound`.
     """
 
     text: str
@@ -34,6 +35,7 @@ class Word(NamedTuple):
     negative_zero: bool = True
     cost: int = 1
     binding: str = ""
+    bound: float = math.inf
 
 
 # The cost of a call of a function of the module `math`.
@@ -44,12 +46,14 @@ def _comparison(text: str, compute: Callable[..., Any]) -> Word:
     return Word(f"{{}} {text} {{}}", COMPARE, (ADD, ADD), compute)
 
 
-def _function(name: str, signed: bool, spreads: bool, negative_zero: bool = True) -> Word:
+def _function(
+    name: str, signed: bool, spreads: bool, negative_zero: bool = True, bound: float = math.inf
+) -> Word:
     operand, compute = (0,), getattr(math, name)
-    bound = f"math_{name} = math.{name}"
+    binding = f"math_{name} = math.{name}"
     return Word(
         f"math_{name}({{}})", ATOM, (CHOICE,), compute, operand * signed, operand * spreads,
-        negative_zero, _FUNCTION, bound,
+        negative_zero, _FUNCTION, binding, bound,
     )  # fmt: skip
 
 
@@ -75,19 +79,19 @@ WORDS: dict[str, Word] = {
     "expm1": _function("expm1", signed=True, spreads=False),
     "log": _function("log", signed=False, spreads=True, negative_zero=False),
     "log1p": _function("log1p", signed=True, spreads=True),
-    "sin": _function("sin", signed=True, spreads=True),
-    "cos": _function("cos", signed=False, spreads=True, negative_zero=False),
+    "sin": _function("sin", signed=True, spreads=True, bound=1.0),
+    "cos": _function("cos", signed=False, spreads=True, negative_zero=False, bound=1.0),
     "tan": _function("tan", signed=True, spreads=True),
     "cosh": _function("cosh", signed=False, spreads=True, negative_zero=False),
     "asin": _function("asin", signed=True, spreads=True),
     "acos": _function("acos", signed=False, spreads=True, negative_zero=False),
-    "atan": _function("atan", signed=True, spreads=False),
+    "atan": _function("atan", signed=True, spreads=False, bound=2.0),
     "pow": Word(
         "math_pow({}, {})", ATOM, (CHOICE, CHOICE), math.pow, (0,), cost=_FUNCTION,
         binding="math_pow = math.pow",
     ),
-    "erf": _function("erf", signed=True, spreads=False),
-    "erfc": _function("erfc", signed=False, spreads=False, negative_zero=False),
+    "erf": _function("erf", signed=True, spreads=False, bound=1.0),
+    "erfc": _function("erfc", signed=False, spreads=False, negative_zero=False, bound=2.0),
     "atan2": Word(
         "math_atan2({}, {})", ATOM, (CHOICE, CHOICE), math.atan2, (0, 1), cost=_FUNCTION,
         binding="math_atan2 = math.atan2",
@@ -95,7 +99,7 @@ WORDS: dict[str, Word] = {
     # The C library's is less accurate than NumPy's.
     "tanh": Word(
         "float_of(ufunc_tanh({}))", ATOM, (CHOICE,), None, (0,), cost=40,
-        binding="float_of, ufunc_tanh = float, np.tanh",
+        binding="float_of, ufunc_tanh = float, np.tanh", bound=1.0,
     ),
 }  # fmt: skip
 

@@ -79,7 +79,9 @@ def source(
     plan: Nests, name: str, told: SizeArguments | None = None, *, is_traced: bool = False
 ) -> Source:
     """Generate the C of `plan`, with the symbolic sizes of `told`; with `sources` if traced."""
-    return _Writer(plan, name, told, is_traced).write_source()
+    writer = _Writer(plan, name, told, is_traced)
+    writer.write()
+    return _assemble(writer)
 
 
 @final
@@ -118,10 +120,6 @@ class _Writer:
         self.at = 0
         # Lines with the user's lines stay in place.
         self.shared = SharedNests(name, plan, partial(_statements, plan), active=not is_traced)
-
-    def write_source(self) -> Source:
-        self.write()
-        return _assemble(self)
 
     def write(self) -> None:
         """Write the functions of all items."""

@@ -13,7 +13,7 @@ from primgraph.codegen.ir.statements import Product, Routine
 from primgraph.codegen.lower.nests import routines
 from primgraph.codegen.ops.c.call_lines import Call
 from primgraph.codegen.ops.c.spellings import C_TYPES, type_name
-from primgraph.codegen.targets.export.page import Page, declare
+from primgraph.codegen.targets.export.page import Page, declare, write_source_comment
 from primgraph.codegen.targets.export.places import kind_of
 from primgraph.codegen.targets.export.sizes import offset_address
 from primgraph.ir.assumptions import is_at_least
@@ -133,7 +133,7 @@ class _Loops:
 
     def write(self) -> None:
         page, item = self.page, self.item
-        page.write_source_comment(item.step.source)
+        write_source_comment(page, item.step.source)
         for (_, name), count in zip(self.outer, self.extents, strict=True):
             self.page.open_for(name, count)
         inner = [] if is_few(self.m, 1) else [(self.row, -2)]

@@ -20,7 +20,7 @@ from primgraph.codegen.targets.export.loops import (
     accumulation_lines,
     grid_of,
 )
-from primgraph.codegen.targets.export.page import Page
+from primgraph.codegen.targets.export.page import Page, write_source_comment
 from primgraph.codegen.targets.export.places import Place, bare, kind_of, number
 
 # Block length of longer sums, which reduces rounding errors.
@@ -169,7 +169,7 @@ class Elements:
 
     def tell(self, node: Node) -> None:
         if node.step is not None:
-            self.page.write_source_comment(node.step.source)
+            write_source_comment(self.page, node.step.source)
 
     def compute(self, node: Node, spelled: Formula | None) -> None:
         page, value = self.page, node.value

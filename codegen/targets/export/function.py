@@ -23,7 +23,14 @@ from primgraph.codegen.ir.statements import (
 from primgraph.codegen.ops.c.spellings import may_fail
 from primgraph.codegen.targets.export.calls import product, routine
 from primgraph.codegen.targets.export.elements import nest
-from primgraph.codegen.targets.export.page import Page, Part, declare, use_code
+from primgraph.codegen.targets.export.page import (
+    Page,
+    Part,
+    declare,
+    fill,
+    use_code,
+    write_source_comment,
+)
 from primgraph.codegen.targets.export.places import Place, kind_of
 from primgraph.codegen.targets.export.scope import hints_of, reads, scope_of
 from primgraph.codegen.targets.export.sizes import offset_address
@@ -59,7 +66,7 @@ def _write(page: Page, at: int) -> None:
         return
     if isinstance(item, HostCall):
         raise _unsupported_error(item, page.own)
-    page.write_source_comment(_source(item))
+    write_source_comment(page, _source(item))
     page.take(at)
     if isinstance(item, Nest):
         some = not is_zero(prod(item.domain))
@@ -145,7 +152,7 @@ Value: TypeAlias = "int | Place"
 
 def control(page: Page, item: Control) -> None:
     """Write a branch or a loop."""
-    page.write_source_comment(item.step.source)
+    write_source_comment(page, item.step.source)
     # Carries, and the iteration count, are declared with their initial values.
     regions = item.step.regions
     assert regions is not None
@@ -211,7 +218,7 @@ class _Words:
         for v, first, type in zip(loop.ends, loop.state, loop.kinds, strict=True):
             same = page.scope.same(first) if isinstance(first, int) else ""
             if same and not is_few(type.size, 1):
-                page.fill(self.place(v), same, type)
+                fill(page, self.place(v), same, type)
             else:
                 write_copy(page, self.place(v), self.place(first), type)
         if loop.number is not None:

@@ -12,7 +12,7 @@ from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.extents import ADD, ATOM, CHOICE, Text
 from primgraph.codegen.ir.statements import Nest, Node
 from primgraph.codegen.targets.c.reductions import first_of
-from primgraph.codegen.targets.export.page import Page
+from primgraph.codegen.targets.export.page import Page, fill
 from primgraph.codegen.targets.export.places import kind_of, number
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import typical
@@ -116,7 +116,7 @@ class Reductions:
                 continue
             type, place = self.page.type(node.value), self.page.place(node.value)
             start = _start(node.kind, type)
-            self.page.fill(place, start, type)
+            fill(self.page, place, start, type)
 
     def begin(self, depth: int) -> None:
         """Declare the accumulators of the reductions inside `depth` loops."""

@@ -123,15 +123,6 @@ class Page:
         place.is_declared = True
         self.line(f"{kind}{place.element(at)} = {text};")
 
-    def fill(self, place: Place, text: str, type: TensorType) -> None:
-        """Write assignments of one number to all elements."""
-        if place.is_number:
-            self.store(place, "0", text, type.dtype)
-        elif not is_zero(type.size):
-            self.open_for(self.loops[0], type.size)
-            self.store(place, self.loops[0], text, type.dtype)
-            self.close()
-
     def watch(self) -> None:
         """Declare `bad`, which the elements that follow may set."""
         self.parts[-1].is_watched = True
@@ -149,14 +140,6 @@ class Page:
         """Continue in a block that the closing line of the last one has opened."""
         self.depth += 1
         self.names.open()
-
-    def write_source_comment(self, source: Source | None) -> None:
-        """Write a comment with the user's source line, if it differs from the previous one."""
-        if source is None or source == self.said or not source.is_readable:
-            return
-        self.said = source
-        line = "" if source.is_derived else source.text
-        self.line(remark(f"{source}  {line}".rstrip(), self.depth))
 
     def place(self, value: int) -> Place:
         if value in self.rooms and self.scope is self.top:
@@ -279,6 +262,25 @@ def use_code(page: Page, *steps: Step | None) -> None:
         for own in codes_of([step]):
             page.codes[own] = None
             page.use(template(step) or "")
+
+
+def fill(page: Page, place: Place, text: str, type: TensorType) -> None:
+    """Write assignments of one number to all elements."""
+    if place.is_number:
+        page.store(place, "0", text, type.dtype)
+    elif not is_zero(type.size):
+        page.open_for(page.loops[0], type.size)
+        page.store(place, page.loops[0], text, type.dtype)
+        page.close()
+
+
+def write_source_comment(page: Page, source: Source | None) -> None:
+    """Write a comment with the user's source line, if it differs from the previous one."""
+    if source is None or source == page.said or not source.is_readable:
+        return
+    page.said = source
+    line = "" if source.is_derived else source.text
+    page.line(remark(f"{source}  {line}".rstrip(), page.depth))
 
 
 def declare(page: Page, place: Place, type: TensorType, begin: str = "") -> None:

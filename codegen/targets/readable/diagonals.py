@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step, assigns
-from primgraph.codegen.targets.readable.page import Page
+from primgraph.codegen.targets.readable.page import Page, explicit
 from primgraph.ir.types import Shape
 from primgraph.ir.views import Reshape, Slice
 
@@ -26,7 +26,7 @@ def write_diagonal(page: Page, i: int, step: Step, value: int) -> bool:
     if not _is_square(shape) or how.ranges != ((None, None, shape[0] + 1),):
         return False
     page.waiting.pop(source, None)
-    whole = page.explicit(page.pieces[matrix], made.operands[0])
+    whole = explicit(page.pieces[matrix], made.operands[0])
     text = Text(f"np.diagonal({whole.text.code})")
     page.settle(page.join_pieces(text, step.results[0].shape, [whole], i, value), inline=True)
     return True
@@ -50,7 +50,7 @@ def write_diagonal_matrix(page: Page, i: int, step: Step) -> bool:
     operand = step.inputs[1]
     if page.pieces[operand].is_pending and not page.belongs(page.pieces[operand], step):
         page.write(operand)
-    whole = page.explicit(page.pieces[operand], step.operands[1])
+    whole = explicit(page.pieces[operand], step.operands[1])
     text = Text(f"np.diag({whole.text.code})", ATOM)
     joined = page.join_pieces(text, wanted, [whole], i, reader.outputs[0])
     page.settled.add(reader.outputs[0])

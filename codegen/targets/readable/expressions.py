@@ -17,7 +17,7 @@ from primgraph.codegen.ops.spelling.literals import (
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.readable.control import write_control
 from primgraph.codegen.targets.readable.diagonals import write_diagonal_matrix
-from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece
+from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece, explicit
 from primgraph.codegen.targets.readable.placement import write_placed
 from primgraph.codegen.targets.readable.positions import joins_parts
 from primgraph.codegen.targets.readable.views import write_view
@@ -108,7 +108,7 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
         return Text(full_text(first.scalar, type.shape, type.dtype))
     if card.repeated is not None and _may_repeat(page, step, args[-1]):
         page.include(card.helper)
-        last = page.explicit(args[-1], step.operands[-1])
+        last = explicit(args[-1], step.operands[-1])
         return card.repeated([*(a.text for a in args[:-1]), last.text], step)
     library = _library(page, step, card)
     if library:
@@ -143,7 +143,7 @@ def _joined(page: Page, step: Step) -> Text:
         if piece.scalar is not None and not shape and type.dtype == FLOAT64:
             parts.append(scalar_text(piece.scalar, type.dtype))
         else:
-            parts.append(page.explicit(piece, TensorType(shape, type.dtype)).text.code)
+            parts.append(explicit(piece, TensorType(shape, type.dtype)).text.code)
     listed = f"[{', '.join(parts)}]"
     if step.operands[0].ndim > 1:
         return Text(f"np.stack({listed})" if not axis else f"np.stack({listed}, axis={axis})")
@@ -190,7 +190,7 @@ def _operand(page: Page, step: Step, card: Card, k: int) -> Piece:
         piece = page.pieces[value]
     if k in card.broadcasts and not (k == 0 and card.amend is not None):
         return piece
-    return page.explicit(piece, page.written_type(value, step.operands[k]))
+    return explicit(piece, page.written_type(value, step.operands[k]))
 
 
 def _type_literals(step: Step, card: Card, args: list[Piece]) -> None:
@@ -229,7 +229,7 @@ def _whole_operands(page: Page, step: Step) -> list[Piece]:
         if page.pieces[value].is_pending:
             page.write(value)
     pairs = zip(step.inputs, step.operands, strict=True)
-    return [page.explicit(page.pieces[v], t) for v, t in pairs]
+    return [explicit(page.pieces[v], t) for v, t in pairs]
 
 
 def _unpack(page: Page, i: int, step: Step, text: Text, pieces: list[Piece]) -> None:

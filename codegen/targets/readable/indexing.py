@@ -8,7 +8,7 @@ from dataclasses import replace
 from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import range_text
-from primgraph.codegen.targets.readable.page import Page
+from primgraph.codegen.targets.readable.page import Page, explicit
 from primgraph.codegen.targets.readable.shapes import dropped_axes
 from primgraph.ir.index_maps import Index, IndexMap, view_map
 from primgraph.ir.types import Shape
@@ -63,7 +63,7 @@ def _write(
         str(p.start) if a in dropped and isinstance(p, Index) else range_text(r)
         for a, (p, r) in enumerate(zip(shown.operand, how.ranges, strict=False))
     ]
-    piece = page.explicit(page.pieces[step.inputs[0]], source)
+    piece = explicit(page.pieces[step.inputs[0]], source)
     base, index = (piece.base, _compose(piece.index, parts)) if piece.base else ("", parts)
     base = base or piece.text.operand_code(ATOM)
     while index[-1] == _ALL:

@@ -13,7 +13,7 @@ from primgraph.codegen.targets.readable.containers import (
     printable_name,
     result_lines,
 )
-from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece, entry_name
+from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece, entry_name, explicit
 from primgraph.codegen.targets.text.docstrings import docstring
 from primgraph.ir.frontend.containers import Form, Tree, result_names
 from primgraph.ir.frontend.containers import names as names_of
@@ -121,7 +121,7 @@ class Interface:
             self.page.write(value)
         found, type = self.page.pieces[value], self.page.schedule.types[value]
         with self.page.noting_sizes():
-            piece = self.page.explicit(found, type)
+            piece = explicit(found, type)
         self.page.use(piece)
         if not self.page.standalone:
             return piece.text.code

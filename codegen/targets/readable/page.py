@@ -123,6 +123,19 @@ class _Group:
         return ", ".join(listed) + (f" and {spots[-1]}" if spots else "")
 
 
+def explicit(piece: Piece, type: TensorType) -> Piece:
+    """Return the piece in full shape and with a dtype."""
+    if piece.scalar is not None and type.shape:
+        return Piece(Text(full_text(piece.scalar, type.shape, type.dtype)), type.shape)
+    if piece.scalar is not None:
+        number = scalar_text(piece.scalar, type.dtype)
+        return Piece(Text(f"{dtype_text(type.dtype)}({number})"), ())
+    if piece.shape == type.shape:
+        return piece
+    text = Text(f"np.broadcast_to({piece.text.code}, {shape_text(type.shape)})")
+    return Piece(text, type.shape, piece.names, None, piece.depth, piece.value, piece.step)
+
+
 @final
 class Page:
     """The statements of a module so far, and the expression of each value."""
@@ -221,18 +234,6 @@ class Page:
     def written_type(self, value: int, type: TensorType) -> TensorType:
         """Return the type of a value, with the axes of size 1 that it is written with."""
         return TensorType(self.shown.get(value, type.shape), type.dtype)
-
-    def explicit(self, piece: Piece, type: TensorType) -> Piece:
-        """Return the piece in full shape and with a dtype."""
-        if piece.scalar is not None and type.shape:
-            return Piece(Text(full_text(piece.scalar, type.shape, type.dtype)), type.shape)
-        if piece.scalar is not None:
-            number = scalar_text(piece.scalar, type.dtype)
-            return Piece(Text(f"{dtype_text(type.dtype)}({number})"), ())
-        if piece.shape == type.shape:
-            return piece
-        text = Text(f"np.broadcast_to({piece.text.code}, {shape_text(type.shape)})")
-        return Piece(text, type.shape, piece.names, None, piece.depth, piece.value, piece.step)
 
     def constant(self, step: Step) -> None:
         value, known = step.params["value"], self.file.constants

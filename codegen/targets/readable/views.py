@@ -9,7 +9,7 @@ from primgraph.codegen.ir.schedule import Step, is_repetition, seen_shape
 from primgraph.codegen.ir.views import view_text
 from primgraph.codegen.targets.readable.diagonals import write_diagonal
 from primgraph.codegen.targets.readable.indexing import write_indexing
-from primgraph.codegen.targets.readable.page import Page
+from primgraph.codegen.targets.readable.page import Page, explicit
 from primgraph.ir.views import Expand, Permute, Reshape, View
 
 _MOST_AXES = 4
@@ -41,7 +41,7 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
         if piece.base and not piece.is_pending and value in page.called:
             page.settle(replace(piece, value=value, step=i), inline=True)
         return
-    piece = page.explicit(piece, page.written_type(source, step.operands[0]))
+    piece = explicit(piece, page.written_type(source, step.operands[0]))
     shape = page.shown.get(value, seen_shape(step, k))
     text = Text(view_text(how, piece.text.operand_code(ATOM)))
     turned = isinstance(how, Permute) and how.axes == tuple(reversed(range(len(how.axes))))
