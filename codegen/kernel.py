@@ -23,7 +23,7 @@ from primgraph.ir.frontend.containers import Form, packer
 from primgraph.ir.frontend.drawable import PICTURES, Drawn
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Graph
-from primgraph.ir.sizes import require_known
+from primgraph.ir.sizes import require_closed, require_known
 from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import TensorType
 
@@ -65,9 +65,6 @@ def compile_graph(
     >>> compile_graph(pg.trace(pg.sin, pg.spec(2)))(np.zeros(2))
     array([0., 0.])
     """
-    # Native code supports all sizes, too.
-    if style not in ("readable", "native"):
-        require_known("a kernel", graph)
     return _build_kernel(drop_formal(graph), style, donated, limits, once, handed, loose)
 
 
@@ -308,6 +305,9 @@ def kernel_of(recipe: Recipe) -> Kernel:
 
 def _build_kernel(graph: Graph, style: str, *parts: Any) -> Kernel:
     """Return a kernel, whose calls run native code directly if it has any."""
+    # Native code supports all sizes, too.
+    require = require_closed if style in ("readable", "native") else require_known
+    require("a kernel", graph)
     kind = _native("direct_type")(Kernel) if style == "native" else None
     if kind is None:
         return Kernel(graph, style, *parts)
