@@ -23,7 +23,7 @@ from primgraph.ir.frontend.containers import Form, packer
 from primgraph.ir.frontend.drawable import PICTURES, Drawn
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Graph
-from primgraph.ir.sizes import require_known
+from primgraph.ir.sizes import require_closed, require_known
 from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import TensorType
 
@@ -306,8 +306,8 @@ def kernel_of(recipe: Recipe) -> Kernel:
 def _build_kernel(graph: Graph, style: str, *parts: Any) -> Kernel:
     """Return a kernel, whose calls run native code directly if it has any."""
     # Native code supports all sizes, too.
-    if style not in ("readable", "native"):
-        require_known("a kernel", graph)
+    require = require_closed if style in ("readable", "native") else require_known
+    require("a kernel", graph)
     kind = _native("direct_type")(Kernel) if style == "native" else None
     if kind is None:
         return Kernel(graph, style, *parts)

@@ -129,7 +129,7 @@ class Choice:
         self.samples: list[int] = []
         self.reason = ""
         self._job: Job | None = None
-        self._is_retried = self._is_busy = self._is_behind = False
+        self._is_retried = self._is_busy = self._is_behind = self._is_cold = False
         self._lock = make_lock()
         alone = processors() < 2
         self._need = START + START_EQUATION * source.equations
@@ -223,8 +223,8 @@ class Choice:
         self._pause(Stage.COMPILING, LOOK)
 
     def _measure_numpy(self) -> None:
-        """Set the time of NumPy from the latest calls."""
-        found = self.samples[WARM:] or self.samples[-1:]
+        """Set the time of NumPy from the latest calls; first ones count only if they are long."""
+        found = self.samples[WARM:] or [ns for ns in self.samples if ns >= ENOUGH]
         if found:
             self.times = Times(min(found), self.times.c)
 
@@ -260,6 +260,7 @@ class Choice:
         if found is None:
             return
         self._measure_numpy()
+        self._is_cold = bool(self.samples) and self.times.numpy is None
         self._switch(Stage.TRYING, found)
         log_choice(f"{self.source.name}: {Stage.TRYING.value}")
 
@@ -280,7 +281,8 @@ class Choice:
         if not _are_enough(found):
             return
         self.times = Times(numpy, min(found))
-        if numpy is None or min(found) * CLEARLY < numpy:
+        is_clear = not self._is_cold if numpy is None else min(found) * CLEARLY < numpy
+        if is_clear:
             self._decide()
         else:
             self._switch(Stage.CHECKING, self.source.numpy())

@@ -337,6 +337,24 @@ def test_waiting_begins_a_compilation_and_takes_up_the_c():
     assert (choice.stage, poor.compiled) == (Stage.SAMPLING, 0)
 
 
+def test_first_calls_that_are_short_do_not_tell_the_time_of_numpy():
+    source = Pretended(numpy=5_000_000, c=20_000)
+    choice = choice_of(source)
+    # The first call generates code.
+    call(choice)
+    source.took["planned"] = 10_000
+    wait_for_c(choice)
+    calls_until(choice, Stage.SETTLED)
+    assert not choice.is_native
+    assert source.kept[-1] == Times(10_000, 20_000)
+    long = Pretended(numpy=home.ENOUGH, c=20_000)
+    choice = choice_of(long)
+    call(choice)
+    wait_for_c(choice)
+    assert calls_until(choice, Stage.SETTLED) == home.WARM + home.SAMPLES
+    assert long.kept[-1] == Times(home.ENOUGH, 20_000)
+
+
 def test_threads_call_while_the_kernel_changes(monkeypatch):
     monkeypatch.setattr(home, "START_EQUATION", 1_000_000)
     monkeypatch.setattr(home, "START", 0)

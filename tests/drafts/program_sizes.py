@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -38,7 +38,7 @@ class Threshold:
 
     @property
     def limit(self) -> int:
-        return int(getattr(sys.modules[f"primgraph.{self.module}"], self.name)) // self.unit
+        return int(getattr(import_module(f"primgraph.{self.module}"), self.name)) // self.unit
 
 
 def _elements(draw: Choices, size: int) -> tuple[Callable[..., Any], Sequence[TensorType]]:
