@@ -209,10 +209,7 @@ def _while_each(
     consts: int,
     limit: int | None,
 ) -> tuple[Value, ...]:
-    """Run until all samples are done; samples that are done keep their state.
-
-    If the body may raise, it gets the state of a sample that is not done for them.
-    """
+    """Run until all samples are done; samples that are done keep their state."""
     carries = len(inputs) - consts
     axes = [0 if i >= consts or flags[i] else None for i in range(len(inputs))]
     asked = batch(test, size, axes)
@@ -224,38 +221,44 @@ def _while_each(
         number = cast(goes_on, dtype=INT64)
         some = less(filled_constant(0, COUNT), reduce_sum(number, axes=(0,)))
     test_of_all = Graph([*given[:consts], count, *given[consts:]], builder.body, [some], test.name)
-    many = batch(body, size, axes)
-    builder = Builder(body.name)
-    with builder:
-        count = builder.input(TensorType((size,), INT64))
-        given = [builder.input(v.type) for v in many.inputs]
-        (goes_on,) = builder.inline(asked, given)
-        run = (
-            _operands_of_takers(goes_on, given, [a == 0 for a in axes]) if _raises(many) else given
-        )
-        found = builder.inline(many, run)
-        state = [
-            _choose(goes_on, (old, new)) for old, new in zip(given[consts:], found, strict=False)
-        ]
-        ys = [_choose(goes_on, (zeros_like(y), y)) for y in found[carries:]]
-        total = add(count, cast(goes_on, dtype=INT64))
-        frozen = Graph(
-            [*given[:consts], count, *given[consts:]],
-            builder.body,
-            [total, *state, *ys],
-            body.name,
-        )
     results = while_loop(
         *inputs[:consts],
         filled_constant(0, TensorType((size,), INT64)),
         *[v if has else _replicate(v, size) for v, has in zip(inputs, flags, strict=True)][consts:],
         test=test_of_all,
-        body=frozen,
+        body=_body_of_running(body, asked, size, axes, consts),
         consts=consts,
         limit=limit,
     )
     count, *state = results[: carries + 1]
     return (*state, count, *map(_swap_axes, results[carries + 2 :]))
+
+
+def _body_of_running(
+    body: Graph, asked: Graph, size: int, axes: Sequence[int | None], consts: int
+) -> Graph:
+    """Return the body of all samples, which counts iterations, and keeps the state of samples that
+    are done by the test `asked`.
+
+    If it may raise, it gets the state of a sample that is not done for them.
+    """
+    many, carries = batch(body, size, axes), len(axes) - consts
+    builder = Builder(body.name)
+    with builder:
+        count = builder.input(TensorType((size,), INT64))
+        given = [builder.input(v.type) for v in many.inputs]
+        (goes_on,) = builder.inline(asked, given)
+        own = given
+        if _raises(many):
+            own = _operands_of_takers(goes_on, given, [axis == 0 for axis in axes])
+        found = builder.inline(many, own)
+        state = [
+            _choose(goes_on, (old, new)) for old, new in zip(given[consts:], found, strict=False)
+        ]
+        ys = [_choose(goes_on, (zeros_like(y), y)) for y in found[carries:]]
+        total = add(count, cast(goes_on, dtype=INT64))
+    inputs = [*given[:consts], count, *given[consts:]]
+    return Graph(inputs, builder.body, [total, *state, *ys], body.name)
 
 
 def _frozen_body(body: Graph, consts: int, carries: int, reverse: bool) -> Graph:
