@@ -416,7 +416,8 @@ def _function(
 
 @lru_cache(_KEPT)
 def _compiled(parameters: tuple[str, ...], lines: tuple[str, ...]) -> Function:
-    text = "\n    ".join([f"def call({', '.join(parameters)}):", *lines])
+    # Statements that compute in place may have nothing to do.
+    text = "\n    ".join([f"def call({', '.join(parameters)}):", *(lines or ("pass",))])
     made: dict[str, Function] = {}
     exec(compile(text, "<primgraph call>", "exec", dont_inherit=True), _NAMES, made)
     return made["call"]

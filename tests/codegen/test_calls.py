@@ -313,3 +313,7 @@ def test_graphs_of_no_equations_run_as_calls(as_calls):
     results = compile_graph(graph)(X)
     assert bits(results) == bits([X, X])
     assert not np.shares_memory(*results)
+
+
+def test_a_statement_may_have_nothing_to_do():
+    assert calls._compiled(("x0",), ())(X) is None
