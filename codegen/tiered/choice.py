@@ -198,8 +198,9 @@ class Choice:
                 self._look(ns)
             case Stage.TRYING:
                 self._compare()
-            case Stage.CHECKING:
-                self._check()
+            case Stage.CHECKING if _are_enough(self.samples[WARM:]):
+                _measure_numpy(self)
+                self._decide()
 
     def _sample(self, ns: int) -> None:
         """Time the first calls; then count those that make up the time before C is tried."""
@@ -212,7 +213,7 @@ class Choice:
 
     def start(self) -> None:
         """Begin to compile the C in the background."""
-        self._measure_numpy()
+        _measure_numpy(self)
         try:
             self._job = self.source.compile()
         except (CompileError, OSError) as error:
@@ -221,12 +222,6 @@ class Choice:
         log_choice(f"{self.source.name}: {Stage.COMPILING.value}; {self.times}")
         self.source.keep(self.times)
         self._pause(Stage.COMPILING, LOOK)
-
-    def _measure_numpy(self) -> None:
-        """Set the time of NumPy from the latest calls; first ones count only if they are long."""
-        found = self.samples[WARM:] or [ns for ns in self.samples if ns >= ENOUGH]
-        if found:
-            self.times = Times(min(found), self.times.c)
 
     def _pause(self, stage: Stage, ns: int) -> None:
         """Run for about `ns` before the next step, without a clock if calls are short."""
@@ -241,7 +236,7 @@ class Choice:
         if result is None and not ns:
             self._set(Stage.COMPILING, is_timing=True)
         elif result is None:
-            self._measure_numpy()
+            _measure_numpy(self)
             self._pause(Stage.COMPILING, LOOK)
         elif result == TORN or (result == LOST and not self._is_retried):
             # A forked process has no part in its parent's compilation.
@@ -256,24 +251,13 @@ class Choice:
         if not self.source.is_ready():
             self.stay("the cache does not keep it")
             return
-        found = self._load_c()
+        found = _load_c(self)
         if found is None:
             return
-        self._measure_numpy()
+        _measure_numpy(self)
         self._is_cold = bool(self.samples) and self.times.numpy is None
         self._switch(Stage.TRYING, found)
         log_choice(f"{self.source.name}: {Stage.TRYING.value}")
-
-    def _load_c(self) -> Kernel | None:
-        """Return the kernel with C; stay on NumPy and return None if that fails."""
-        try:
-            found, fault = self.source.native(), "the C cannot be loaded"
-            if is_native(found):
-                return found
-        except (CompileError, OSError) as error:
-            fault = str(getattr(error, "message", error))
-        self.stay(fault)
-        return None
 
     def _compare(self) -> None:
         """Stay on C if it is clearly faster; if not, time NumPy once more, at the same load."""
@@ -287,17 +271,11 @@ class Choice:
         else:
             self._switch(Stage.CHECKING, self.source.numpy())
 
-    def _check(self) -> None:
-        """Decide by the latest times of both."""
-        if _are_enough(self.samples[WARM:]):
-            self._measure_numpy()
-            self._decide()
-
     def _decide(self) -> None:
         self.source.keep(self.times)
         is_c = self.times.numpy is None or self.times.is_c_faster
         if is_c is not self.is_native:
-            kernel = self._load_c() if is_c else self.source.numpy()
+            kernel = _load_c(self) if is_c else self.source.numpy()
             if kernel is None:
                 return
             self._switch(self.stage, kernel)
@@ -348,6 +326,25 @@ def wait_for_c(choice: Choice, seconds: float | None = None) -> None:
         with choice._lock:
             if choice.stage is Stage.COMPILING and choice._job is job:
                 choice._look(0)
+
+
+def _measure_numpy(choice: Choice) -> None:
+    """Set the time of NumPy from the latest calls; first ones count only if they are long."""
+    found = choice.samples[WARM:] or [ns for ns in choice.samples if ns >= ENOUGH]
+    if found:
+        choice.times = Times(min(found), choice.times.c)
+
+
+def _load_c(choice: Choice) -> Kernel | None:
+    """Return the kernel with C; stay on NumPy and return None if that fails."""
+    try:
+        found, fault = choice.source.native(), "the C cannot be loaded"
+        if is_native(found):
+            return found
+    except (CompileError, OSError) as error:
+        fault = str(getattr(error, "message", error))
+    choice.stay(fault)
+    return None
 
 
 def _are_enough(times: list[int]) -> bool:
