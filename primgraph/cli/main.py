@@ -80,19 +80,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report_error(error: Exception) -> int:
     """Print an error of the user's file or function, from its first frame on."""
-    traceback.print_exception(error.with_traceback(_outside(error.__traceback__)))
+    handled = error.__context__
+    if handled is not None and _outside(handled.__traceback__) is None:
+        # Primgraph has caught it: it means nothing to the user.
+        error.__suppress_context__ = True
+    trace = error.__traceback__
+    traceback.print_exception(error.with_traceback(_outside(trace) or trace))
     return 1
 
 
 def _outside(trace: TracebackType | None) -> TracebackType | None:
-    """Return the traceback from the first frame outside of primgraph and the import system."""
-    own, found = __name__.partition(".")[0], trace
-    while found is not None:
-        module = found.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+    """Return the traceback from the first frame outside of primgraph and the import system.
+
+    Return None if there is none.
+    """
+    own = __name__.partition(".")[0]
+    while trace is not None:
+        module = trace.tb_frame.f_globals.get("__name__", "").partition(".")[0]
         if module not in (own, "importlib"):
-            return found
-        found = found.tb_next
-    return trace
+            return trace
+        trace = trace.tb_next
+    return None
 
 
 def _emit_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

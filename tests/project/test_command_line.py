@@ -384,6 +384,29 @@ def test_a_fault_of_the_users_own_shows_their_lines_only(command, target):
     assert target.partition(":")[0] in fault
 
 
+def test_errors_that_primgraph_handles_are_not_told_before_those_of_the_user(command):
+    """A thread may keep such an error as the one that it handles, after an interrupt."""
+    kernel = pg.compile(pg.trace(pg.sin, pg.spec(3)))
+    try:
+        kernel(np.ones(4))
+    except pg.FeedError as error:
+        inner = IndexError("of primgraph").with_traceback(_last_of(error.__traceback__))
+    try:
+        raise inner
+    except IndexError as handled:
+        handled.__traceback__ = inner.__traceback__.tb_next
+        _, _, fault = command("show broken.py:value 3")
+    assert "ZeroDivisionError" in fault
+    assert fault.count('File "') == 1
+
+
+def _last_of(frames):
+    """Return the last entry of a traceback."""
+    while frames.tb_next is not None:
+        frames = frames.tb_next
+    return frames
+
+
 def test_it_is_a_module_and_errors_name_the_command_line(model):
     line = [sys.executable, "-m", "primgraph", "grad", "model.py:energy", "5", "3"]
     done = subprocess.run(line, capture_output=True, text=True, env=_environment())
