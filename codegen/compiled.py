@@ -137,8 +137,8 @@ class Compiled:
                     # An interruption leaves nothing that is half written.
                     made = Compiled(self.graph)
                     self._write(made)
-                    for late in filter(partial(_has, made), _LATE):
-                        setattr(self, late, getattr(made, late))
+                    for part in filter(partial(_has, made), _LATE):
+                        setattr(self, part, getattr(made, part))
                     self._write = made._write
             return object.__getattribute__(self, name)
 

@@ -29,7 +29,7 @@ from primgraph.numpy.aliasing import (
     view_of,
 )
 from primgraph.operators.call import body_being_built
-from primgraph.operators.handle import IN_PLACE_OPERATORS, Handle, are_numbers_fixed
+from primgraph.operators.handle import Handle, add_in_place_operators, are_numbers_fixed
 from primgraph.operators.index.scatter import assign_elements, assign_flat, is_computed
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import Variable, handles, in_manner
@@ -288,17 +288,7 @@ class ChangingArray(Variable):
         return found
 
 
-def _in_place(function: str) -> Callable[[ChangingArray, Any], ChangingArray]:
-    """Return the method of `x += y` and its kind."""
-
-    def method(array: ChangingArray, other: Any) -> ChangingArray:
-        return array._change_in_place(function, other)
-
-    return method
-
-
-for _name, _function in IN_PLACE_OPERATORS.items():
-    setattr(ChangingArray, f"__i{_name}__", _in_place(_function))
+add_in_place_operators(ChangingArray)
 
 
 def _order_of(array: ChangingArray, order: str) -> str:

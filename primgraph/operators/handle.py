@@ -51,7 +51,7 @@ are_in_place: ContextVar[bool] = ContextVar("primgraph_methods_are_in_place", de
 _IN_PLACE = ("partition", "sort")
 
 # Functions of `x += y` and its like, by the name of the operator.
-IN_PLACE_OPERATORS = {
+_IN_PLACE_OPERATORS = {
     "add": "add",
     "and": "bitwise_and",
     "floordiv": "floor_divide",
@@ -64,6 +64,20 @@ IN_PLACE_OPERATORS = {
     "truediv": "divide",
     "xor": "bitwise_xor",
 }
+
+
+def add_in_place_operators(kind: type[Any]) -> None:
+    """Give a class the methods of `x += y` and its like, by its `_change_in_place(name, y)`."""
+    for name, function in _IN_PLACE_OPERATORS.items():
+        setattr(kind, f"__i{name}__", _in_place_operator(function))
+
+
+def _in_place_operator(function: str) -> Callable[[Any, Any], Any]:
+    def method(array: Any, other: Any) -> Any:
+        return array._change_in_place(function, other)
+
+    return method
+
 
 # Whether `s += x` gives the name `s` to a new tensor where NumPy has a number, and not an array: in
 # code that was written for NumPy.

@@ -19,7 +19,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, DType, TensorType
 from primgraph.operators.call import appliers, body_being_built, called, taken_in
-from primgraph.operators.handle import IN_PLACE_OPERATORS, Handle
+from primgraph.operators.handle import Handle, add_in_place_operators
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.numpy_arguments import call_named
 from primgraph.operators.variable import Variable, handles, map_variables, use_variable_class
@@ -109,17 +109,7 @@ class MaskedElements(Handle):
         return f"<elements of {self.array.type} that a mask chooses>"
 
 
-def _in_place(function: str) -> Callable[[MaskedElements, Any], MaskedElements]:
-    """Return the method of `x += y` and its like."""
-
-    def method(chosen: MaskedElements, other: Any) -> MaskedElements:
-        return chosen._change_in_place(function, other)
-
-    return method
-
-
-for _name, _function in IN_PLACE_OPERATORS.items():
-    setattr(MaskedElements, f"__i{_name}__", _in_place(_function))
+add_in_place_operators(MaskedElements)
 
 
 def choose(x: Any, mask: Variable) -> MaskedElements:
