@@ -119,6 +119,17 @@ def round_trip_of_graphs() -> Iterator[None]:
     observers.remove(reads_back)
 
 
+@pytest.fixture(autouse=True)
+def handled_exceptions() -> Iterator[None]:
+    """No test leaves an exception that its thread goes on to handle: it would be in later errors.
+
+    Trace functions that raise may do this (see `interrupts.Interrupter`).
+    """
+    before = sys.exc_info()[1]
+    yield
+    assert sys.exc_info()[1] is before
+
+
 @pytest.fixture(scope="session")
 def native_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder for compiled C: one for all tests of native code, in all workers of a run.

@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 import pytest
+from interrupts import Interrupter
 
 import primgraph as pg
 from primgraph import initializers, nn, optimizer
@@ -33,34 +34,6 @@ def network():
 
 def frozen(states):
     return {name: array.tobytes() for name, array in states.items()}
-
-
-class Interrupter:
-    """Raises KeyboardInterrupt at one of the places where a function runs Python code.
-
-    Places are instructions, of primgraph and of generated code.
-    """
-
-    def __init__(self, place):
-        self.place, self.count = place, 0
-
-    def __call__(self, frame, event, arg):
-        frame.f_trace_opcodes = True
-        self.count += 1
-        if self.count == self.place:
-            raise KeyboardInterrupt
-        return self
-
-    def run(self, function, *args):
-        before = sys.gettrace()
-        sys.settrace(self)
-        try:
-            function(*args)
-            return False
-        except KeyboardInterrupt:
-            return True
-        finally:
-            sys.settrace(before)
 
 
 def test_a_step_that_is_interrupted_anywhere_is_made_or_not(tmp_path):

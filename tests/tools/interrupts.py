@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import ctypes
 import shutil
 import signal
 import sys
@@ -20,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[2])]
@@ -375,6 +377,43 @@ def interrupted(function: Callable[[], Any], after: float) -> bool:
     except KeyboardInterrupt:
         return True
     return False
+
+
+class Interrupter:
+    """Raises `KeyboardInterrupt` at one of the instructions of Python functions.
+
+    Args:
+        place: the number of the instruction; 0 only counts them.
+        package: a word in the names of the modules whose instructions count; all by default.
+    """
+
+    def __init__(self, place: int, package: str = "") -> None:
+        self.place, self.package, self.count = place, package, 0
+
+    def __call__(self, frame: FrameType, event: str, arg: object) -> Interrupter | None:
+        if self.package not in frame.f_globals.get("__name__", ""):
+            return None
+        frame.f_trace_opcodes = True
+        self.count += 1
+        if self.count == self.place:
+            raise KeyboardInterrupt
+        return self
+
+    def run(self, function: Callable[[], Any]) -> bool:
+        """Call the function, and return whether it was interrupted."""
+        before, handled = sys.gettrace(), sys.exc_info()[1]
+        sys.settrace(self)
+        try:
+            function()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+            if handled is None:
+                # Where a trace function raises at the end of an `except` block, CPython keeps the
+                # exception of the block as the one that is handled.
+                ctypes.pythonapi.PyErr_SetExcInfo(None, None, None)
+        return False
 
 
 def run(name: str, count: int, seed: int) -> tuple[Counter[str], list[str]]:

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 import numpy as np
 import pytest
-from interrupts import CASES, run
+from interrupts import CASES, Interrupter, run
 
 import primgraph as pg
 from primgraph.ir.primitive import recording
@@ -16,33 +16,6 @@ from primgraph.ir.primitive import recording
 PLACES = 60
 # Of a case of so many instructions, which takes long, they are fewer.
 LONG = 50_000
-
-
-class Interrupter:
-    """Raises KeyboardInterrupt at one of the instructions of primgraph and of generated code."""
-
-    def __init__(self, place):
-        self.place, self.count = place, 0
-
-    def __call__(self, frame, event, arg):
-        if "primgraph" not in frame.f_globals.get("__name__", ""):
-            return None
-        frame.f_trace_opcodes = True
-        self.count += 1
-        if self.count == self.place:
-            raise KeyboardInterrupt
-        return self
-
-    def run(self, function):
-        before = sys.gettrace()
-        sys.settrace(self)
-        try:
-            function()
-        except KeyboardInterrupt:
-            return True
-        finally:
-            sys.settrace(before)
-        return False
 
 
 # What is read again at the next look, or is interrupted in the midst of code of the library's.
@@ -54,7 +27,7 @@ def test_a_change_that_is_interrupted_anywhere_is_made_or_not(name):
     case = CASES[name]()
     before, after = case.expected()
     case.start()
-    counting = Interrupter(0)
+    counting = Interrupter(0, package="primgraph")
     counting.run(case.act)
     # Most of the instructions compute; the last ones are those that change.
     places = PLACES if counting.count < LONG else 4
@@ -62,7 +35,7 @@ def test_a_change_that_is_interrupted_anywhere_is_made_or_not(name):
     some = np.linspace(1, counting.count, places // 2)
     for place in np.unique(np.concatenate([last, some]).astype(int)):
         case.start()
-        Interrupter(int(place)).run(case.act)
+        Interrupter(int(place), package="primgraph").run(case.act)
         case.check(before, after)
 
 
