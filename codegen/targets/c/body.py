@@ -32,8 +32,7 @@ from primgraph.codegen.targets.c.reductions import (
     write_joint_sums,
     write_reduction,
 )
-from primgraph.codegen.targets.c.strip_mining import Strips
-from primgraph.codegen.targets.c.vector_calls import call
+from primgraph.codegen.targets.c.strip_mining import Strips, call
 from primgraph.codegen.targets.c.walk import IDENTITY, Walk, axes_of_inner
 
 # Node kinds whose result is written once per element, and not read again in the loop.

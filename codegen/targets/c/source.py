@@ -31,8 +31,7 @@ from primgraph.codegen.ops.c.call_lines import Call
 from primgraph.codegen.ops.c.spellings import ITEM_SIZES, c_type, codes_of, type_name
 from primgraph.codegen.targets.c.blocks import SHARED, STOP, blocks
 from primgraph.codegen.targets.c.body import statements
-from primgraph.codegen.targets.c.control import Body, Places, control
-from primgraph.codegen.targets.c.dynamic_stack import FUNCTIONS, wrapper_function
+from primgraph.codegen.targets.c.control import FUNCTIONS, Body, Places, control, wrapper_function
 from primgraph.codegen.targets.c.lines import Function, in_units, indented, one_unit, sources_of
 from primgraph.codegen.targets.c.parts import required_parts
 from primgraph.codegen.targets.c.shared_nests import Address, SharedNests

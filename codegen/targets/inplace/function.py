@@ -31,9 +31,8 @@ from primgraph.codegen.ir.views import Cut, Repeat, tuple_text, view_text
 from primgraph.codegen.ops.spelling.literals import dtype_text, shape_text
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.inplace.entry import add_check, entries, trips
-from primgraph.codegen.targets.inplace.looks import row_view
 from primgraph.codegen.targets.inplace.statements import STATEMENTS, constant_text, print_results
-from primgraph.codegen.targets.inplace.workspace import Workspace
+from primgraph.codegen.targets.inplace.workspace import Workspace, row_view
 from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.module import MANY, Function, Line, Module, Parts
 

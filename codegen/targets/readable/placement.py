@@ -8,7 +8,7 @@ from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.spelling.literals import full_text, scalar_text
 from primgraph.codegen.targets.readable.page import Page, Piece
-from primgraph.codegen.targets.readable.positions import (
+from primgraph.codegen.targets.readable.shapes import (
     Indices,
     assigned_indices,
     is_diagonal,
