@@ -124,9 +124,7 @@ class Interface:
         elif self.page.pieces[value].is_pending:
             self.page.write(value)
         found, type = self.page.pieces[value], self.page.schedule.types[value]
-        with self.page.noting_sizes():
-            piece = explicit(found, type)
-        self.page.use(piece)
+        piece = explicit(found, type)
         if not self.page.standalone:
             return piece.text.code
         return self._own(value, piece, found.scalar is None and found.shape != type.shape)
