@@ -23,7 +23,7 @@ from primgraph.codegen.ops.c.spellings import (
     type_name,
 )
 from primgraph.codegen.targets.c.control import Places
-from primgraph.codegen.targets.c.lines import indented, with_source
+from primgraph.codegen.targets.c.lines import indented, lines_of
 from primgraph.codegen.targets.c.reductions import (
     are_joint_sums,
     initial_statement,
@@ -324,11 +324,10 @@ class Body:
     def _loop(self, pad: str, nodes: Sequence[Node], count: str) -> None:
         here = {n.value for n in nodes if n.kind in PLAIN and n.kind != "call"}
         each = self.elements.statements
-        inside = [
-            with_source(line, node.step) if self.is_traced else line
-            for node in nodes
-            for line in each(node, here)
-        ]
+        if self.is_traced:
+            inside = [x for node in nodes for x in lines_of(node.step, each(node, here))]
+        else:
+            inside = [x for node in nodes for x in each(node, here)]
         if not inside:
             return
         if count == "1":
