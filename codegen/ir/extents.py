@@ -5,7 +5,9 @@ Symbolic sizes are names, and a table of words is the language.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple, final
 
 from primgraph.ir.dims import FLOOR, MAX, MIN, Atom, Dim, Monomial, bounds, remainder
@@ -124,6 +126,27 @@ class SizeWriter:
 
 PYTHON = SizeWriter({MAX: "max({}, {})", MIN: "min({}, {})"}, has_powers=True)
 
+# The names of sizes that are written within a block of `sizes_written`.
+_written: ContextVar[set[str] | None] = ContextVar("written", default=None)
+
+
+@contextmanager
+def sizes_written() -> Iterator[set[str]]:
+    """Collect the names of symbolic sizes that the block writes in Python.
+
+    >>> from primgraph.ir.dims import size
+    >>> with sizes_written() as names:
+    ...     text = extent_text(2 * size("N"))
+    >>> text, names
+    ('2 * N', {'N'})
+    """
+    names: set[str] = set()
+    token = _written.set(names)
+    try:
+        yield names
+    finally:
+        _written.reset(token)
+
 
 def extent_text(extent: int) -> str:
     """Return the Python expression of a size."""
@@ -137,4 +160,7 @@ def extents_text(shape: Shape) -> str:
 
 def size_text(extent: int) -> Text:
     """Return the Python expression of a size with its precedence."""
+    names = _written.get()
+    if names is not None and type(extent) is Dim:
+        names |= extent.names
     return PYTHON.text(extent)

@@ -145,7 +145,7 @@ def _write(
     text = Text(f"{base}[{', '.join(index)}]")
     shape = page.shown[value] if shape is None else shape
     plain = all(part == _ALL or part.isdigit() for part in index)
-    known = base.isidentifier()
+    known = piece.names == (base,)
     indexed = replace(piece, text=text, shape=shape)
     if plain and known:
         indexed = replace(indexed, base=base, index=tuple(index))
