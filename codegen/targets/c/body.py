@@ -8,7 +8,7 @@ which compilers vectorise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from math import prod
 from typing import final
 
@@ -24,6 +24,7 @@ from primgraph.codegen.ops.c.spellings import (
 )
 from primgraph.codegen.targets.c.control import Places
 from primgraph.codegen.targets.c.lines import indented, lines_of
+from primgraph.codegen.targets.c.parts import functions_in
 from primgraph.codegen.targets.c.reductions import (
     are_joint_sums,
     initial_statement,
@@ -45,8 +46,8 @@ class Elements:
     `low` is the first index of the piece of the innermost loop that is being written.
     """
 
-    def __init__(self, walk: Walk, strips: Strips) -> None:
-        self.walk, self.strips = walk, strips
+    def __init__(self, walk: Walk, strips: Strips, use: Callable[[str], str]) -> None:
+        self.walk, self.strips, self.use = walk, strips, use
         self.low = 0
 
     def statements(self, node: Node, here: Set[int]) -> Iterator[str]:
@@ -134,20 +135,25 @@ class Elements:
         terms = []
         for o, (n, stride) in zip(indices, node.reach, strict=True):
             index = f"(int64_t){self.strips.argument(o, here)}"
-            place = f"pg_place({index}, {extent(n)}, &bad)"
+            place = f"{self.use('pg_place')}({index}, {extent(n)}, &bad)"
             terms.append(place if stride == 1 else f"{place} * {extent(stride)}")
         base = self.walk.index(offset, strides)
         return " + ".join([*terms, *([] if base == "0" else [base])])
 
     def _step_expression(self, node: Node, args: Sequence[str]) -> str:
         """Return the C expression of a step."""
-        if node.step is None or node.name:
+        if node.step is None:
+            # A prefix of C.
             return f"{node.name}({args[0]})"
+        if node.name:
+            return f"{self.use(node.name)}({args[0]})"
         text = template(node.step)
         assert text is not None
         dtype = node.step.results[0].dtype
         if dtype.kind == "f" and node.step.op in PRODUCTS and "*" in text:
             text = f"pg_rounded_{type_name(dtype)}({text})"
+        for function in functions_in(text):
+            self.use(function)
         for k, arg in enumerate(args):
             text = text.replace(f"@{k}@", arg)
         return text
@@ -164,7 +170,8 @@ class Body:
         self.is_traced = writer.is_traced
         self.extents = self.walk.extents
         self.strips = Strips(self.walk, self.types)
-        self.elements = Elements(self.walk, self.strips)
+        self.use = writer.use
+        self.elements = Elements(self.walk, self.strips, self.use)
         self.lines: list[str] = []
 
     def text(self) -> list[str]:
@@ -295,7 +302,8 @@ class Body:
             self._loop(pad, nodes, f"{count} - s")
         for node, (s, buffer) in zip(runs, sums, strict=True):
             target = f"w{node.value}[{self.walk.base(0, node.strides)}]"
-            self.lines.append(f"{pad}{target} += pg_total_{name}({s}, {buffer}, {count} - s);")
+            total = self.use(f"pg_total_{name}")
+            self.lines.append(f"{pad}{target} += {total}({s}, {buffer}, {count} - s);")
 
     # One strip.
 
@@ -313,7 +321,7 @@ class Body:
             self._loop(pad, nodes, count)
             runs = [node for node in nodes if node.kind in IDENTITY and self.walk.is_run(node)]
             if count != "1" and are_joint_sums(self.strips, runs):
-                self._say(pad, write_joint_sums(self.strips, runs, count))
+                self._say(pad, write_joint_sums(self.strips, runs, count, self.use))
                 runs = []
             for node in runs:
                 self._say(pad, write_reduction(self.strips, node, count))

@@ -39,6 +39,9 @@ class Places(Protocol):
     def place(self, value: int) -> str:
         """Return the memory of a value."""
 
+    def use(self, function: str) -> str:
+        """Return the name of a C library function, which the file then includes."""
+
     def room(self, size: int) -> str:
         """Allocate workspace for the current item only."""
 

@@ -97,8 +97,8 @@ class _Parameters:
 
     is_traced = False
 
-    def __init__(self, types: Sequence[TensorType]) -> None:
-        self.types = types
+    def __init__(self, types: Sequence[TensorType], use: Callable[[str], str]) -> None:
+        self.types, self.use = types, use
         self.places: dict[int, None] = {}
         self.rooms: list[int] = []
 
@@ -235,7 +235,7 @@ class SharedNests:
         return found
 
     def _define(self, part: _Renamed, memory: Memory) -> _Function:
-        parameters = _Parameters([self.plan.types[v] for v, _ in part.values])
+        parameters = _Parameters([self.plan.types[v] for v, _ in part.values], memory.use)
         added = {k for k, (v, _) in enumerate(part.values) if v in self.plan.added}
         item, _ = _renumbered(part.item, {})
         sizes = memory.sizes(lambda _: "z")

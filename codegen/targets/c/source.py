@@ -93,6 +93,7 @@ class _Writer:
         self.functions: list[Function] = []
         self.declared = list(_runtime_declarations(plan))
         # The C library functions that are called.
+        self.called: set[str] = set()
         # Macros of bodies.
         self.macros: list[str] = []
         self.arena = Memory(name)
@@ -241,6 +242,11 @@ class _Writer:
         elif isinstance(item, Blocks):
             yield from blocks(self, item)
 
+    def use(self, function: str) -> str:
+        """Return the name of a C library function, which the file then includes."""
+        self.called.add(function)
+        return function
+
     def room(self, size: int) -> str:
         """Allocate workspace for the current item only."""
         return "w" if is_zero(size) else self.within(self.take_room(size))
@@ -261,6 +267,7 @@ class _Writer:
         writer.write()
         order = writer.order
         self.functions += writer.functions
+        self.called |= writer.called
         self.declared += writer.declared
         self.macros += [*writer.macros, *writer.arena.macros()]
         if not order:
@@ -299,6 +306,9 @@ class _Call(Call):
     def size(self, n: int) -> str:
         return extent(n)
 
+    def use(self, function: str) -> str:
+        return self.writer.use(function)
+
     def fail(self) -> None:
         pass
 
@@ -312,6 +322,7 @@ def _in_workspace(offset: Place) -> Address:
 def _assemble(writer: _Writer) -> Source:
     """Return the file of a plan, of the functions that were written."""
     declared = sorted(dict.fromkeys(writer.declared))
+    parts = required_parts(writer.called)
     opening = list(_OPENING)
     if writer.told is not None:
         # More functions of symbolic sizes follow, so that the file is compiled as a whole.
@@ -319,7 +330,6 @@ def _assemble(writer: _Writer) -> Source:
         lines, units = one_unit(writer.functions), 1
     else:
         lines, units = in_units(writer.functions)
-    parts = required_parts("\n".join(lines))
     pieces = [*opening, *declared, "", parts, "", *lines, ""]
     sources = sources_of(pieces) if writer.is_traced else {}
     return Source("\n".join(pieces), tuple(writer.order), writer.arena.size, sources, units)
