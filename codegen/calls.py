@@ -76,8 +76,6 @@ _NAMES: dict[str, Any] = {
 class Space:
     """A workspace: arrays by slot, and calls on them; or the workspace `text` of the text."""
 
-    __slots__ = ("calls", "slots", "text")
-
     def __init__(self, slots: list[Any], calls: list[Callable[[], Any]]) -> None:
         self.slots, self.calls = slots, calls
         self.text: Any = None
@@ -95,18 +93,6 @@ class Calls:
     slots from the last one, which are negative. `write` returns the code that has the text of the
     plan. It runs after many runs, and again what failed: its errors know their lines.
     """
-
-    __slots__ = (
-        "_alone",
-        "_arena",
-        "_arrays",
-        "_constants",
-        "_outputs",
-        "_runs",
-        "_table",
-        "_text",
-        "_write",
-    )
 
     def __init__(
         self, plan: Plan, runner: Callable[[Step], Runner], write: Callable[[], Any]

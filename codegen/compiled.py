@@ -31,18 +31,17 @@ from primgraph.codegen.targets.scalar.function import scalar_function, scalar_tr
 from primgraph.codegen.targets.text.module import Function, Module
 from primgraph.codegen.targets.text.render import render
 from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.slices import backward_slice
 from primgraph.primitives.control import Flow
 
 if TYPE_CHECKING:
     from primgraph.codegen import calls as bound_calls
-    from primgraph.codegen import constant_prefix
     from primgraph.codegen import loops as loop_runners
     from primgraph.codegen.ir import verify as plan_verifier
     from primgraph.codegen.runtime import blas
     from primgraph.codegen.targets.text import clocks as timing
 else:
     bound_calls = late("primgraph.codegen.calls")
-    constant_prefix = late("primgraph.codegen.constant_prefix")
     plan_verifier = late("primgraph.codegen.ir.verify")
     loop_runners = late("primgraph.codegen.loops")
     blas = late("primgraph.codegen.runtime.blas")
@@ -76,26 +75,6 @@ class Compiled:
 
     With `scalar` the rest is a fallback for other arguments, and generated when first needed.
     """
-
-    __slots__ = (
-        "__weakref__",
-        "_write",
-        "bodies",
-        "equations",
-        "fit",
-        "graph",
-        "in_trips",
-        "is_native",
-        "kept",
-        "loaded",
-        "numbers",
-        "once",
-        "pool",
-        "run",
-        "scalar",
-        "start",
-        "users",
-    )
 
     equations: list[Equation]
     loaded: Loaded
@@ -205,6 +184,22 @@ class Job(NamedTuple):
         return scalar_function(steps, options.alone, nested=self.clocks is None)
 
 
+def split_constant_prefix(graph: Graph, once: Sequence[int]) -> tuple[Graph, Graph]:
+    """Split `f(x) -> y` into `early() -> r` and `late(x, r) -> y`.
+
+    `once` are the indices of the equations to move to `early`; none of them depends on an input.
+    Equations that both parts need, such as constants, are in both. All equations keep their
+    identity.
+    """
+    taken = [graph.body[i] for i in once]
+    gone = set(taken)
+    rest = [eqn for eqn in graph.body if eqn not in gone]
+    read = {v for eqn in rest for v in eqn.inputs}.union(graph.outputs)
+    kept = [v for eqn in taken for v in eqn.outputs if v in read]
+    first = Graph((), backward_slice(graph.body, kept), kept, f"{graph.name}_once")
+    return first, Graph([*graph.inputs, *kept], rest, graph.outputs, graph.name)
+
+
 def compile_planned(
     graph: Graph,
     once: Sequence[int],
@@ -231,7 +226,7 @@ def compile_planned(
     if not once:
         made = _compiled_part(graph, job, native=native)
     else:
-        first, rest = constant_prefix.split_constant_prefix(graph, once)
+        first, rest = split_constant_prefix(graph, once)
         options = replace(options, kept=len(first.outputs))
         made = _compiled_part(graph, job._replace(part=rest, options=options), native=native)
         made.once = _compiled_part(graph, Job(first, Options(), limits), native=False)
@@ -339,8 +334,6 @@ def bind_calls(made: Compiled, job: Job, plan: Plan) -> None:
 @final
 class _Text:
     """The text of code that runs as calls."""
-
-    __slots__ = ("_code", "_graph", "_job")
 
     def __init__(self, graph: Graph, job: Job) -> None:
         self._graph, self._job = graph, job

@@ -24,8 +24,6 @@ class Loaded:
     `within` has the equations of lines in branches and loops.
     """
 
-    __slots__ = ("__weakref__", "file", "namespace", "source", "steps", "within")
-
     def __init__(self, module: Module, source: str) -> None:
         self.source = source
         self.file = f"<primgraph kernel {comment(module.entry)} {next(_number)}>"

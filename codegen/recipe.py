@@ -14,6 +14,7 @@ from primgraph.codegen.compiled import (
     compile_planned,
     plan_for,
     plan_with_bodies,
+    split_constant_prefix,
 )
 from primgraph.codegen.ir.limits import Limits, default_limits
 from primgraph.codegen.ir.program import Options, Plan
@@ -22,10 +23,8 @@ from primgraph.ir.frontend.containers import LEAF, Form
 from primgraph.ir.graph import Graph
 
 if TYPE_CHECKING:
-    from primgraph.codegen import constant_prefix
     from primgraph.codegen.targets.text import clocks as timing
 else:
-    constant_prefix = late("primgraph.codegen.constant_prefix")
     timing = late("primgraph.codegen.targets.text.clocks")
 
 
@@ -119,9 +118,9 @@ class Recipe:
         """
         graph, options, limits = self.graph, self._options(given), self.limits or default_limits()
         if graph.sizes:
-            limits = default_limits()
-        elif self.once:
-            first, graph = constant_prefix.split_constant_prefix(graph, self.once)
+            return graph, options, default_limits()
+        if self.once:
+            first, graph = split_constant_prefix(graph, self.once)
             options = replace(options, kept=len(first.outputs))
         return graph, options, limits
 
@@ -135,11 +134,7 @@ class Recipe:
 
         For native code it lists what C does; `is_native` says whether the kernel has native code.
         """
-        graph, options = self.graph, self._options()
-        if self.once:
-            first, graph = constant_prefix.split_constant_prefix(graph, self.once)
-            options = replace(options, kept=len(first.outputs))
-        limits = self.limits or default_limits()
+        graph, options, limits = self.native_job()
         plan = plan_with_bodies(graph, options, limits)
         if self.style == "native":
             home = importlib.import_module(_EXPLANATION)
@@ -162,7 +157,7 @@ class Recipe:
         """Return the plan of the part that is computed once, and its result size; or None."""
         if not self.once:
             return None
-        first, _ = constant_prefix.split_constant_prefix(self.graph, self.once)
+        first, _ = split_constant_prefix(self.graph, self.once)
         plan = plan_for(first, Options(), self.limits or default_limits())
         return plan, sum(t.nbytes for t in first.output_types)
 
