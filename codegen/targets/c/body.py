@@ -8,7 +8,7 @@ which compilers vectorise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from math import prod
 from typing import final
 
@@ -46,8 +46,8 @@ class Elements:
     `low` is the first index of the piece of the innermost loop that is being written.
     """
 
-    def __init__(self, walk: Walk, strips: Strips, use: Callable[[str], str]) -> None:
-        self.walk, self.strips, self.use = walk, strips, use
+    def __init__(self, walk: Walk, strips: Strips) -> None:
+        self.walk, self.strips, self.use = walk, strips, strips.use
         self.low = 0
 
     def statements(self, node: Node, here: Set[int]) -> Iterator[str]:
@@ -169,9 +169,9 @@ class Body:
         self.types, self.place, self.room = writer.type, writer.place, writer.room
         self.is_traced = writer.is_traced
         self.extents = self.walk.extents
-        self.strips = Strips(self.walk, self.types)
         self.use = writer.use
-        self.elements = Elements(self.walk, self.strips, self.use)
+        self.strips = Strips(self.walk, self.types, self.use)
+        self.elements = Elements(self.walk, self.strips)
         self.lines: list[str] = []
 
     def text(self) -> list[str]:
@@ -321,7 +321,7 @@ class Body:
             self._loop(pad, nodes, count)
             runs = [node for node in nodes if node.kind in IDENTITY and self.walk.is_run(node)]
             if count != "1" and are_joint_sums(self.strips, runs):
-                self._say(pad, write_joint_sums(self.strips, runs, count, self.use))
+                self._say(pad, write_joint_sums(self.strips, runs, count))
                 runs = []
             for node in runs:
                 self._say(pad, write_reduction(self.strips, node, count))

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from primgraph.codegen.ops.c.formulas import functions_of
 
 _HERE = Path(__file__).parent
-_FILES = ("elements.c", "arrays.c", "linear.c", "lapack.c")
+_FILES = ("declarations.c", "elements.c", "arrays.c", "linear.c", "lapack.c")
 
 # C types by the suffix of function names, with their NumPy kinds.
 TYPES = {
@@ -37,7 +37,7 @@ TYPES = {
     "c64": ("pg_floats", "c"),
 }
 _NAME = re.compile(r"\bpg_\w+\b")
-_DEFINED = re.compile(r"^static .*?\b(pg_\w+)\(", re.MULTILINE)
+_DEFINED = re.compile(r"^(?:static|extern) .*?\b(pg_\w+)\)?\(", re.MULTILINE)
 _TYPED = re.compile(rf"_({'|'.join(TYPES)})$")
 
 

@@ -6,7 +6,7 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 
 from primgraph.codegen.ir.c_extents import extent
 from primgraph.codegen.ir.statements import Node
@@ -74,12 +74,12 @@ def write_reduction(strips: Strips, node: Node, count: str) -> Iterator[str]:
     if run is None:
         yield f"const {kind} one{node.value} = {strips.element(o)};"
         run = f"&one{node.value}", "0"
-    given = ", ".join([*run, count])
+    given, function = ", ".join([*run, count]), strips.use(f"pg_{node.kind}_{name}")
     if node.kind == "prod":
-        yield f"{target} = pg_prod_{name}({given}, {target});"
+        yield f"{target} = {function}({given}, {target});"
         return
     statement = accumulation_statement(node.kind, target, "part")
-    yield f"{{ const {kind} part = pg_{node.kind}_{name}({given}); {statement} }}"
+    yield f"{{ const {kind} part = {function}({given}); {statement} }}"
 
 
 def are_joint_sums(strips: Strips, nodes: Sequence[Node]) -> bool:
@@ -92,9 +92,7 @@ def are_joint_sums(strips: Strips, nodes: Sequence[Node]) -> bool:
     return plain and len(dtypes) == 1 and dtypes.pop().kind == "f"
 
 
-def write_joint_sums(
-    strips: Strips, nodes: Sequence[Node], count: str, use: Callable[[str], str]
-) -> Iterator[str]:
+def write_joint_sums(strips: Strips, nodes: Sequence[Node], count: str) -> Iterator[str]:
     """Yield one loop for several sums along a strip, in the order of the runtime function.
 
     Additions to one run wait for each other; those of several sums do not.
@@ -109,7 +107,7 @@ def write_joint_sums(
     yield "  }"
     for node, (first, _) in zip(nodes, runs, strict=True):
         target = f"w{node.value}[{strips.walk.base(node.offset, node.strides)}]"
-        total = use(f"pg_total_{name}")
+        total = strips.use(f"pg_total_{name}")
         yield f"  {target} += {total}(s{node.value}, {first} + k, {count} - k);"
     yield "}"
 
@@ -125,11 +123,11 @@ def _rows_reduced(strips: Strips, node: Node, count: str) -> Iterator[str]:
     yield f"for (long q = 0; q < {count} / {n}; q++) {{"
     yield f"    const {kind} *p = {run[0]} + q * {n};"
     if node.kind == "prod":
-        yield f"    {target} = pg_prod_{name}(p, 1, {n}, {target});"
+        yield f"    {target} = {strips.use(f'pg_prod_{name}')}(p, 1, {n}, {target});"
     elif node.kind == "sum" and n <= _FEW:
         yield f"    {target} += {_in_pairs([f'p[{t}]' for t in range(n)])};"
     else:
-        yield f"    const {kind} part = pg_{node.kind}_{name}(p, 1, {n});"
+        yield f"    const {kind} part = {strips.use(f'pg_{node.kind}_{name}')}(p, 1, {n});"
         yield f"    {accumulation_statement(node.kind, target, 'part')}"
     yield "}"
 

@@ -13,7 +13,6 @@ from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.access import Access, row_major
 from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, index_text, is_zero
 from primgraph.codegen.ir.statements import (
-    PLAIN,
     POINTER,
     Blocks,
     Control,
@@ -29,7 +28,7 @@ from primgraph.codegen.ir.verify import Room, verify_memory
 from primgraph.codegen.lower.nests.routines import routine
 from primgraph.codegen.ops.c.call_lines import Call
 from primgraph.codegen.ops.c.spellings import ITEM_SIZES, c_type, codes_of, type_name
-from primgraph.codegen.targets.c.blocks import SHARED, STOP, blocks
+from primgraph.codegen.targets.c.blocks import blocks
 from primgraph.codegen.targets.c.body import statements
 from primgraph.codegen.targets.c.control import FUNCTIONS, Body, Places, control, wrapper_function
 from primgraph.codegen.targets.c.lines import Function, in_units, indented, one_unit, sources_of
@@ -91,7 +90,7 @@ class _Writer:
         self.plan, self.name, self.told, self.is_traced = plan, name, told, is_traced
         self.order: list[Segment | HostCall] = []
         self.functions: list[Function] = []
-        self.declared = list(_runtime_declarations(plan))
+        self.declared = list(_user_code(plan))
         # The C library functions that are called.
         self.called: set[str] = set()
         # Macros of bodies.
@@ -358,7 +357,7 @@ def _products(places: Places, item: Product, name: str) -> Iterator[str]:
     if is_zero(type.size):
         return
     kind = c_type(type.dtype)
-    function = f"{name}_{type_name(type.dtype)}"
+    function = places.use(f"{name}_{type_name(type.dtype)}")
     *batch, m, n = type.shape
     k = x.shape[-1]
     yield f"{kind} *restrict o = ({kind} *){places.place(item.value)};"
@@ -425,36 +424,10 @@ _OPENING = (
 )
 
 
-# Parameters of functions of two runs.
-_TWO = "const {0} *, long, const {0} *, long, long"
-
-
-def _runtime_declarations(plan: Nests) -> Iterator[str]:
-    """Yield declarations of the runtime functions that a plan calls, except in its bodies."""
+def _user_code(plan: Nests) -> Iterator[str]:
+    """Yield the user's C of the steps of a plan, except in its bodies."""
     for item in plan.items:
-        steps = [n.step for n in item.nodes] if isinstance(item, Nest) else []
-        if isinstance(item, Routine):
-            steps.append(item.step)
-        yield from codes_of(steps)
-        if isinstance(item, Blocks):
-            yield SHARED
-            yield STOP
-        if isinstance(item, Control) and item.is_loop:
-            yield STOP
-        if isinstance(item, Product):
-            dtype = plan.types[item.value].dtype
-            name = f"{_product(plan.is_block, item, plan.added)}_f{8 * dtype.itemsize}"
-            kind = c_type(dtype)
-            factor = f"const {kind} *, long, long"
-            yield f"void {name}({kind} *restrict, {factor}, {factor}, long, long, long);"
-        for node in item.nodes if isinstance(item, Nest) else ():
-            dtype = plan.types[node.value].dtype
-            kind = c_type(dtype)
-            if node.kind == "call":
-                name = f"pg_{node.name}{'f' if dtype.itemsize == 4 else ''}"
-                runs = f"const {kind} *, long" if len(node.operands) == 1 else _TWO.format(kind)
-                yield f"void {name}({kind} *, {runs});"
-            elif node.kind not in (*PLAIN, "put", "add"):
-                name = f"pg_{node.kind}_{type_name(dtype)}"
-                first = f", {kind}" if node.kind == "prod" else ""
-                yield f"{kind} {name}(const {kind} *, long, long{first});"
+        if isinstance(item, Nest):
+            yield from codes_of([node.step for node in item.nodes])
+        elif isinstance(item, Routine):
+            yield from codes_of([item.step])
