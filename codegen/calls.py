@@ -37,7 +37,6 @@ from primgraph.codegen.ir.statements import (
     Call,
     Compute,
     Copy,
-    Create,
     Make,
     Put,
     Release,
@@ -244,6 +243,9 @@ class Table:
                 self.settled = len(self.rows) - 1
 
     def _compute(self, x: Compute) -> None:
+        if x.itself:
+            self._print(x, x.operands, (x.out,))
+            return
         if x.new:
             self._allocate(x.out, CARDS[x.step.op].fresh)
         places = (*x.operands, x.out, *x.parts)
@@ -280,9 +282,6 @@ class Table:
 
     def _put(self, x: Put) -> None:
         self._print(x, (*x.operands, x.part))
-
-    def _create(self, x: Create) -> None:
-        self._print(x, x.operands, (x.out,))
 
     def _copy(self, x: Copy) -> None:
         if x.new:
@@ -323,7 +322,6 @@ class Table:
 _ADDED: dict[Any, Any] = {
     Compute: Table._compute,
     Put: Table._put,
-    Create: Table._create,
     Copy: Table._copy,
     Call: Table._call,
     Make: Table._make,

@@ -16,11 +16,10 @@ from primgraph.codegen.ops.spelling.literals import (
 )
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.readable.control import write_control
-from primgraph.codegen.targets.readable.diagonals import write_diagonal_matrix
 from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece, explicit
 from primgraph.codegen.targets.readable.placement import write_placed
 from primgraph.codegen.targets.readable.shapes import joins_parts
-from primgraph.codegen.targets.readable.views import write_view
+from primgraph.codegen.targets.readable.views import write_diagonal_matrix, write_view
 from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.layout import statement
 from primgraph.ir.dims import Dim, names_in

@@ -94,10 +94,6 @@ class Sizes:
 
     # Checks.
 
-    def is_known(self, i: int) -> bool:
-        """Return whether an input has no symbolic sizes."""
-        return not self.fitting.inputs[i][1].names
-
     def shape_mismatch(self, name: str, type: TensorType) -> str:
         """Return the condition that an array has other axes than its type, or other known sizes."""
         wrong = [f"{name}.ndim != {type.ndim}"]
