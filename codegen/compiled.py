@@ -16,7 +16,6 @@ from primgraph.base.debug_mode import debugging
 from primgraph.base.journal import FROM_EQUAL, note_source
 from primgraph.base.locks import make_lock
 from primgraph.base.providers import late, provider
-from primgraph.base.records import dataclass
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.program import Options, Plan
 from primgraph.codegen.ir.schedule import CHUNK, Schedule, Step, schedule
@@ -376,8 +375,7 @@ def add_body_runners(module: Module, limits: Limits) -> list[Compiled]:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class _Bodies:
+class _Bodies(NamedTuple):
     """Compiler of branches and loop bodies, which are appended to `made`."""
 
     limits: Limits

@@ -5,10 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from primgraph.base.debug_mode import debugging
-from primgraph.base.records import dataclass
 from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.access import Access, row_major
 from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, index_text, is_zero
@@ -43,8 +42,7 @@ _CHUNK = 250
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A C function: its name, the values whose arrays it takes, in order, and those it writes.
 
     Its last argument is the workspace. It returns 0, a positive number if NumPy is to raise the
@@ -58,8 +56,7 @@ class Segment:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """The text of a file, and its schedule: C functions and host calls in order.
 
     `arena` is the size in bytes of the shared workspace. `sources` has the user's line of lines of

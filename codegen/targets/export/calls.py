@@ -157,7 +157,7 @@ class _Loops:
             page.line(f"{self.element(self.out, *inner, across)} = {self.zero};")
             page.close()
         self.page.open_for(self.along, self.depth)
-        factor, kind = page.name("factor"), kind_of(self.dtype)
+        factor, kind = page.names.fresh("factor"), kind_of(self.dtype)
         page.line(
             f"const {kind} {factor} = {self.element(self.item.left, *inner, (self.along, -1))};"
         )
@@ -185,7 +185,7 @@ class _Loops:
             text = f"{dot}({x}, {along}, {y}, {down}, {count})"
             page.line(f"{f'{kind} {held.text}' if whole else target} {sign} {text};")
         else:
-            total = held.text if whole else page.name("sum")
+            total = held.text if whole else page.names.fresh("sum")
             page.line(f"{kind} {total} = {self.zero};")
             if not is_zero(self.depth):
                 self.page.open_for(self.along, self.depth)

@@ -74,7 +74,7 @@ class _Loops:
     def blocks(self, depth: int) -> None:
         """Write the innermost loop in blocks, with a partial sum per block."""
         page, i, n = self.page, self.grid.variables[depth], self.grid.extents[depth]
-        first, last = page.name("first"), page.name("last")
+        first, last = page.names.fresh("first"), page.names.fresh("last")
         sums = self.reductions.sums(depth)
         page.open(f"for (long {first} = 0; {first} < {page.size(n)}; {first} += {_BLOCK})")
         more = f"{first} < {page.size(n - _BLOCK)} ? {first} + {_BLOCK}"
@@ -185,7 +185,8 @@ class Elements:
         stored, uses = value in self.nest.stored, self.uses.get(value, 0)
         if not stored and not uses:
             return
-        if value in self.folded and self.is_short(node, text):
+        is_short = len(text.code) <= _LONGEST and text.code.count("(") < 2 * _DEEPEST
+        if value in self.folded and is_short:
             self.texts[value] = text
             return
         self.tell(node)
@@ -205,7 +206,7 @@ class Elements:
             self.texts[value] = text
             return
         hint = page.hint(value)
-        name = page.name(
+        name = page.names.fresh(
             f"{hint}_{self.grid.variables[-1]}" if hint and place is not None else hint
         )
         page.line(f"const {kind_of(dtype)} {name} = {line};")
@@ -222,9 +223,6 @@ class Elements:
     def index(self, offset: int, strides: Sequence[int]) -> str:
         """Return the index expression of an element."""
         return self.page.index(offset, self.grid.variables, self.grid.loop_strides(strides))
-
-    def is_short(self, node: Node, text: Text) -> bool:
-        return len(text.code) <= _LONGEST and text.code.count("(") < 2 * _DEEPEST
 
     def argument(self, o: Operand) -> Text:
         if o.cast:

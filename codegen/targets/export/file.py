@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import final
+from typing import NamedTuple, final
 
 from primgraph.base.files import require_own
 from primgraph.codegen.ir.c_extents import is_zero
@@ -24,8 +23,8 @@ from primgraph.codegen.targets.export.identifiers import (
     is_name,
     require_name,
 )
-from primgraph.codegen.targets.export.page import Page, Part, extents, pointers
-from primgraph.codegen.targets.export.places import Place, Tables, kind_of
+from primgraph.codegen.targets.export.page import Page, Part, pointers
+from primgraph.codegen.targets.export.places import Place, Tables, extents_product, kind_of
 from primgraph.codegen.targets.export.remarks import Needs, comment_lines
 from primgraph.codegen.targets.export.sizes import (
     REFUSED,
@@ -62,8 +61,7 @@ _HEADERS = frozenset(_OWN.split())
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """A parameter of a C function: its name, type, and whether it is an output.
 
     A size is a scalar integer of C type `long`.
@@ -92,12 +90,11 @@ class Parameter:
         const = "" if self.is_result else "const "
         if self.type.names or is_zero(self.type.size):
             return f"{const}{kind} *{restrict}{self.name}"
-        return f"{const}{kind} {self.name}[{restrict}{extents(self.type)}]"
+        return f"{const}{kind} {self.name}[{restrict}{extents_product(self.type.shape)}]"
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """The parts of a function in the header and the source file, as unindented lines."""
 
     name: str

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import final
+from typing import NamedTuple, final
 
 from primgraph.codegen.ir.extents import ADD, ATOM, CHOICE, EITHER, MUL, RELATION, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
@@ -33,8 +32,7 @@ _COMPARISON = (RELATION, ADD, ADD)
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(NamedTuple):
     """A C expression with operands `@0@`, `@1@`, its precedence, and those its operands need.
 
     The precedence of an operand is None if it occurs more than once, or not at all. `functions` are

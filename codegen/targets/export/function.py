@@ -236,7 +236,11 @@ class _Words:
             return []
         bound = page.size(most)
         if loop.count is not None:
-            told, bound, size = self.place(loop.count).element("0"), page.name("steps"), bound
+            told, bound, size = (
+                self.place(loop.count).element("0"),
+                page.names.fresh("steps"),
+                bound,
+            )
             page.line(f"const long {bound} = {told} < {size} ? (long){told} : {size};")
         self.row = page.open_loop("step", bound)
         begin = len(loop.fixed) + len(loop.ends)
@@ -244,7 +248,7 @@ class _Words:
         pairs = [*zip(loop.scanned, loop.scanned_kinds, strict=True)]
         read = [pair if begin + k in used else None for k, pair in enumerate(pairs)]
         if loop.params["reverse"]:
-            back = page.name("row")
+            back = page.names.fresh("row")
             last = f"{bound} - 1" if loop.count is not None else page.size(most - 1)
             rows = [*filter(None, read), *zip(loop.stacks, loop.stacked_kinds, strict=True)]
             if any(_has_row(self.place(v), t, most) for v, t in rows):
@@ -252,7 +256,9 @@ class _Words:
             self.row = back
         hints = hints_of(plan)
         return [
-            self.row_place(*pair, hints.get(begin + k, "row"), const=True) if pair else page.null()
+            self.row_place(*pair, hints.get(begin + k, "row"), const=True)
+            if pair
+            else page.tables.null
             for k, pair in enumerate(read)
         ]
 
@@ -261,7 +267,7 @@ class _Words:
         return _row(self.page, self.place(stack), type, most, self.row, hint, const=const)
 
     def test(self, loop: Loop[Value], given: Sequence[Value]) -> None:
-        again = Place(self.page.name("again"), True, is_declared=False)
+        again = Place(self.page.names.fresh("again"), True, is_declared=False)
         self.body(0, given, [again])
         self.page.open(f"if (!{again.text})")
         self.page.line("break;")
@@ -309,12 +315,12 @@ def _row(
     """Return the place of a row of a stack."""
     size = 0 if is_zero(count) else prod(type.shape[1:])
     if is_zero(size):
-        return page.null()
+        return page.tables.null
     if stack.is_number:
         return stack
     if is_one(size):
         return Place(stack.element(trip), True)
-    name = page.name(hint if hint not in page.names.taken else f"{hint}_row")
+    name = page.names.fresh(hint if hint not in page.names.taken else f"{hint}_row")
     row = offset_address(stack.text, page.index(0, [trip], [size]))
     page.line(f"{'const ' if const else ''}{kind_of(type.dtype)} *const {name} = {row};")
     return Place(name, False)

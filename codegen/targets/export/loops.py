@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import final
+from typing import NamedTuple, final
 
 from primgraph.codegen.ir.access import row_major
 from primgraph.codegen.ir.c_extents import is_zero
@@ -20,8 +19,7 @@ from primgraph.ir.types import DType, TensorType
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """The axes of loops, their iteration counts, and the names of their variables.
 
     A collapsed loop is represented by its last axis.
@@ -128,7 +126,7 @@ class Reductions:
                 self.page.store(place, "0", start, type.dtype)
             else:
                 hint = self.page.hint(node.value)
-                name = self.page.name(f"{hint}_{node.kind}" if hint else node.kind)
+                name = self.page.names.fresh(f"{hint}_{node.kind}" if hint else node.kind)
                 self.totals[node.value] = name
                 self.page.line(f"{kind_of(type.dtype)} {name} = {start};")
 
@@ -150,7 +148,7 @@ class Reductions:
         whole = dict(self.totals)
         for node in sums:
             type = self.page.type(node.value)
-            part = self.totals[node.value] = self.page.name("part")
+            part = self.totals[node.value] = self.page.names.fresh("part")
             self.page.line(f"{kind_of(type.dtype)} {part} = {_start('sum', type)};")
         return whole
 

@@ -146,7 +146,7 @@ class Page:
             return self.live_place(value)
         found = self.scope.places.get(value)
         if found is None and is_zero(self.type(value).size):
-            return self.null()
+            return self.tables.null
         if found is None:
             array = self.scope.plan.constants[value]
             found = self.scope.places[value] = self.tables.place(
@@ -170,9 +170,6 @@ class Page:
     def hint(self, value: int) -> str:
         return self.scope.names.get(value, "")
 
-    def name(self, hint: str) -> str:
-        return self.names.fresh(hint)
-
     # Memory.
 
     def take(self, at: int) -> None:
@@ -194,14 +191,14 @@ class Page:
     def new(self, type: TensorType, hint: str, last: int = -1) -> Place:
         """Return a place for an array that is live until item `last`, default the current one."""
         if is_zero(type.size):
-            return self.null()
+            return self.tables.null
         name = self.names.fresh(hint)
         if type.size == 1:
             return Place(name, True, is_declared=False)
         kind, part = kind_of(type.dtype), self.parts[-1]
         if not type.names and part.stack + type.nbytes <= STACK:
             part.stack += type.nbytes
-            self.line(f"{kind} {name}[{extents(type)}];")
+            self.line(f"{kind} {name}[{extents_product(type.shape)}];")
             return Place(name, False)
         self.line(f"{kind} *const {name} = {self.allocate_workspace(type, last)};")
         return Place(name, False)
@@ -248,10 +245,6 @@ class Page:
         for n in (offset, *strides):
             self.size(n)
         return index(offset, variables, strides)
-
-    def null(self) -> Place:
-        """Return the place of an array without elements."""
-        return self.tables.null
 
     # Items.
 
@@ -303,8 +296,3 @@ def pointers(page: Page, part: Part) -> list[str]:
         place = work if is_zero(at) else f"(void *)((char *){work} + {code(at)})"
         found += wrap_statement(f"{kind} *const {page.members[member]} = {place};", 1)
     return found
-
-
-def extents(type: TensorType) -> str:
-    """Return the number of elements, as a product of the sizes of axes."""
-    return extents_product(type.shape)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import final
+from typing import NamedTuple, final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.c_extents import FUNCTIONS, HELPERS, divisors, is_zero
@@ -24,8 +23,7 @@ REFUSED = -1
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(NamedTuple):
     """The sizes of a function, its assumptions about them, and the types of all values."""
 
     names: tuple[str, ...]
