@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from primgraph.codegen.ir import places
-from primgraph.codegen.ir.program import Options, Plan
+from primgraph.codegen.ir.limits import Options
+from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.ir.statements import Compute, Copy, Make, Release, Return, See
 from primgraph.codegen.ir.views import How, Repeat

@@ -35,6 +35,8 @@ _KEPT = re.compile(r"[0-9a-f]{40}\.")
 _OURS = re.compile(rf"[0-9a-f]{{40}}\.|{WORK}|lock-\d+$|compiler-[0-9a-f]{{40}}$")
 # The suffix of files with the C code of a graph.
 GRAPH = ".graph"
+# The suffix of files with the NumPy code of a graph.
+CODE = ".code"
 # The suffix of files with the times of NumPy and C for a graph.
 TIMES = ".times"
 # Checksum files of older versions.
@@ -264,7 +266,7 @@ def _contents(*, remove: bool) -> Contents:
         for name, status in _ours(folder):
             is_file = stat.S_ISREG(status.st_mode)
             size += status.st_size if is_file else 0
-            compiled = _KEPT.match(name) and not name.endswith((_OLD, GRAPH, TIMES))
+            compiled = _KEPT.match(name) and not name.endswith((_OLD, GRAPH, CODE, TIMES))
             files += bool(compiled)
             if remove and not _is_work(name):
                 folder.unlink(name)
