@@ -8,6 +8,7 @@ and as protected by checksums, as compiled C.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import marshal
 import sys
 from collections.abc import Sequence
@@ -24,8 +25,8 @@ from primgraph.codegen.compiled import Compiled, Job, generate_later
 from primgraph.codegen.ir.limits import default_limits
 from primgraph.codegen.load import Loaded, Text, recall_module
 from primgraph.codegen.runtime.toolchain import cache
+from primgraph.codegen.runtime.toolchain.cache import UnknownError
 from primgraph.codegen.runtime.toolchain.graph_keys import (
-    UnknownError,
     digest_of_graph,
     generator_files,
 )
@@ -37,8 +38,13 @@ if TYPE_CHECKING:
 else:
     blas = late("primgraph.codegen.runtime.blas")
 
-# Process time in seconds of generating code for which an entry is written.
-_LEAST = 0.002
+# Process time in seconds of generating code for which an entry is written. Writing takes as long,
+# but without an entry another process imports the planner, in 30 ms.
+_LEAST = 0.0003
+# Number of entries that this process has written, each so many of which raise the least time by
+# itself: a process with thousands of graphs has others the next time.
+_written = itertools.count()
+_MANY = 100
 # The name of the function that scalar code consists of.
 _SCALAR = "scalar"
 
@@ -126,7 +132,7 @@ def keep(
     seconds: float,
 ) -> None:
     """Write an entry for code that took so many `seconds` to generate, if that pays."""
-    if key is None or seconds < _LEAST:
+    if key is None or not _pays(seconds):
         return
     place = {id(eqn): k for k, eqn in enumerate(job.part.body)}
     objects = tuple([(name, place[id(s.eqn)]) for name, s in module.objects.items()])
@@ -141,12 +147,16 @@ def keep_trips(
     key: str | None, loaded: Loaded | None, module: Module | None, seconds: float
 ) -> None:
     """Write an entry for scalar code of a loop body, or that it has none, if that pays."""
-    if key is None or seconds < _LEAST:
+    if key is None or not _pays(seconds):
         return
     if loaded is None or module is None:
         _write(key, ())
     else:
         _write(key, (tuple(loaded.text(f.name for f in module.functions)),))
+
+
+def _pays(seconds: float) -> bool:
+    return seconds >= _LEAST * (1 + next(_written) / _MANY)
 
 
 def _read(key: str) -> Any:

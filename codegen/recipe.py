@@ -151,7 +151,11 @@ class Recipe:
         if self.style == "native":
             native = home.native_listing(self.graph, limits, is_native=is_native)
         plan = None if self.is_generic else self.plan(is_native=is_native)
-        return "\n".join(home.explanation_lines(plan, native, is_native, is_scalar))
+        lines = (
+            *home.explanation_lines(plan, native, is_native, is_scalar),
+            *home.cache_lines(self.graph),
+        )
+        return "\n".join(lines)
 
     @property
     def plan_of_once(self) -> tuple[Plan, int] | None:

@@ -45,6 +45,10 @@ _OLD = ".sum"
 _TAIL = 65
 
 
+class UnknownError(Exception):
+    """Raised if a key would depend on state that other processes do not share."""
+
+
 @final
 class Stored(NamedTuple):
     """A file of the cache: its name, and its content without the checksum."""

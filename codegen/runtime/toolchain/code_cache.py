@@ -19,9 +19,9 @@ import numpy as np
 
 from primgraph.codegen.ir.limits import Limits, Options, default_limits
 from primgraph.codegen.runtime.toolchain import cache
+from primgraph.codegen.runtime.toolchain.cache import UnknownError
 from primgraph.codegen.runtime.toolchain.compile_c import Compiler, machine
 from primgraph.codegen.runtime.toolchain.graph_keys import (
-    UnknownError,
     digest_of_graph,
     generator_files,
 )

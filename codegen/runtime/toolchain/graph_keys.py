@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache as once
 from pathlib import Path
 from types import NoneType
@@ -16,6 +18,7 @@ import numpy as np
 from primgraph import ir, primitives
 from primgraph.base.providers import late
 from primgraph.codegen.ops.families import family_of
+from primgraph.codegen.runtime.toolchain.cache import UnknownError
 from primgraph.ir import LOADED
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
@@ -27,21 +30,22 @@ from primgraph.primitives.control import CONTROL
 
 if TYPE_CHECKING:
     from primgraph.codegen.runtime import lapack
+    from primgraph.codegen.runtime.toolchain import fingerprint
 else:
     lapack = late("primgraph.codegen.runtime.lapack")
+    fingerprint = late("primgraph.codegen.runtime.toolchain.fingerprint")
 
-# Primitives with user C.
-spelled: set[Op] = set()
+# Primitives with user C: its text, functions and dtypes.
+spelled: dict[Op, tuple[str, ...]] = {}
+
+# An include directive for a file of the user.
+_LOCAL_HEADER = re.compile(r'#\s*include\s*"')
 
 # Primitives whose C depends on whether this process finds LAPACK.
 _FAR = frozenset((
     "linear_algebra.systems", "linear_algebra.cholesky", "linear_algebra.spectra",
     "linear_algebra.matrix_functions",
 ))  # fmt: skip
-
-
-class UnknownError(Exception):
-    """Raised if a key would depend on state that other processes do not share."""
 
 
 def digest_of_graph(graph: Graph) -> str:
@@ -78,12 +82,33 @@ def digest_of_graph(graph: Graph) -> str:
 def _equation_key(eqn: Equation) -> str:
     op = eqn.op
     family = family_of(op)
-    if not (family or op in CONTROL) or op in spelled:
-        raise UnknownError
+    user = "" if (family or op in CONTROL) and op not in spelled else _user_key(op)
     params = ",".join([f"{name}={_text(value)}" for name, value in eqn.params])
     types = ",".join([str(v.type) for v in eqn.outputs])
     library = " with LAPACK" if family in _FAR and lapack.lapack() is not None else ""
-    return f"{op.name}({params}){len(eqn.inputs)}:{types}{library}"
+    return f"{op.name}({params}){len(eqn.inputs)}:{types}{library}{user}"
+
+
+def _user_key(op: Op) -> str:
+    """Return the part of a key that tells what the functions and the C of a user primitive are."""
+    c = spelled.get(op, ())
+    if any(_LOCAL_HEADER.search(text) for text in c):
+        raise UnknownError(f"the C of {op.name} includes a file")
+    try:
+        own = fingerprint.fingerprint(op)
+    except UnknownError as error:
+        raise UnknownError(f"primitive {op.name}: {error}") from None
+    scipy = getattr(sys.modules.get("scipy"), "__version__", "")
+    return f" {own} {c!r} {scipy} {package_files()}"
+
+
+def reason_unknown(graph: Graph) -> str:
+    """Return why code of a graph is not kept on disk; "" if it may be."""
+    try:
+        digest_of_graph(graph)
+    except UnknownError as error:
+        return str(error)
+    return ""
 
 
 # Types of parameters whose text distinguishes values bit by bit.
@@ -96,9 +121,7 @@ def _text(value: Any) -> str:
         return f"({' '.join(map(_text, value))})"
     if isinstance(value, Graph):
         return f"<{digest_of_graph(value)}>"
-    if not isinstance(value, _KNOWN):
-        raise UnknownError
-    return value_text(value)
+    return value_text(value) if isinstance(value, _KNOWN) else fingerprint.fingerprint(value)
 
 
 @once
@@ -107,8 +130,18 @@ def generator_files() -> str:
 
     Raise if one was changed after this process loaded it, as the loaded version is unknown.
     """
+    return _hash_of_files((str(Path(__file__).parents[2]), *ir.__path__, *primitives.__path__))
+
+
+@once
+def package_files() -> str:
+    """Return a hash of the files of the package, which user primitives may call."""
+    return _hash_of_files(sys.modules["primgraph"].__path__)
+
+
+def _hash_of_files(folders: Iterable[str]) -> str:
     found = hashlib.sha256()
-    for folder in (str(Path(__file__).parents[2]), *ir.__path__, *primitives.__path__):
+    for folder in folders:
         for path, status in sorted(_files(folder)):
             found.update(f"{path}\0{status}\n".encode(errors="surrogatepass"))
     return found.hexdigest()
@@ -121,7 +154,7 @@ def _files(folder: str) -> Iterator[tuple[str, str]]:
         if file.name.endswith((".py", ".c")):
             s = file.stat()
             if s.st_ctime > LOADED:
-                raise UnknownError
+                raise UnknownError(f"{file.path} has changed since it was loaded")
             yield file.path, f"{s.st_size} {s.st_mtime_ns} {s.st_ctime_ns} {s.st_ino}"
         elif file.is_dir() and file.name != "__pycache__":
             yield from _files(file.path)

@@ -65,7 +65,7 @@ def spell_c(
     if any(op in table for table in (SPELLINGS, FUNCTIONS, FUNCTIONS_OF_TWO, ROUTINES)):
         raise BuildError(f"spell_c: primitive {op.name} is written in C already")
     _require_c(op, text, code)
-    graph_keys.spelled.add(op)
+    graph_keys.spelled[op] = text, code, *dtypes
     if op.elementwise:
         elements = {as_dtype(name) for name in dtypes}
         SPELLINGS[op] = _element_spelling(text, elements)

@@ -164,20 +164,39 @@ def test_what_is_kept_comes_back_as_it_was(folder):
 
 def test_what_only_this_process_knows_has_no_key(monkeypatch):
     monkeypatch.setattr(registry, "_registry", registered())
-    own = elementwise.elementwise("known_twice", lambda x: 2 * x, jvp=lambda y, x, dx: dx + dx)
+    factors = [2.0, object()]
+
+    def twice(x):
+        return factors[0] * x
+
+    own = elementwise.elementwise("known_twice", twice, jvp=lambda y, x, dx: dx + dx)
     graph = graph_of(lambda x: pg.extend.emit(own, x) + 1, X)
     assert key(graph) is None
     scan = graph_of(
         lambda x: pg.scan(lambda v, r: (v + pg.extend.emit(own, r), None), x, X)[0], X[0]
     )
     assert key(scan) is None
+    del factors[1:]
+    keys = {key(graph), key(scan)}
+    factors[0] = 3.0
+    keys |= {key(graph), key(scan)}
+    assert None not in keys
+    assert len(keys) == 4
+    pg.extend.spell_c(own, "({0} * 3.0)")
+    assert key(graph) not in keys
+    monkeypatch.setitem(graph_keys.spelled, own, ("f({0})", '#include "own.h"', "float64"))
+    assert key(graph) is None
+
+
+def test_the_c_that_a_user_writes_is_a_part_of_the_key(monkeypatch):
     fft = graph_of(lambda x: pg.fft.fft(x), X)
-    assert key(fft) is not None
     (eqn,) = (e for e in fft.body if "fft" in e.op.name)
-    monkeypatch.setattr(graph_keys, "spelled", {eqn.op})
-    assert key(fft) is None
-    pg.extend.spell_c(own, "({0} + {0})")
-    assert own in graph_keys.spelled
+    keys = {key(fft)}
+    for text in ("f({0})", "g({0})"):
+        monkeypatch.setitem(graph_keys.spelled, eqn.op, (text, "", "float64"))
+        keys.add(key(fft))
+    assert None not in keys
+    assert len(keys) == 3
 
 
 FUNCTIONS = [pg.linalg.inv, pg.linalg.expm, lambda x: pg.linalg.solve(x, x)]
