@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -16,7 +16,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive, loaded_ops
 from primgraph.ir.types import BOOL, TensorType
-from primgraph.primitives.constants import constant, full
+from primgraph.primitives.constants import constant, extent, full
 from primgraph.primitives.elementwise import mul, neg
 from primgraph.transforms.rewrite.terms import Row
 
@@ -218,8 +218,8 @@ class Table:
     def possible(self, op: Op, made: tuple[Op | None, ...]) -> Possible:
         """Return the rewrites of `op` whose operands the ops `made` compute, cached."""
         rules = [r for r in self._rules(op) if r.may_apply(made)]
-        of_complex = [r for r in rules if r.any_dtype]
-        folding = all(o in (full, constant) for o in made)
+        of_complex = rules if all(r.any_dtype for r in rules) else [r for r in rules if r.any_dtype]
+        folding = op not in (full, constant, extent) and all(o in (full, constant) for o in made)
         makes_factor = op is neg or (op is mul and full in made)
         found = Possible(folding, rules, of_complex, makes_factor)
         if len(made) <= _WIDEST:
@@ -241,7 +241,7 @@ class Seen:
         self, builder: Builder, tables: tuple[Table, Table], fold: Fold, readers: Readers
     ) -> None:
         self.builder = builder
-        self.fold = fold
+        self._fold = fold
         self.source = builder.source
         self.expands = builder.expands
         self.rename = builder.rename
@@ -258,6 +258,8 @@ class Seen:
         # Whether there may be signs or numbers as factors, and the cached distances to them.
         self.has_factors = False
         self.distances: dict[Value, int] = {}
+        # Results of equations on constants, by op, operands and parameters; None if not folded.
+        self._folded: dict[Hashable, list[Value] | None] = {}
         self._depth = 0
         self._definition = builder.definition
         self._tables = tables
@@ -270,26 +272,33 @@ class Seen:
         self._possible = self._table.known
 
     def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
-        possible = self.possible(op, inputs)
+        builder, operands = self.builder, tuple(inputs)
+        possible = self.possible(op, operands)
+        frozen = builder.params.frozen(params) if params else ()
         if possible.rules and self._depth < _DEEPEST:
-            types = tuple([v.type for v in inputs])
-            frozen = self.builder.params.frozen(params) if params else ()
-            type = self.builder.infer(op, types, frozen)[0]
-            better = self.rewrite(possible, list(inputs), params, type)
+            type = builder.infer(op, tuple([v.type for v in operands]), frozen)[0]
+            better = self.rewrite(possible, list(operands), params, type)
             if better is not None:
                 return tuple(better)
-        outputs = self.builder.emit(op, inputs, params)
+        outputs = builder.record(op, operands, frozen)
+        if possible.makes_factor:
+            self.has_factors = True
         eqn = self._definition(outputs[0]) if possible.folding else None
-        results = None if eqn is None else self.fold(self.builder, eqn, list(eqn.inputs))
+        results = None if eqn is None else self.fold(eqn, list(eqn.inputs))
         return outputs if results is None else tuple(results)
+
+    def fold(self, eqn: Equation, inputs: list[Value]) -> list[Value] | None:
+        """Return the results of `eqn` on constant `inputs` as constants, cached; None if it is not
+        to be folded."""
+        key = (eqn.op, *inputs, id(self.builder.params.own(eqn.params)))
+        if key not in self._folded:
+            self._folded[key] = self._fold(self.builder, eqn, inputs)
+        return self._folded[key]
 
     def possible(self, op: Op, inputs: Sequence[Value]) -> Possible:
         """Return the rewrites of `op` that the ops of its operands allow."""
         key = (op, *[eqn and eqn.op for eqn in map(self._definition, inputs)])
-        found = self._possible.get(key) or self._table.possible(op, key[1:])
-        if found.makes_factor:
-            self.has_factors = True
-        return found
+        return self._possible.get(key) or self._table.possible(op, key[1:])
 
     def rewrite(
         self,
@@ -301,9 +310,11 @@ class Seen:
         """Return the result of the first of the `possible` rules that applies, or None."""
         outer, found = self.type, None
         self._depth += 1
-        rules = possible.rules
-        if type.is_complex or True in [v.type.is_complex for v in inputs]:
-            rules = possible.of_complex
+        rules, of_complex = possible.rules, possible.of_complex
+        if rules is not of_complex and (
+            type.is_complex or True in [v.type.is_complex for v in inputs]
+        ):
+            rules = of_complex
         for rule in rules:
             self.type = type
             try:
