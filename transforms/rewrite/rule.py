@@ -49,6 +49,9 @@ class Rule:
 
     With `of`, the rule applies only if one of these ops computes some operand. With `at`, each of
     these ops, or one of a set, must compute the operand at its position; None stands for any op.
+    `alike` has positions of operands that must be the same value. `inexact` tells whether the
+    result must be of floats or complex numbers, or must not; None for any dtype.
+
     `row` is the row of the rule, if it has one. Only rules of `any_dtype` apply to equations with
     complex operands or results. A complex product sums several real products, so that rules for
     real numbers need not hold.
@@ -58,12 +61,16 @@ class Rule:
     apply: SimplifyRule
     of: frozenset[Op] = frozenset()
     at: tuple[Op | frozenset[Op] | None, ...] = ()
+    alike: tuple[tuple[int, int], ...] = ()
+    inexact: bool | None = None
     row: Row | None = None
     any_dtype: bool = False
 
     def may_apply(self, made: Sequence[Op | None]) -> bool:
         """Return whether the rule may apply if the ops `made` compute the operands."""
         if self.of and self.of.isdisjoint(made):
+            return False
+        if any(made[i] is not made[k] for i, k in self.alike):
             return False
         return all(_allows(op, found) for op, found in zip(self.at, made, strict=False))
 
@@ -196,12 +203,15 @@ class Readers:
 class Possible(NamedTuple):
     """The rewrites that an equation allows: whether to fold it, and the rules that may apply.
 
-    `of_complex` has those for equations with complex operands or results. `makes_factor` tells
-    whether it is a negation, or a product with a number.
+    `of_floats` and `of_others` have those by the dtype of the result, `of_complex` those for
+    equations with complex operands or results. `makes_factor` tells whether it is a negation, or a
+    product with a number.
     """
 
     folding: bool
     rules: list[Rule]
+    of_floats: list[Rule]
+    of_others: list[Rule]
     of_complex: list[Rule]
     makes_factor: bool
 
@@ -218,10 +228,11 @@ class Table:
     def possible(self, op: Op, made: tuple[Op | None, ...]) -> Possible:
         """Return the rewrites of `op` whose operands the ops `made` compute, cached."""
         rules = [r for r in self._rules(op) if r.may_apply(made)]
-        of_complex = rules if all(r.any_dtype for r in rules) else [r for r in rules if r.any_dtype]
+        of_floats, of_others = ([r for r in rules if r.inexact in (None, k)] for k in (True, False))
+        of_complex = [r for r in rules if r.any_dtype]
         folding = op not in (full, constant, extent) and all(o in (full, constant) for o in made)
         makes_factor = op is neg or (op is mul and full in made)
-        found = Possible(folding, rules, of_complex, makes_factor)
+        found = Possible(folding, rules, of_floats, of_others, of_complex, makes_factor)
         if len(made) <= _WIDEST:
             self.known[op, *made] = found
         return found
@@ -310,11 +321,10 @@ class Seen:
         """Return the result of the first of the `possible` rules that applies, or None."""
         outer, found = self.type, None
         self._depth += 1
-        rules, of_complex = possible.rules, possible.of_complex
-        if rules is not of_complex and (
-            type.is_complex or True in [v.type.is_complex for v in inputs]
-        ):
-            rules = of_complex
+        if type.is_complex or True in [v.type.is_complex for v in inputs]:
+            rules = possible.of_complex
+        else:
+            rules = possible.of_floats if type.is_inexact else possible.of_others
         for rule in rules:
             self.type = type
             try:

@@ -142,7 +142,7 @@ def permute_axes(x: Value, axes: Sequence[int]) -> Value:
     return permute(x, axes=tuple(axes))
 
 
-@_rule(permute)
+@_rule(permute, of=(broadcast,))
 def _permute_of_broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Sink a broadcast below the permutation."""
     inner = seen.made_by(broadcast, inputs[0])
