@@ -28,6 +28,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from program_batched import BatchedProgram  # noqa: E402
 from program_batched_checks import check_batched  # noqa: E402
+from program_calls import CallsProgram, check_calls  # noqa: E402
 from program_checks import check  # noqa: E402
 from program_complex import check_complex  # noqa: E402
 from program_custom import check_custom  # noqa: E402
@@ -106,6 +107,7 @@ _SPECIAL = (
     Special("placed", PlacedProgram, check_placed, 30, 4),
     Special("identity", IdentityProgram, check_identity, 20, 5),
     Special("torch", TorchProgram, check_torch, 20, 6),
+    Special("calls", CallsProgram, check_calls, 10, 7),
     Special("scalar", ScalarProgram, check_scalars, 5, 2),
     _IN_NUMPY,
 )
