@@ -141,7 +141,7 @@ class Expansion:
 
     def set_variables(self, value: int, names: Sequence[str]) -> None:
         """Let variables of these names be the elements of a value."""
-        self.numbers.step = -1
+        self.numbers.step, self.numbers.unsigned = -1, False
         variables = [self.numbers.variable(name) for name in names]
         self.elements[value] = as_elements(variables, self.schedule.types[value])
 
@@ -166,7 +166,7 @@ class Expansion:
                 self._reversed.update(step.outputs)
             return True
         in_order = not step.inputs or step.inputs[0] not in self._reversed
-        self.numbers.step = i
+        self.numbers.step, self.numbers.unsigned = i, step.is_derived
         found = form.elements(step, operands, in_order, self.numbers)
         if found is None:
             return False
