@@ -219,8 +219,8 @@ def compile_planned(
     `once` are the indices of equations that are computed only at the first call. Equal graphs may
     come from other source lines and have other names; planned code has neither. Equations of
     derivatives are distinguished, where the sign of a zero is free. Code that calls user functions
-    is not shared. Nor is code with clocks, which are appended to `clocks`. With `native` it also has
-    C code.
+    is not shared. Nor is code with clocks, which are appended to `clocks`. With `native` it also
+    has C code.
     """
     key = (graph, _derived_equations(graph), tuple(once), options, limits, native)
     found = _shared.get(key) if clocks is None else None
