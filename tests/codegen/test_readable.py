@@ -410,3 +410,20 @@ def test_a_mean_that_becomes_a_statement_is_not_divided_again():
     space: dict[str, object] = {}
     exec(kernel.source, space)
     assert space["function"](x, y).tobytes() == pg.interpret(kernel.graph, x, y)[0].tobytes()
+
+
+def test_carries_of_a_transposed_loop_are_named_as_cotangents():
+    def loss(xs, w, v):
+        def cell(h, x):
+            gate = x + h @ w
+            h = pg.tanh(gate)
+            return h, h @ v
+
+        return pg.sum(pg.scan(cell, pg.zeros((2, 3)), xs)[1])
+
+    graph = pg.trace(pg.grad(loss, 1), *map(pg.spec, ((5, 2, 3), (3, 3), (3, 1))))
+    source = pg.compile(graph).source
+    assert "    h_bar_next = np.zeros((2, 3))\n" in source
+    assert "        h_bar = h_bar_next + " in source
+    assert "        gate_bar_stack[k] = gate_bar\n" in source
+    assert "        h_bar_next = gate_bar @ w.T\n" in source
