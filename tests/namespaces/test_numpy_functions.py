@@ -95,6 +95,14 @@ np.add.accumulate(x)|np.multiply.accumulate(x, axis=1)|np.maximum.accumulate(v)
 np.multiply.outer(x, v)|np.subtract.outer(v, u)|np.sin(x, dtype="float64")
 np.add(x, y, where=True)|np.array([v[0], 2.0, v[1]])|np.array([[v[0], v[1]], [1, 2]], ndmin=3)
 np.mean([v[0], v[1]])|np.r_[v, 0.5, 1:3, v[0]]|np.c_[v, v]|np.c_[x, np.ones(3)]|np.sum([v, v], 0)
+np.pad(x, (1, 2), "mean")|np.pad(x, ((0, 2), (1, 0)), "median")|np.pad(v, 6, "minimum")
+np.pad(x, 3, "maximum", stat_length=2)|np.pad(x, 2, "mean", stat_length=((1, 2), (3, 9)))
+np.pad(x, 2, "linear_ramp")|np.pad(x, 2, "linear_ramp", end_values=((1.0, 2.0), (v[0], 3.0)))
+np.pad(x, ((5, 9), (7, 1)), "reflect", reflect_type="odd")|np.pad(x[:1], 2, "reflect")
+np.pad(x, 7, "symmetric", reflect_type="odd")|np.pad(x, 4, "symmetric", reflect_type="even")
+np.pad(x, 1, constant_values=((1.0, 2.0), (v[0], 4.0)))|np.pad(x, 2, constant_values=v[0])
+np.pad(x, 2, "empty")[2:-2, 2:-2]|np.pad(x, {-1: (2, 1)}, "edge")|m[np.diag_indices_from(m)]
+np.einsum("ij,j", x, v, optimize=np.einsum_path("ij,j", x, v)[0])
 np.stack([[v[0], 1.0], [2.0, v[1]]])|np.dot([v[0], v[1]], [3.0, 4.0])|np.vectorize(np.sin)(x)
 """
 # Expressions whose results have no derivative.
@@ -125,6 +133,13 @@ np.median(1 / np.zeros_like(v))|np.vecdot(m, m, axis=0)|np.insert(v, [], 2.0)
 np.einsum("ij,kj->ik", n[None], 0.1 * n[None], dtype="float64")
 np.einsum(m, [0, 1], v[:3], [1], dtype="float64")|np.multiply.accumulate(x, dtype="float32")
 np.subtract.reduce(x, dtype="float32")|np.maximum.accumulate(v, axis=None)
+np.packbits(x > 0)|np.packbits(x > 0, axis=0)|np.packbits(n, -1, "little")|np.packbits(x[:, :0] > 0)
+np.packbits(n[0])|np.packbits(np.tile(n, (3, 5)), axis=1)|np.unpackbits(np.astype(n, "uint8"))
+np.unpackbits(np.astype(n, "uint8"), count=-3)|np.unpackbits(np.astype(n, "uint8"), count=99)
+np.unpackbits(np.astype(n, "uint8")[:, None], 1, 5, bitorder="little")
+np.pad(n, 3, "mean", stat_length=3)|np.pad(n, 5, "linear_ramp", end_values=-3)
+np.pad(np.astype(n, "uint8"), 2, "reflect", reflect_type="odd")|np.pad(n > 1, 2, "linear_ramp")
+np.einsum_path("ij,jk,kl", x, x.T, m)[0][1:]
 np.array([n[0], 1.5])|np.stack([n, x[0]])|np.unwrap(n)|np.block([n, x[0]])|np.append(n, 0.5)
 """
 

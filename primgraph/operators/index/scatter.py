@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, BoundsError, DTypeError, ShapeError
+from primgraph.errors import BoundsError, DTypeError, ShapeError
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import BOOL, Shape
 from primgraph.operators.call import handle_operator, public
@@ -196,15 +196,10 @@ def assign_elements(x: Any, index: Any, value: Any) -> Any:
     each element of `x` is searched among them.
     """
     size = math.prod(x.shape)
-    if isinstance(size, Dim):
-        raise ArgumentError(
-            f"elements of {x.type} cannot be set at computed places, as its size is not known",
-            hint="to add at computed positions, use pg.scatter_add",
-        )
     elements = call_named("arange", size)
     places = call_named("getitem", call_named("reshape", elements, x.shape), index)
     count = math.prod(places.shape)
-    if count == 0 or size == 0:
+    if count == 0 or (not isinstance(size, Dim) and size == 0):
         return x
     flat = call_named("reshape", places, (count,))
     values = call_named(
@@ -223,14 +218,15 @@ def assign_elements(x: Any, index: Any, value: Any) -> Any:
 
 
 def assign_along_axis(arr: Any, indices: Any, values: Any, axis: int) -> Any:
-    """Return `arr` after `np.put_along_axis`, at integer variables along an axis."""
-    shape, number = indices.shape, axis % arr.ndim
+    """Return `arr` after `np.put_along_axis`, at integer variables along an axis.
+
+    Along other axes of size one the indices are repeated.
+    """
     grid = []
-    for i, extent in enumerate(shape):
-        counted = call_named("arange", arr.shape[i])
-        ones = tuple(-1 if i == j else 1 for j in range(len(shape)))
-        fits = counted if extent == arr.shape[i] else call_named("zeros", (1,), "int64")
-        grid.append(indices if i == number else call_named("reshape", fits, ones))
+    for i, extent in enumerate(arr.shape):
+        ones = tuple(-1 if i == j else 1 for j in range(arr.ndim))
+        grid.append(call_named("reshape", call_named("arange", extent), ones))
+    grid[axis] = indices
     return assign_elements(arr, tuple(grid), values)
 
 
