@@ -35,6 +35,7 @@ from primgraph.numpy.object_views import (
     view_of_object,
 )
 from primgraph.operators.handle import are_in_place
+from primgraph.operators.names import rows
 from primgraph.operators.variable import Variable
 
 if TYPE_CHECKING:
@@ -417,7 +418,7 @@ def _stands_for(value: Any) -> Any:
             return getattr(mathematics_module.mathematics, name)
     if isinstance(value, FunctionType):
         room = ".".join((value.__module__ or "").split(".")[:2])
-        if room in _SCIPYS and room != "scipy.special":
+        if room in _SCIPYS and (room != "scipy.special" or value.__name__ in rows(room)):
             return getattr(provider(room), value.__name__, value)
     if type(value).__module__.startswith("scipy.stats."):
         return _distribution(value)

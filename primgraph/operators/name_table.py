@@ -249,7 +249,7 @@ declare({
             min_scalar_type nan_to_num ndim ones_like pad piecewise poly real_if_close result_type
             shape size sort_complex take vdot where zeros_like
             """,
-        "primgraph.operators.numpy_assignments": """
+        "primgraph.operators.index.assignments": """
             copyto fill_diagonal place put put_along_axis putmask
             """,
     },

@@ -1,6 +1,6 @@
 """Dispatch of NumPy functions on handles to primgraph's functions.
 
-The rows are those of `names`. A function of `numpy_meanings` or `numpy_assignments` takes NumPy's
+The rows are those of `names`. A function of `numpy_meanings` or `index.assignments` takes NumPy's
 arguments; all others are called through `Counterpart`. These modules are imported on NumPy's first
 dispatch.
 """
@@ -17,7 +17,8 @@ import numpy as np
 from primgraph.base.array_functions import replacement_hint
 from primgraph.errors import ArgumentError, near_matches
 from primgraph.ir.types import variable_extent
-from primgraph.operators import numpy_assignments, numpy_meanings
+from primgraph.operators import numpy_meanings
+from primgraph.operators.index import assignments
 from primgraph.operators.name_table import NOT_BECAUSE
 from primgraph.operators.names import Row, library, rows
 from primgraph.operators.numpy_arguments import Counterpart, call_named
@@ -27,7 +28,7 @@ from primgraph.operators.variable import handles
 # Functions to which a list is a list of arrays.
 _OF_LISTS = ("einsum", "einsum_path", "piecewise")
 # Modules whose functions take NumPy's arguments.
-_MEANINGS = (numpy_assignments.__name__, numpy_meanings.__name__)
+_MEANINGS = (assignments.__name__, numpy_meanings.__name__)
 
 
 def _original(name: str) -> Callable[..., Any] | None:

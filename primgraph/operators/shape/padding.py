@@ -104,7 +104,7 @@ def _check_mode(mode: Any, options: Mapping[str, Any]) -> str:
     """Return the name of the option that a mode takes; the others must not be given."""
     if not isinstance(mode, str) or mode not in _MODES:
         raise ArgumentError(
-            f"pad mode {mode!r:.60} is not supported", hint=f"modes: {', '.join(_MODES)}"
+            f"pad mode {mode!r:.60} is not supported", hint=f"modes: {', '.join(map(repr, _MODES))}"
         )
     mine = _OPTIONS.get(mode, "")
     for name, value in options.items():
