@@ -190,10 +190,6 @@ class Tensor(Differentiable["Tensor"]):
         """Set all elements to `value`, like `numpy.ndarray.fill`."""
         self[...] = value
 
-    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
-        """Set elements of the array as it is in one row, like `numpy.put`."""
-        np.put(self, indices, values, mode)  # type: ignore[arg-type]
-
     def zero_(self) -> Self:
         """Set all elements to zero."""
         return self.fill_(0)

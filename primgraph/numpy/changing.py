@@ -156,10 +156,6 @@ class ChangingArray(Variable):
         if not self._is_number:
             self[...] = value
 
-    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
-        """Set elements of the array as it is in one row, as `np.put` does."""
-        np.put(self, indices, values, mode)  # type: ignore[arg-type]
-
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
         """Arrays keep their shape."""
         raise ArgumentError(

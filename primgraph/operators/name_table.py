@@ -120,7 +120,7 @@ declare({
         "primgraph.operators.index.indexing": """
             gather getitem strided_slice take
             """,
-        "primgraph.operators.index.scatter": "scatter_add set_slice",
+        "primgraph.operators.index.scatter": "scatter_add scatter_max scatter_min set_slice",
         "primgraph.operators.index.sorting": "top_k",
         "primgraph.operators.linear_algebra.contraction": "einsum",
         "primgraph.operators.linear_algebra.matrices": "assume",

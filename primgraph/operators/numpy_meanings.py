@@ -13,19 +13,18 @@ from primgraph.errors import ArgumentError, DTypeError
 from primgraph.operators.call import namespace_operator
 from primgraph.operators.handle import Handle
 from primgraph.operators.index.masked import MaskedElements
-from primgraph.operators.numpy_arguments import call_named, refuse_out
+from primgraph.operators.numpy_arguments import call_named, write_out
 
 
 def take(
     a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
 ) -> Any:  # fmt: skip
     if out is not None:
-        refuse_out("take", "take")
-    extent = a.size if axis is None else call_named("asarray", a).shape[axis]
+        return write_out("take", out, take(a, indices, axis, mode=mode))
     if mode == "wrap":
-        indices = call_named("remainder", indices, extent)
+        indices = call_named("remainder", indices, size(a, axis))
     elif mode == "clip":
-        indices = call_named("clip", indices, 0, extent - 1)
+        indices = call_named("clip", indices, 0, size(a, axis) - 1)
     return call_named("take", a, indices, axis)
 
 
@@ -122,7 +121,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
 
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: Any) -> Any:
     if out is not None:
-        refuse_out("einsum", "einsum")
+        return write_out("einsum", out, einsum(*operands, **options))
     dtype = options.get("dtype")
     if dtype is None:
         return call_named("einsum", *operands)

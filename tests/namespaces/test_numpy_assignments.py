@@ -49,6 +49,28 @@ np.put_along_axis(y, np.array([[1, 2]]), v[:, None], axis=1)
 np.put_along_axis(y, np.argsort(y[:1], -1)[:, :2], v[:, None], axis=-1)
 np.put_along_axis(y, np.argsort(y, 0), 2 * y, 0)
 np.put_along_axis(y, np.array([4, 0, 4]), v, None)
+np.add.at(y, [1, 1, 0], v[:, None])
+np.subtract.at(y, ([0, 0, 1], [1, 1, 2]), v)
+np.add.at(y, slice(1, 3), v[0])
+np.add.at(y, y > 0, 2)
+np.maximum.at(y, ([0, 0, 1], [1, 1, 2]), v)
+np.minimum.at(y, [0, 0, 1], -v[:, None])
+np.minimum.at(y, np.argsort(v), -v[:, None])
+np.multiply.at(y, [1, 1, 0, 1], v[0])
+np.divide.at(y, ([1, 1, 0], 1), v)
+np.negative.at(y, [1, 1, 0])
+np.exp(x, y)
+np.divide(1, x, out=y, where=x > 0)
+np.add(x, x, out=(y,))
+np.modf(x, y, np.copy(x))
+np.take(x, [0, -1, 5], 0, y, mode="clip")
+np.einsum("ij,j->ij", x, x[0], out=y)
+np.concatenate([x[1:], x[:1]], out=y)
+x.max(axis=1, out=z[0])
+x.sum(axis=1, dtype=float, out=z[1])
+x.clip(-1, 1, out=y)
+np.add.reduce(x, 1, out=z[0])
+np.multiply.accumulate(x, 0, out=y)
 """.strip().splitlines()
 
 
@@ -110,6 +132,31 @@ def test_positions_are_set_in_arrays_of_unknown_size() -> None:
         np.testing.assert_array_equal(kernel(x), change(x))
 
 
+def test_extremes_at_positions_have_nan_and_all_dtypes() -> None:
+    places = np.array([1, 0, 1, 3, 3])
+    for dtype in ("float64", "float32", "int8", "uint16", "bool"):
+        start = RNG.integers(0, 2, 5).astype(dtype)
+        updates = RNG.integers(0, 5, 5).astype(dtype)
+        if dtype.startswith("float"):
+            updates[2] = np.nan
+        for name in ("maximum", "minimum"):
+            expected = start.copy()
+            with np.errstate(invalid="ignore"):
+                getattr(np, name).at(expected, places, updates)
+            found = getattr(pg, f"scatter_{name[:3]}")(start, places, updates).numpy()
+            np.testing.assert_array_equal(found, expected)
+            assert found.dtype == dtype
+
+
+def test_extremes_are_scattered_along_an_axis() -> None:
+    x, updates = RNG.normal(size=(2, 4)), RNG.normal(size=(2, 3))
+    expected = x.copy()
+    np.maximum.at(expected, (slice(None), [3, 0, 3]), updates)
+    np.testing.assert_array_equal(pg.scatter_max(x, [3, 0, 3], updates, axis=1), expected)
+    graph = pg.trace(lambda x, u: pg.scatter_min(x, [3, 0, 3], u, axis=1), x, updates)
+    pg.check_grads(graph, [x, updates], order=2)
+
+
 def test_what_numpy_refuses_is_refused() -> None:
     x = pg.tensor(MATRIX)
     for wrong, words in (
@@ -122,6 +169,33 @@ def test_what_numpy_refuses_is_refused() -> None:
         (lambda: np.put_along_axis(x, np.array([0]), 1.0, 1), "1 axes of indices"),
         (lambda: np.put_along_axis(x, np.array([[0]]), 1.0, None), "takes a vector"),
         (lambda: pg.diag_indices_from(x), "equal sizes"),
+        (lambda: np.add.at(pg.tensor([1, 2]), [0], 1.5), "cannot put"),
+        (lambda: np.sin(x, np.zeros((3, 4))), "cannot write to a NumPy array"),
     ):
         with pytest.raises(pg.PrimgraphError, match=words):
             wrong()
+
+
+def test_logsumexp_has_the_sign_as_scipy_returns_it() -> None:
+    special = pytest.importorskip("scipy.special")
+    weights = np.array([1.0, -2.0, 0.0, 3.0])
+    tables: list[tuple[Any, dict[str, Any]]] = [
+        (MATRIX, {"axis": 1, "b": weights}),
+        (MATRIX, {"axis": 0, "b": -np.ones(4), "keepdims": True}),
+        (MATRIX, {}),
+        (MATRIX, {"b": np.zeros(4), "axis": 0}),
+        (np.full(2, -np.inf), {}),
+        (np.array([1000.0, np.inf, -np.inf, 0.0]), {"b": weights}),
+        (MATRIX + 1j * MATRIX[::-1], {"axis": 0}),
+        (1j * MATRIX, {"b": weights}),
+    ]
+    for x, options in tables:
+        with np.errstate(all="ignore"):
+            expected = special.logsumexp(x, return_sign=True, **options)
+        found = pg.jit(lambda x, o=options: special.logsumexp(x, return_sign=True, **o))(x)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, 1e-13, 1e-13)
+            assert (one.shape, one.dtype) == (other.shape, other.dtype)
+    for x, options in tables[:3]:
+        graph = pg.trace(lambda x, o=options: pg.logsumexp(x, return_sign=True, **o)[0], x)
+        pg.check_grads(graph, [x], order=2)

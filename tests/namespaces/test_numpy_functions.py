@@ -61,6 +61,8 @@ np.correlate(v, u, "full")|np.correlate(u, v, "full")|np.correlate(u, v, "same")
 np.correlate(v, u, "same")|np.correlate(u, v)|np.correlate(v, u)
 np.cross(m, m[::-1])|np.cross(x, y, axis=0)
 np.interp(v, np.array([-1.0, 0.0, 0.7, 1.5]), v)|np.interp(v, np.arange(5.0), u, 7.0, 8.0)
+np.interp(5 * v, np.array([3.0, 1.0, -7.5, 2.0]), y[0], period=-5)
+np.interp(u, m[0], v[:3], period=4)
 np.unwrap(4 * u)|np.unwrap(3 * x, axis=0)|np.unwrap(u, period=0.7)
 np.cumulative_sum(v, include_initial=True)|np.cumulative_sum(x, axis=1)|np.cumsum(x)
 np.polyval(v, u)|np.polyval(v, x)|np.polyadd(v, u)|np.polysub(u, v)|np.polymul(u, v)
@@ -140,6 +142,7 @@ np.unpackbits(np.astype(n, "uint8")[:, None], 1, 5, bitorder="little")
 np.pad(n, 3, "mean", stat_length=3)|np.pad(n, 5, "linear_ramp", end_values=-3)
 np.pad(np.astype(n, "uint8"), 2, "reflect", reflect_type="odd")|np.pad(n > 1, 2, "linear_ramp")
 np.einsum_path("ij,jk,kl", x, x.T, m)[0][1:]
+np.interp(v, np.arange(5.0), u * 1j)|np.interp(n, [0, 1], [1j, 2], 3, 4j)
 np.array([n[0], 1.5])|np.stack([n, x[0]])|np.unwrap(n)|np.block([n, x[0]])|np.append(n, 0.5)
 """
 

@@ -55,6 +55,58 @@ def scatter_add(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 
     return emit(indexing.scatter_add, value, part, position, axis=number)
 
 
+@public
+def scatter_max(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 0) -> Variable:
+    """Return the maximum of `x` and of all `updates` at the positions `index` along `axis`.
+
+    NaN is the maximum, as in `maximum`. The derivative is that of one of equal updates. Shapes and
+    errors are those of `scatter_add`.
+
+    >>> pg.scatter_max(np.zeros(3), [2, 2, 0], [1.0, 5.0, -1.0])
+    tensor([0., 0., 5.])
+    """
+    return _scatter_extreme("scatter_max", x, index, updates, axis)
+
+
+@public
+def scatter_min(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 0) -> Variable:
+    """Return the minimum of `x` and of all `updates` at the positions `index` along `axis`.
+
+    See `scatter_max`.
+
+    >>> pg.scatter_min(np.zeros(3), [2, 2, 0], [1.0, -5.0, -1.0])
+    tensor([-1.,  0., -5.])
+    """
+    return _scatter_extreme("scatter_min", x, index, updates, axis)
+
+
+def _scatter_extreme(
+    name: str, x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int
+) -> Variable:
+    """Assign updates in the order of their size, so that the last one at a position is extreme."""
+    value = lift(x)
+    number = axis_of(name, value, axis)
+    position = as_index(name, value, index, number)
+    shape = value.shape[:number] + position.shape + value.shape[number + 1 :]
+    part = _fit_update(name, value, updates, shape)
+    flat = reshape_to(part, (part.size,))
+    if name == "scatter_max":
+        order = call_named("argsort", flat)
+    elif flat.dtype.kind == "f":
+        # NaN is the last one in this order, too.
+        order = call_named("argsort", -flat)
+    else:
+        order = call_named("flip", call_named("argsort", flat))
+    elements = reshape_to(call_named("arange", value.size), value.shape)
+    places = reshape_to(call_named("take", elements, position, number), (part.size,))
+    row = assign_elements(
+        reshape_to(value, (value.size,)), places[order], call_named("take", flat, order)
+    )
+    extreme = "maximum" if name == "scatter_max" else "minimum"
+    found: Variable = call_named(extreme, value, reshape_to(row, value.shape))
+    return found
+
+
 def _fit_update(name: str, x: Variable, y: ArrayLike, shape: Shape) -> Variable:
     """Convert `y` to the dtype of `x`, and broadcast it to the part of `x` that it replaces.
 

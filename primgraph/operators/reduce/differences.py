@@ -332,7 +332,8 @@ def interp(
     `xp` is increasing; outside of it the function is `left` and `right`, by default the first and
     the last of `fp`. With a `period`, points and positions are taken modulo it, in any order, and
     there is no outside. `fp` may be complex. At a point of `xp` its derivative is that of the
-    segment to the right, outside it is 0. Raises `ShapeError` unless the points are vectors of one length.
+    segment to the right, outside it is 0. Raises `ShapeError` unless the points are vectors of one
+    length, `ArgumentError` for a period of 0.
 
     >>> pg.interp(0.5, [0.0, 1.0], [10.0, 20.0])
     tensor(15.)
