@@ -265,9 +265,12 @@ def _changes(whole: CodeType) -> bool:
         if "nan_to_num" in code.co_names and "copy" in named:
             return True
         for step in dis.get_instructions(code):
-            if step.opname == "STORE_SUBSCR" or (
-                step.opname == "BINARY_OP" and step.argrepr.endswith("=")
+            if step.opname == "STORE_SUBSCR" or (step.opname, step.argval) == (
+                "STORE_ATTR",
+                "flat",
             ):
+                return True
+            if step.opname == "BINARY_OP" and step.argrepr.endswith("="):
                 return True
     return False
 

@@ -59,6 +59,14 @@ np.minimum.at(y, np.argsort(v), -v[:, None])
 np.multiply.at(y, [1, 1, 0, 1], v[0])
 np.divide.at(y, ([1, 1, 0], 1), v)
 np.negative.at(y, [1, 1, 0])
+y.flat = v
+y.flat[::5] = v[:2]
+y.flat[[1, 3]] += v[:2]
+y.flat[-1] = x.flat[2]
+y.flat[np.argsort(v)] = v
+y[0] = y.T.flat[3:7]
+y[0] = [sum(x.flat), len(x.flat), np.max(x.flat), np.sum(np.sin(x.flat))]
+y[0] = x.flat.copy()[:4] + x.flat.base[1] + next(x.flat)
 np.exp(x, y)
 np.divide(1, x, out=y, where=x > 0)
 np.add(x, x, out=(y,))
@@ -124,6 +132,7 @@ def test_positions_are_set_in_arrays_of_unknown_size() -> None:
         np.putmask(y, y < 0, [7.0, 8.0])
         np.fill_diagonal(y, [1.0, 2.0])
         np.put_along_axis(y, np.argmax(x, 1)[:, None], 9.0, 1)
+        y.flat[1::3] = y.flat[2]
         return y
 
     kernel = pg.compile(pg.trace(change, pg.spec(("N", "M"))))

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from primgraph.base.providers import provider
+from primgraph.base.providers import late, provider
 from primgraph.ir.frontend.signature import checked_methods
+
+if TYPE_CHECKING:
+    from primgraph.operators.index import flat as flat_elements
+else:
+    flat_elements = late("primgraph.operators.index.flat")
 
 _Axes = int | Sequence[int] | None
 # Options of NumPy's methods, for which its functions are called.
@@ -130,6 +135,15 @@ class NumpyMethods:
         if not _OF_NUMPY.isdisjoint(options):
             return self._call_numpy("clip", min, max, **options)
         return self._dispatch("clip", self, min, max, **options)
+
+    @property
+    def flat(self) -> Any:
+        """Elements in row-major order, for reading and assignment; see `numpy.ndarray.flat`."""
+        return flat_elements.FlatElements(self)
+
+    @flat.setter
+    def flat(self, values: Any) -> None:
+        flat_elements.FlatElements(self)[:] = values
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Set elements of the array as it is in one row, as `np.put` does."""
