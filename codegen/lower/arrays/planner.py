@@ -11,8 +11,9 @@ import numpy as np
 from primgraph.codegen.ir.arena import AnyArena, Arena, worthwhile_packing
 from primgraph.codegen.ir.axis_semantics import Role, restrict_rows
 from primgraph.codegen.ir.card import Cards
+from primgraph.codegen.ir.limits import Options
 from primgraph.codegen.ir.places import Argument, Place
-from primgraph.codegen.ir.program import Options, Plan
+from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.ir.schedule import Schedule, Step, assigns
 from primgraph.codegen.ir.statements import (
     Combine,
