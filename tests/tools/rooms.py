@@ -56,6 +56,7 @@ FLOORS = (
         "primgraph.extend",
         "primgraph.nn",
         "primgraph.scipy",
+        "primgraph.solvers",
     ),
     ("primgraph.__main__", "primgraph.compat"),
 )
