@@ -128,7 +128,7 @@ def root(
     1.414214
     """
     options = solution_options("root", tol, max_trips, full_output, check)
-    options.update(_with_solver("root", linear_solver))
+    options.update(with_solver("root", linear_solver))
     functions = [f] if step is None else [f, step]
     build = partial(_root, f, step, {**options, "damping": 1.0})
     return solve_in_world("root", build, functions, x0)
@@ -150,11 +150,12 @@ def implicit(f: Callable[..., Any], x: Any, *, linear_solver: str = "dense") -> 
     0.083333
     """
     options = {**solution_options("implicit", None, 1, False, False), "damping": 1.0}
-    options.update(_with_solver("implicit", linear_solver))
+    options.update(with_solver("implicit", linear_solver))
     return solve_in_world("implicit", partial(_implicit, f, options), [f], x)
 
 
-def _with_solver(operator: str, linear_solver: str) -> dict[str, Any]:
+def with_solver(operator: str, linear_solver: str) -> dict[str, Any]:
+    """Return the parameter for how linear equations are solved; raise for an unknown one."""
     if linear_solver not in SOLVERS:
         raise ArgumentError(
             f"{operator}: linear_solver is {', '.join(SOLVERS)}, not {linear_solver!r:.60}"

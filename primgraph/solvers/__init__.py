@@ -5,6 +5,8 @@ from primgraph.solvers.broyden import broyden
 from primgraph.solvers.krylov import bicgstab, cg, gmres
 from primgraph.solvers.least_squares import least_squares
 from primgraph.solvers.minimization import minimize
+from primgraph.solvers.ode import solve_ivp
+from primgraph.solvers.quadrature import quad
 
 __all__ = [
     "bicgstab",
@@ -15,5 +17,7 @@ __all__ = [
     "implicit",
     "least_squares",
     "minimize",
+    "quad",
     "root",
+    "solve_ivp",
 ]

@@ -10,13 +10,13 @@ import numpy as np
 
 from primgraph.api.public import jacobian
 from primgraph.control.loops import while_loop
-from primgraph.control.solutions import Solved, solution_options, solve_in_world
+from primgraph.control.solutions import Solved, solve_in_world
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.operators.elementwise.arithmetic import maximum
 from primgraph.operators.elementwise.logic import greater, isfinite, logical_and, logical_not
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.shape.creation import stop_gradient
-from primgraph.solvers.vectors import largest, vectors_of
+from primgraph.solvers.vectors import largest, options_of, vectors_of
 
 
 @check_arguments
@@ -44,14 +44,17 @@ def broyden(
     >>> pg.solvers.broyden(f, pg.tensor([1.0, 2.0])).round(6).tolist()
     [0.0, 1.0]
     """
-    options = solution_options("broyden", tol, max_trips, full_output, False)
-    build = partial(_broyden, f, {**options, "linear_solver": linear_solver})
+    options = options_of("broyden", tol, max_trips, full_output, linear_solver)
+    build = partial(_broyden, f, options)
     return solve_in_world("broyden", build, [f], x0)
 
 
 def _broyden(f: Callable[..., Any], options: dict[str, Any], x0: Any) -> Any:
     vectors = vectors_of("broyden", x0)
-    equation = vectors.same("broyden", f)
+
+    def equation(x: Any) -> Any:
+        return vectors.joined("broyden", "x0", f(vectors.split(x)))
+
     tol = vectors.tolerance(options)
 
     def goes_on(state: Any) -> Any:

@@ -43,11 +43,11 @@ def cg(
 ) -> Any:
     """Solve `A x = b` with a symmetric positive definite `A` by conjugate gradients.
 
-    `A` is a matrix of shape (n, n), or a function that returns its product with `x`; then `b` may be
-    a container of float arrays, and `A(x)` returns the same. The steps begin at `x0`, zeros unless
-    given, and end when the norm of the residual is at most `tol` times the first one. `tol` is `eps
-    ** 0.75` of the dtype unless given: 1.8e-12 for float64. At most `max_trips` steps are made, ten
-    for each unknown unless given, and 10000 if their number is open.
+    `A` is a matrix of shape (n, n), or a function that returns its product with `x`. Then `b` may
+    be a container of float arrays, and `A(x)` returns the same. The steps begin at `x0`, zeros
+    unless given, and end when the norm of the residual is at most `tol` times the first one. `tol`
+    is `eps ** 0.75` of the dtype unless given: 1.8e-12 for float64. At most `max_trips` steps are
+    made: ten for each unknown unless given, or 10000 where the number of unknowns is open.
 
     A solution that is not found is NaN; with `check` it is an error of the run, a `pg.LinAlgError`.
     With `full_output` the result is a pair: the last iterate, and `(converged, trips)`.
@@ -124,9 +124,8 @@ def _solve(
     full_output: bool,
     check: bool,
 ) -> Any:
-    options = solution_options(
-        method, tol, 1 if max_trips is None else max_trips, full_output, check
-    )
+    limit = 1 if max_trips is None else max_trips
+    options = solution_options(method, tol, limit, full_output, check)
     if max_trips is None:
         options["limit"] = None
     product = A if callable(A) and not isinstance(A, Handle) else _product_with(method, A)

@@ -9,7 +9,7 @@ from typing import Any
 from primgraph import tree
 from primgraph.api.public import jacobian
 from primgraph.control.loops import while_loop
-from primgraph.control.solutions import Solved, solution_options, solve_in_world
+from primgraph.control.solutions import Solved, solve_in_world
 from primgraph.control.world import own
 from primgraph.errors import ShapeError
 from primgraph.ir.frontend.signature import check_arguments
@@ -23,7 +23,7 @@ from primgraph.operators.elementwise.logic import (
 )
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.shape.creation import stop_gradient
-from primgraph.solvers.vectors import Vectors, dot, largest, vectors_of
+from primgraph.solvers.vectors import Vectors, dot, largest, options_of, vectors_of
 
 # The damping at first, relative to the largest element of the diagonal (K. Madsen, H. Nielsen, O.
 # Tingleff, 2004).
@@ -66,8 +66,8 @@ def least_squares(
     >>> pg.solvers.least_squares(f, pg.tensor([1.0, 1.0])).round(6).tolist()
     [2.0, 3.0]
     """
-    options = solution_options("least_squares", tol, max_trips, full_output, False)
-    build = partial(_minimize, f, {**options, "linear_solver": linear_solver})
+    options = options_of("least_squares", tol, max_trips, full_output, linear_solver)
+    build = partial(_minimize, f, options)
     return solve_in_world("least_squares", build, [f], x0)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from primgraph.api.derivatives.of_functions import value_and_grad
 from primgraph.api.public import hessian
 from primgraph.control.loops import while_loop
-from primgraph.control.solutions import Solved, solution_options, solve_in_world
+from primgraph.control.solutions import Solved, solve_in_world
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.operators.elementwise.arithmetic import abs, maximum
@@ -27,7 +27,7 @@ from primgraph.operators.elementwise.logic import (
 )
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.shape.creation import stop_gradient
-from primgraph.solvers.vectors import dot, largest, norm, vectors_of
+from primgraph.solvers.vectors import dot, largest, norm, options_of, vectors_of
 
 # Pairs of steps and gradient changes that L-BFGS keeps, as SciPy does; and what both conditions of
 # Wolfe ask of a step: so much of the decrease, and of the slope, that the first order foresees.
@@ -58,11 +58,12 @@ def minimize(
     """Find a local minimum of `f`, which returns one number, near `x0`.
 
     `x0` is a float array, or a container of such, and `f` may use variables from around it. Its
-    gradient is found by differentiation. With `method` "lbfgs" directions are those of limited-memory
-    BFGS, with ten pairs; with "newton" those of the Hessian, n by n, with its absolute eigenvalues,
-    for hundreds of unknowns at most: fewer steps, each of them dearer. A step satisfies the weak conditions of Wolfe, found by bisection.
-    The steps end where no element of the gradient exceeds `tol` times the largest one at `x0`, or
-    `tol` if that is below one. `tol` is `eps ** 0.75` of the dtype unless given: 1.8e-12 for float64.
+    gradient is found by differentiation. With `method` "lbfgs" directions are those of
+    limited-memory BFGS, with ten pairs. With "newton" they are those of the Hessian, n by n, with
+    its absolute eigenvalues: fewer steps, each of which costs more, for up to hundreds of unknowns.
+    A step satisfies the weak conditions of Wolfe, found by bisection. The steps end where no
+    element of the gradient exceeds `tol` times the largest one at `x0`, or `tol` if that is below
+    one. `tol` is `eps ** 0.75` of the dtype unless given: 1.8e-12 for float64.
 
     A minimum that is not found within `max_trips` steps is NaN. With `full_output` the result is a
     pair: the last point, and a named tuple `(converged, trips)`.
@@ -73,16 +74,16 @@ def minimize(
 
     Raises `ArgumentError`, `DTypeError` or `ShapeError` where `f` returns something else than a
     number, and for options out of range. See D. Liu and J. Nocedal, On the limited memory BFGS
-    method, 1989, and A. Lewis and M. Overton, Nonsmooth optimization via quasi-Newton methods, 2013.
+    method, 1989, and A. Lewis and M. Overton, Nonsmooth optimization via quasi-Newton methods,
+    2013.
 
     >>> f = lambda x: (1.0 - x[0]) ** 2 + 100.0 * (x[1] - x[0] ** 2) ** 2
     >>> pg.solvers.minimize(f, pg.tensor([-1.2, 1.0])).round(6).tolist()
     [1.0, 1.0]
     """
-    options = solution_options("minimize", tol, max_trips, full_output, False)
+    options = options_of("minimize", tol, max_trips, full_output, linear_solver)
     if method not in ("lbfgs", "newton"):
         raise ArgumentError(f"minimize: method is lbfgs or newton, not {method!r:.60}")
-    options["linear_solver"] = linear_solver
     build = partial(_minimize, f, method, options)
     return solve_in_world("minimize", build, [f], x0)
 
@@ -144,14 +145,11 @@ class _LBFGS:
     def updated(self, memory: Any, step: Any, change: Any) -> Any:
         """Return the pairs with a new one, if the slope has grown along it."""
         curved = greater(dot(step, change), 0.0)
-        return tuple(
-            where(
-                curved,
-                functions["concatenate"]([rows[1:], functions["reshape"](new, (1, -1))]),
-                rows,
-            )
-            for rows, new in zip(memory, (step, change), strict=True)
-        )
+        kept = []
+        for rows, new in zip(memory, (step, change), strict=True):
+            row = functions["reshape"](new, (1, -1))
+            kept.append(where(curved, functions["concatenate"]([rows[1:], row]), rows))
+        return tuple(kept)
 
 
 class _Newton:
@@ -183,8 +181,8 @@ def _search(
 ) -> tuple[_Point, Any]:
     """Return a point of the line that satisfies the weak conditions of Wolfe, and if one was found.
 
-    Lengths are doubled until the value is too large or the slope no longer steep, then halved. Where
-    rounding hides whether a value is smaller, the slope tells (W. Hager, H. Zhang, 2005).
+    Lengths are doubled until the value is too large or the slope no longer steep, then halved.
+    Where rounding hides whether a value is smaller, the slope tells (W. Hager, H. Zhang, 2005).
     """
     noise = float(np.finfo(direction.dtype).eps) * maximum(1.0, abs(start.value))
 
@@ -211,7 +209,7 @@ def _search(
 
     value, gradient = evaluate(first)
     state = (start.length, start.length + np.inf, first, value, gradient, 0)
-    low, _, length, value, gradient, _ = while_loop(goes_on, try_next, state, max_trips=_TRIALS)
+    _, _, length, value, gradient, _ = while_loop(goes_on, try_next, state, max_trips=_TRIALS)
     found = _Point(length, value, gradient)
     good = logical_not(is_too_long(found))
     kept = [where(good, new, old) for new, old in zip(found, start, strict=True)]

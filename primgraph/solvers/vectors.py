@@ -10,7 +10,14 @@ import numpy as np
 
 from primgraph import tree
 from primgraph.control.bodies import require_equal
-from primgraph.control.solutions import Solved, default_tolerance, implicit, require_floats
+from primgraph.control.solutions import (
+    Solved,
+    default_tolerance,
+    implicit,
+    require_floats,
+    solution_options,
+    with_solver,
+)
 from primgraph.control.world import own
 from primgraph.errors import ArgumentError
 from primgraph.operators.lazy_loading import functions
@@ -35,15 +42,27 @@ class Vectors(NamedTuple):
         rows = [functions["astype"](functions["reshape"](v, (-1,)), self.dtype) for v in leaves]
         return functions["concatenate"](rows) if len(rows) > 1 else rows[0]
 
-    def split(self, vector: Any) -> Any:
-        """Return the containers whose elements are in `vector`."""
+    def split(self, vector: Any, lead: int = 0) -> Any:
+        """Return the containers whose elements are in `vector`, behind so many leading axes."""
         found, begin = [], 0
+        before = vector.shape[:lead]
         for leaf in self.leaves:
             end = begin + math.prod(leaf.shape)
-            part = functions["reshape"](vector[begin:end], leaf.shape)
+            part = functions["reshape"](vector[..., begin:end], (*before, *leaf.shape))
             found.append(functions["astype"](part, leaf.dtype))
             begin = end
         return tree.unflatten(self.structure, found)
+
+    def joined(self, operator: str, given: str, result: Any) -> Any:
+        """Return what a function returned as a vector; it has the containers and types of `given`.
+
+        Raises `ArgumentError`, `DTypeError` or `ShapeError` otherwise.
+        """
+        leaves, structure = tree.flatten(result)
+        found = [own(leaf) for leaf in leaves]
+        types = self.structure, [v.type for v in self.leaves]
+        require_equal(operator, "f", f"{given} is", types, (structure, [v.type for v in found]))
+        return self.join(found)
 
     def tolerance(self, options: dict[str, Any]) -> float:
         """Return the tolerance of `options`, or that of the narrowest dtype."""
@@ -55,18 +74,6 @@ class Vectors(NamedTuple):
 
         def of_vector(vector: Any) -> Any:
             return f(self.split(vector))
-
-        return of_vector
-
-    def same(self, operator: str, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return `f`, which returns containers as it takes, as a function of vectors."""
-
-        def of_vector(vector: Any) -> Any:
-            leaves, structure = tree.flatten(f(self.split(vector)))
-            found = [own(leaf) for leaf in leaves]
-            given = self.structure, [v.type for v in self.leaves]
-            require_equal(operator, "f", "x0 is", given, (structure, [v.type for v in found]))
-            return self.join(found)
 
         return of_vector
 
@@ -92,6 +99,15 @@ def vectors_of(operator: str, x0: Any) -> Vectors:
     values = [own(leaf) for leaf in leaves]
     require_floats(operator, "x0", values, structure)
     return Vectors(structure, values, np.result_type(*[v.dtype for v in values]))
+
+
+def options_of(
+    operator: str, tol: float | None, max_trips: int, full_output: bool, linear_solver: str
+) -> dict[str, Any]:
+    """Return the options of a solver; raise `ArgumentError` for those out of range."""
+    with_solver(operator, linear_solver)
+    options = solution_options(operator, tol, max_trips, full_output, False)
+    return {**options, "linear_solver": linear_solver}
 
 
 def dot(a: Any, b: Any) -> Any:

@@ -104,8 +104,8 @@ def solution(
     see `iteration`. Arrays of `z` have `lead` leading axes of samples that are solved
     independently, and so have the other results.
 
-    Linear equations, those of Newton's steps and of derivatives, are solved with their dense matrix,
-    or by another `solver` from products with it: "cg", "bicgstab" or "gmres", see `krylov`.
+    Linear equations, those of Newton's steps and of derivatives, are solved with their dense
+    matrix, or by another `solver` from products with it: "cg", "bicgstab" or "gmres"; see `krylov`.
 
     The body is linear in `z` and the last `linear` constants: such a solution is linear in these
     constants. Without convergence the run raises `LinAlgError` if `checked`; the result is NaN if

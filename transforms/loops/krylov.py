@@ -1,8 +1,8 @@
 """Linear equations solved by products with their matrix alone, as loops until convergence.
 
 The methods are conjugate gradients (M. Hestenes, E. Stiefel, 1952) for symmetric positive definite
-matrices, BiCGStab (H. van der Vorst, 1992), and GMRES with restarts (Y. Saad, M. Schultz, 1986). All
-samples of a batch are solved at once, each until its own residual is small.
+matrices, BiCGStab (H. van der Vorst, 1992), and GMRES with restarts (Y. Saad, M. Schultz, 1986).
+All samples of a batch are solved at once, each until its own residual is small.
 """
 
 from __future__ import annotations
@@ -157,9 +157,9 @@ def _step_bicgstab(product: Callable[[Value], Value], state: Sequence[Value]) ->
     return [x, r, first, p, new, _dot(r, r)]
 
 
-# GMRES. The basis V of the space has orthonormal rows, and the products A V' = V' H. The columns of
-# H are made orthonormal as they come (rows of Q), and the same steps on V give the directions P, for
-# which A P' = V' Q'. A step so minimizes the residual V' g along one more direction.
+# GMRES. The basis V of the space has orthonormal rows, and the products A V' = V' H. The columns
+# of H are made orthonormal as they come (rows of Q), and the same steps on V give the directions P,
+# for which A P' = V' Q'. A step so minimizes the residual V' g along one more direction.
 
 
 def _start_gmres(rhs: Value) -> list[Value]:

@@ -77,10 +77,8 @@ def iteration(types: Sequence[TensorType], source: Source = NOWHERE, **params: A
             found = logical_and(found, _is_finite(z, problem.lead))
         elif problem.method == "known":
             z = inputs[problem.consts :]
-            found, trips = (
-                _is_finite(z, problem.lead),
-                filled_constant(0, TensorType(samples, INT64)),
-            )
+            found = _is_finite(z, problem.lead)
+            trips = filled_constant(0, TensorType(samples, INT64))
         else:
             z, found, trips = _emit_loop(builder, problem, inputs, samples)
         if problem.checked:
