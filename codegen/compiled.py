@@ -217,11 +217,12 @@ def compile_planned(
     """Compile planned code for `graph`; equal graphs share it as long as a kernel uses it.
 
     `once` are the indices of equations that are computed only at the first call. Equal graphs may
-    come from other source lines and have other names; planned code has neither. Code that calls
-    user functions is not shared. Nor is code with clocks, which are appended to `clocks`. With
-    `native` it also has C code.
+    come from other source lines and have other names; planned code has neither. Equations of
+    derivatives are distinguished, where the sign of a zero is free. Code that calls user functions
+    is not shared. Nor is code with clocks, which are appended to `clocks`. With `native` it also
+    has C code.
     """
-    key = (graph, tuple(once), options, limits, native)
+    key = (graph, _derived_equations(graph), tuple(once), options, limits, native)
     found = _shared.get(key) if clocks is None else None
     if found is not None:
         note_source(FROM_EQUAL)
@@ -236,6 +237,16 @@ def compile_planned(
         made.once = _compiled_part(graph, Job(first, Options(), limits), native=False)
     alone = made.users or clocks is not None or (made.once is not None and made.once.users)
     return made if alone else _shared.setdefault(key, made)
+
+
+def _derived_equations(graph: Graph) -> tuple[Any, ...]:
+    """Return for each equation whether it is of a derivative, and the same for its bodies."""
+    return tuple(
+        [
+            (e.source is not None and e.source.is_derived, *map(_derived_equations, e.bodies))
+            for e in graph.body
+        ]
+    )
 
 
 def _compiled_part(graph: Graph, job: Job, *, native: bool) -> Compiled:

@@ -31,9 +31,8 @@ from primgraph.codegen.ir.views import Cut, Repeat, tuple_text, view_text
 from primgraph.codegen.ops.spelling.literals import dtype_text, shape_text
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.inplace.entry import add_check, entries, trips
-from primgraph.codegen.targets.inplace.looks import row_view
 from primgraph.codegen.targets.inplace.statements import STATEMENTS, constant_text, print_results
-from primgraph.codegen.targets.inplace.workspace import Workspace
+from primgraph.codegen.targets.inplace.workspace import Workspace, row_view
 from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.module import MANY, Function, Line, Module, Parts
 
@@ -186,10 +185,8 @@ class Printer:
         elif life is Life.CALL or life is Life.TURN:
             if isinstance(place, View) and name not in self._made:
                 self._view(place, name)
-            if life is Life.CALL:
-                if outside is not None and self.parts.has(name):
-                    outside[name] = None
-                self.parts.use(name)
+            if life is Life.CALL and outside is not None and self.parts.has(name):
+                outside[name] = None
 
     def _view(self, view: View, name: str) -> None:
         """Print a view that is not kept: in each call, or in each turn of a loop."""
@@ -206,7 +203,6 @@ class Printer:
         if view.life is Life.TURN:
             self.line(text)
             return
-        self.parts.use(of)
         root = root_of(view)
         if self.trip is not None and isinstance(root, Argument) and root.number < self.trip[0]:
             self.early.append(Line(text, self.at))

@@ -46,8 +46,6 @@ class _Words:
                 page.write(value)
         pairs = zip(step.inputs, step.operands, strict=True)
         self.given: list[Value] = [explicit(page.pieces[v], t) for v, t in pairs]
-        for value in step.inputs:
-            page.use(page.pieces[value])
         page.write_source_comment(step)
         # Names of the results of branches, or of carries, and of stacks.
         self.names: list[str] = []
@@ -185,10 +183,8 @@ class _Words:
         self.results([*self.names, self.trips, *self.stacks])
         counted = self.trips or not self.stacks
         count = self.trips if counted else f"len({self.stacks[0]})"
-        names = (self.trips if counted else self.stacks[0],)
-        self.page.pieces[self.step.outputs[len(self.names)]] = Piece(
-            Text(f"np.int64({count})"), (), names
-        )
+        trips = Piece(Text(f"np.int64({count})"), ())
+        self.page.pieces[self.step.outputs[len(self.names)]] = trips
 
     # Parts of statements.
 
@@ -322,7 +318,6 @@ def _text(inner: Page, value: int, graph: Graph, k: int) -> Text:
             inner.write(value)
             piece = inner.pieces[value]
     piece = explicit(piece, graph.outputs[k].type)
-    inner.use(piece)
     return piece.text
 
 
@@ -369,11 +364,11 @@ def code_of(value: Value) -> Text:
 def _row(x: Value, type: TensorType, k: str) -> Piece:
     """Return a row of a scanned array."""
     assert isinstance(x, Piece)
-    return Piece(Text(f"{x.text.operand_code(ATOM)}[{k}]"), type.shape[1:], (*x.names, k))
+    return Piece(Text(f"{x.text.operand_code(ATOM)}[{k}]"), type.shape[1:])
 
 
 def _piece(name: str, type: TensorType) -> Piece:
-    return Piece(Text(name), type.shape, (name,))
+    return Piece(Text(name), type.shape)
 
 
 def _name_values(

@@ -14,12 +14,13 @@ from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.schedule import Schedule, Step
 from primgraph.codegen.targets.text.assignments import (
     PARTS,
+    OperandNames,
     Operation,
     parse_assignments,
     parse_unpacking,
+    written_expressions,
 )
 from primgraph.codegen.targets.text.names import is_safe
-from primgraph.codegen.targets.text.operand_names import OperandNames, written_expressions
 from primgraph.ir.frontend.result_names import Title
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.ir.views import Slice
