@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from primgraph import tree
 from primgraph.control.bodies import captured_values, record
@@ -17,7 +19,7 @@ from primgraph.control.solutions import (
     solve_in_world,
 )
 from primgraph.control.world import own
-from primgraph.errors import ArgumentError, ShapeError
+from primgraph.errors import ArgumentError, MissingRuleError, ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Graph, Value
@@ -26,6 +28,7 @@ from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import Variable
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import sub
+from primgraph.transforms import lower, transpose
 from primgraph.transforms.loops.implicit_solution import solution
 from primgraph.transforms.loops.solver_loops import most_steps, own_size
 
@@ -128,20 +131,19 @@ def _solve(
     options = solution_options(method, tol, limit, full_output, check)
     if max_trips is None:
         options["limit"] = None
-    product = A if callable(A) and not isinstance(A, Handle) else _product_with(method, A)
+    product = _product_of(method, A)
     given = (b,) if x0 is None else (b, x0)
     return solve_in_world(method, partial(_record, method, product, options), [product], given)
 
 
-def _product_with(method: str, matrix: Any) -> Callable[[Any], Any]:
-    """Return the product with a matrix, as a function."""
-
-    def product(x: Any) -> Any:
-        if len(getattr(matrix, "shape", ())) != 2:
-            raise ShapeError(f"{method}: A is a matrix or a function, not {matrix!r:.60}")
-        return functions["matmul"](matrix, x)
-
-    return product
+def _product_of(method: str, matrix: Any) -> Callable[[Any], Any]:
+    """Return a function that multiplies, which the matrix may be itself."""
+    if callable(matrix) and not isinstance(matrix, Handle):
+        return cast("Callable[[Any], Any]", matrix)
+    shape = np.shape(matrix) if not isinstance(matrix, Handle) else matrix.shape
+    if len(shape) != 2:
+        raise ShapeError(f"{method}: A is a matrix or a function, not of shape {tuple(shape)}")
+    return partial(functions["matmul"], matrix)
 
 
 def _record(
@@ -152,11 +154,12 @@ def _record(
     def pair(x: Any) -> Any:
         return product(x), None
 
-    pair.__name__ = getattr(product, "__name__", "product")
+    pair.__name__ = "A"
+    leaves, structure = tree.flatten(given[0])
+    require_floats(method, "b", [own(leaf) for leaf in leaves], structure)
     rhs, structure, body = trace_stable_carry(method, pair, given[0], lambda _: [], given="b is")
     if not rhs:
         raise ArgumentError(f"{method}: there is nothing in b to solve for")
-    require_floats(method, "b", rhs, structure)
     types = [v.type for v in rhs]
     if options["tolerance"] is None:
         options["tolerance"] = default_tolerance(types)
@@ -164,13 +167,15 @@ def _record(
         options["limit"] = most_steps(own_size(types, 0), 1)
     outside, count = captured_values([body]), len(rhs)
     values = [v.value for v in rhs]
+    graph = body.graph(outside)
+    _require_linear(method, graph, count)
     begin = _begin(method, given[1], rhs, structure) if len(given) > 1 else None
     found = record(
         [*outside, *values, *(values if begin is None else begin)],
         lambda *operands: solution(
             *operands[: len(outside) + count],
             *(map(zeros_like, operands[-count:]) if begin is None else operands[-count:]),
-            body=_minus(body.graph(outside), count),
+            body=_minus(graph, count),
             step=None,
             consts=len(outside) + count,
             linear=count,
@@ -182,6 +187,15 @@ def _record(
         ),
     )
     return results_of(found, structure, options["strict"])
+
+
+def _require_linear(method: str, product: Graph, count: int) -> None:
+    """Raise `ArgumentError` unless the product is linear in its last `count` operands."""
+    places = range(len(product.inputs) - count, len(product.inputs))
+    try:
+        transpose(lower(product), places)
+    except MissingRuleError as error:
+        raise ArgumentError(f"{method}: A is not linear in x: {error.args[0]}") from None
 
 
 def _begin(method: str, x0: Any, rhs: Sequence[Variable], structure: tree.Structure) -> list[Value]:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from primgraph import tree
 from primgraph.api.public import jacobian
 from primgraph.control.loops import while_loop
@@ -13,12 +15,14 @@ from primgraph.control.solutions import Solved, solve_in_world
 from primgraph.control.world import own
 from primgraph.errors import ShapeError
 from primgraph.ir.frontend.signature import check_arguments
-from primgraph.operators.elementwise.arithmetic import maximum
+from primgraph.operators.elementwise.arithmetic import abs, maximum
 from primgraph.operators.elementwise.logic import (
     greater,
     isfinite,
+    less,
     logical_and,
     logical_not,
+    logical_or,
     where,
 )
 from primgraph.operators.lazy_loading import functions
@@ -28,6 +32,8 @@ from primgraph.solvers.vectors import Vectors, dot, largest, options_of, vectors
 # The damping at first, relative to the largest element of the diagonal (K. Madsen, H. Nielsen, O.
 # Tingleff, 2004).
 _DAMPING = 1e-3
+# Relative changes of the sum of squares below so many units of rounding say nothing.
+_NOISE = 100.0
 
 
 @check_arguments
@@ -76,6 +82,7 @@ def _minimize(f: Callable[..., Any], options: dict[str, Any], x0: Any) -> Any:
     residuals = _residuals(vectors, f)
     slopes = jacobian(residuals)
     tol = vectors.tolerance(options)
+    noise = _NOISE * float(np.finfo(vectors.dtype).eps)
 
     def is_far(r: Any, J: Any) -> Any:
         return greater(largest(r @ J), tol * maximum(1.0, dot(r, r)))
@@ -91,14 +98,17 @@ def _minimize(f: Callable[..., Any], options: dict[str, Any], x0: Any) -> Any:
         damped = matrix + functions["diag"](damping * scale)
         step = functions["linear_algebra.systems.solve"](damped, -gradient)
         new = residuals(x + step)
+        slope = slopes(x + step)
         gain = (dot(r, r) - dot(new, new)) / dot(step, damping * scale * step - gradient)
-        better = greater(gain, 0.0)
-        x = where(better, x + step, x)
-        less_damping = maximum(1.0 / 3.0, 1.0 - (2.0 * gain - 1.0) ** 3)
+        # Where rounding hides whether the sum is smaller, the gradient tells.
+        hidden = less(abs(dot(r, r) - dot(new, new)), noise * dot(r, r))
+        flatter = less(largest(new @ slope), largest(gradient))
+        better = logical_or(greater(gain, 0.0), logical_and(hidden, flatter))
+        less_damping = where(hidden, 1.0 / 3.0, maximum(1.0 / 3.0, 1.0 - (2.0 * gain - 1.0) ** 3))
         return (
-            x,
+            where(better, x + step, x),
             where(better, new, r),
-            slopes(x),
+            where(better, slope, J),
             scale,
             maximum(damping * where(better, less_damping, growth), 1e-10),
             where(better, 2.0, 2.0 * growth),

@@ -94,7 +94,7 @@ class Vectors(NamedTuple):
 def vectors_of(operator: str, x0: Any) -> Vectors:
     """Return how `x0` is a vector; it is a float array, or a container of such."""
     leaves, structure = tree.flatten(x0)
-    if not leaves:
+    if not any(getattr(leaf, "size", 1) for leaf in leaves):
         raise ArgumentError(f"{operator}: there is nothing in x0 to solve for")
     values = [own(leaf) for leaf in leaves]
     require_floats(operator, "x0", values, structure)

@@ -191,8 +191,12 @@ def _step_gmres(product: Callable[[Value], Value], state: Sequence[Value]) -> li
     is_new = greater(size, first * float(np.finfo(x.dtype).eps))
     size = select(is_new, size, _like(0.0, size))
     w = select(_wide(is_new, w), w / _wide(_norm(w), w), _like(0.0, w))
-    u, s = _orthogonal(h + _wide(size, h) * following, columns)
+    column = h + _wide(size, h) * following
+    u, s = _orthogonal(column, columns)
     length = _norm(u)
+    # A column of which only rounding is new belongs to a singular matrix: its step is infinite.
+    is_new = greater(length, _norm(column) * float(np.finfo(x.dtype).eps))
+    length = select(is_new, length, _like(0.0, length))
     q = u / _wide(length, u)
     p = (v - _combined(s, directions)) / _wide(length, v)
     place = _unit(j, m, x.type)
