@@ -183,6 +183,7 @@ ROOMS = {
     "eager": ("output", "tensors, backward"),
     "custom": ("output", "rules of the user's"),
     "control": ("output", "loops, branches"),
+    "solvers": ("output", "minima, equations, integrals"),
     "api": ("output", "function transformations, jit"),
     "nn": ("output", "layers"),
     "optimizer": ("output", "SGD, Adam"),
