@@ -107,8 +107,21 @@ def solve_ivp(
     >>> print(f"{t:.6f}")
     0.451524
     """
+    _require_options(t_span, t_eval, method, (rtol, atol), event, max_steps)
+    for function in [f] if event is None else [f, event]:
+        require_function("solve_ivp", function, "(t, y)")
+    options = (METHODS[method], (rtol, atol), event, int(max_steps), full_output)
+    given = (tuple(t_span), y0) if t_eval is None else (tuple(t_span), y0, t_eval)
+    return solve_in_world("solve_ivp", partial(_solve, f, options), [], given)
+
+
+def _require_options(
+    t_span: Any, t_eval: Any, method: str, tolerances: Any, event: Any, max_steps: int
+) -> None:
+    """Raise `ArgumentError` for options that are out of range, or exclude each other."""
     if method not in METHODS:
         raise ArgumentError(f"solve_ivp: method is {' or '.join(METHODS)}, not {method!r:.60}")
+    rtol, atol = tolerances
     if not (rtol >= 0.0 and atol >= 0.0 and rtol + atol > 0.0):
         raise ArgumentError(f"solve_ivp: tolerances are positive, not {rtol!r:.20}, {atol!r:.20}")
     if max_steps < 1:
@@ -117,11 +130,6 @@ def solve_ivp(
         raise ArgumentError("solve_ivp takes an event or t_eval, not both")
     if len(t_span) != 2:
         raise ArgumentError("solve_ivp: t_span is a pair of times")
-    for function in [f] if event is None else [f, event]:
-        require_function("solve_ivp", function, "(t, y)")
-    options = (METHODS[method], (rtol, atol), event, int(max_steps), full_output)
-    given = (tuple(t_span), y0) if t_eval is None else (tuple(t_span), y0, t_eval)
-    return solve_in_world("solve_ivp", partial(_solve, f, options), [], given)
 
 
 def _solve(f: Callable[..., Any], options: tuple[Any, ...], given: tuple[Any, ...]) -> Any:

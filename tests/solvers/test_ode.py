@@ -51,9 +51,7 @@ def test_order_of_the_error_and_of_the_interpolant(method):
         return found.y.numpy(), inner, found.error.numpy()
 
     def exact(h):
-        return pg.solvers.solve_ivp(
-            f, (0.2, 0.2 + h), np.array([1.0, 0.5]), rtol=1e-13, atol=1e-14
-        )
+        return pg.solvers.solve_ivp(f, (0.2, 0.2 + h), np.array([1.0, 0.5]), rtol=1e-13, atol=1e-14)
 
     order = {"RK45": 5, "Rosenbrock": 4}[method]
     wide, narrow = 0.2, 0.1
