@@ -11,9 +11,13 @@ import subprocess
 import sys
 import time
 import warnings
+from collections import Counter
 
 import numpy as np
 import pytest
+from density import starts
+from program_tiered import check_tiered
+from random_programs import random_program
 
 import primgraph as pg
 from primgraph.base.debug_mode import debug
@@ -121,6 +125,18 @@ def test_the_first_calls_run_numpy_and_later_ones_c(caplog):
     for other in copied:
         assert isinstance(other, TieredKernel)
         np.testing.assert_array_equal(other(X), by_c)
+
+
+@pytest.mark.parametrize("start", starts(0, 40, 2, dense=2))
+def test_calls_of_random_programs_give_what_numpy_or_c_does(start):
+    seen = Counter()
+    for seed in range(start, start + 2):
+        program = random_program(seed)
+        try:
+            check_tiered(program, seen)
+        except Exception as error:
+            raise AssertionError(f"{program}\n{error}") from error
+    assert {"tiers: trying", "tiers: settled"} <= seen.keys()
 
 
 def test_jit_takes_it_up_without_a_longer_way():

@@ -160,10 +160,11 @@ def keep(folder: Folder, name: str, content: bytes) -> None:
     folder.write(name, content, _sum_of(name, content))
 
 
-def forget(name: str) -> None:
-    """Remove an unusable file."""
+def forget(*names: str) -> None:
+    """Remove unusable files."""
     with contextlib.suppress(OSError), usable_folder() as folder:
-        folder.remove(name)
+        for name in names:
+            folder.remove(name)
 
 
 @contextlib.contextmanager
