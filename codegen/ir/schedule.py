@@ -74,6 +74,11 @@ class Step(NamedTuple):
         return self.eqn.source and self.eqn.source.place
 
     @property
+    def is_derived(self) -> bool:
+        """Return whether it is of a derivative, where the sign of a zero is free."""
+        return self.eqn.source is not None and self.eqn.source.is_derived
+
+    @property
     def operands(self) -> tuple[TensorType, ...]:
         return self.form.operands
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.base.user_lines import caller, instruction
-from primgraph.defaults import get_default_dtype
+from primgraph.defaults import current as default_dtype
 from primgraph.eager.derivatives.recording import is_tracked
 from primgraph.eager.inplace.adoption import adopting
 from primgraph.eager.inplace.indexing import with_numbers
@@ -67,16 +67,21 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     if function in _by_masks:
         args, kwargs = _with_numbers(args, kwargs)
     inputs: list[Node] = []
-    entries: list[Any] = []
+    # The default dtype decides the dtype of Python floats and of creation functions, and the family
+    # which results share elements.
+    entries: list[Any] = [function, default_dtype[0], Tensor]
     family = Tensor
     for argument in args:
         kind = type(argument)
-        known = plain_families.get(kind)
-        if known is not None:
+        if kind is Tensor and argument._alias is None:
+            node = argument.last_node
+            inputs.append(node)
+            entries.append(node.type)
+        elif kind in plain_families:
             node = argument.last_node if argument._alias is None else argument.node
             inputs.append(node)
             entries.append(node.type)
-            family = family if known is Tensor else known
+            family = family if (known := plain_families[kind]) is Tensor else known
         elif kind is float or kind is int:
             entries.append(_key_entry(function, argument, args, inputs))
         elif kind in constant_classes:
@@ -87,9 +92,8 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     for name, argument in kwargs.items():
         entries += (name, _key_entry(function, argument, (), inputs))
         family = _family(argument, family)
-    # The default dtype decides the dtype of Python floats and of creation functions, and the family
-    # which results share elements.
-    signature = (function, get_default_dtype(), family, *entries)
+    entries[_FAMILY] = family
+    signature = tuple(entries)
     call = _calls.get(signature)
     if call is None:
         if (others := family.operands(function, args)) is not None:
@@ -105,7 +109,10 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     tracked = is_tracked(step, nodes)
     found = family(Node(step.type, step, nodes, tracked, place))
     if not tracked:
-        postpone(found)
+        for node in inputs:
+            if node.array is None:
+                postpone(found)
+                break
     if call.shares:
         _share_views([found], function, args, kwargs, call)
     return found
@@ -198,7 +205,7 @@ def _call_with_integers(
     inputs: list[Node] = []
     _by_integers.add(function)
     try:
-        key: list[Any] = [function, get_default_dtype(), family]
+        key: list[Any] = [function, default_dtype[0], family]
         key += [_key_entry(function, a, args, inputs) for a in args]
         for name, argument in kwargs.items():
             key += (name, _key_entry(function, argument, (), inputs))

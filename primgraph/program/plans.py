@@ -33,8 +33,9 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 class Plan:
     """Compiled execution of one list of fetches, with the sources of its inputs.
 
-    The inputs of the kernel are the feeds in `names`, the constant states that `still` reads from a
-    dict, and the states in `changed`, ordered by `arranged`; results of the early kernel follow.
+    The inputs of the kernel are the feeds in `names`, which `taken` reads from a dict, the constant
+    states that `still` reads from one, and the states in `changed`, ordered by `arranged`; results
+    of the early kernel follow.
     `written` is the user's graph, before passes. The first `fetched` outputs are the fetches; the
     others are the new values of `changed` states. `states` are all that need a value, and `direct`
     is the kernel's fast path. With symbolic sizes, a plan is specialised for `sizes`; `written`
@@ -49,6 +50,7 @@ class Plan:
     early: Early | None
     names: list[str]
     types: list[TensorType]
+    taken: Callable[[Mapping[str, Any]], Sequence[Any]]
     needed: frozenset[str]
     states: list[State]
     fetched: int
@@ -80,27 +82,31 @@ class Plan:
         if self.direct is None or self.changed.names or len(fed) != len(self.names):
             return None
         try:
-            arrays = [fed[name] for name in self.names]
+            arrays = self.taken(fed)
         except KeyError:
             return None
         if not self.states:
             return self.direct(*arrays)
-        reading = scope.read()
+        # A reading of the newest version.
+        token = scope.token
         try:
-            held = reading.version
+            held = scope.newest
             if held.setting.seen is not self.states:
                 return None
-            return self.direct(*self.arguments(arrays, held))
+            reader, others = held.taken
+            if reader is not self or self.early is not None:
+                return self.direct(*self.arguments(arrays, held))
+            return self.direct(*self.arranged((*arrays, *others)))
         finally:
             # An exception that the user keeps refers to this frame, and would keep the arrays
             # read-only.
-            del reading
+            del token
 
-    def feed_arrays(self, given: Mapping[str, Any]) -> list[Any]:
+    def feed_arrays(self, given: Mapping[str, Any]) -> Sequence[Any]:
         """Return the feeds. Before updates they are converted here, so that they are validated
         first."""
         if not self.changed.names:
-            return [given[name] for name in self.names]
+            return self.taken(given)
         return [as_feed(given[n], t, n) for n, t in zip(self.names, self.types, strict=True)]
 
     def arguments(self, fed: Sequence[Any], held: Version) -> Sequence[Any]:
@@ -258,6 +264,7 @@ def _plan_of(
         early=early,
         names=[v.hint for v in fed],
         types=[known[v] for v in fed],
+        taken=taker([v.hint for v in fed]),
         needed=frozenset([v.hint for v in fed]),
         states=[*(program.states[v] for v in still), *changed],
         fetched=fetched,

@@ -69,6 +69,8 @@ class Program(Drawn):
         self.updated_at: dict[Value, Source] = {}
         self.kernels: dict[Any, Any] = {}
         self.starts: WeakKeyDictionary[Program, list[scopes.State]] = WeakKeyDictionary()
+        # Whether `starts` has had a program, as each run asks.
+        self.is_startup = False
         self.keys_taken = 0
         self._seed = 0
         _programs[id(self.builder)] = self
@@ -179,7 +181,9 @@ class Program(Drawn):
         _require_state(name, type, initializer)
         value = self.builder.input(type, name)
         state = self.states[value] = scopes.State(name, type, initializer, trainable)
-        default_startup_program().starts.setdefault(self, []).append(state)
+        startup = default_startup_program()
+        startup.starts.setdefault(self, []).append(state)
+        startup.is_startup = True
         return Variable(self.builder, value)
 
     def free_name(self, stem: str) -> str:

@@ -149,7 +149,7 @@ class Executor:
         given = {} if feed is None else feed
         if given.__class__ is not dict and not isinstance(given, Mapping):
             raise ArgumentError(f"feed is a mapping of names, not {type(feed).__name__}")
-        if program.starts:
+        if program.is_startup:
             program.start(self.scope)
         plan = self._plan(program, fetch_list, update)
         scope = program.scope if self.scope is None else self.scope
@@ -389,7 +389,11 @@ def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, 
     """Return the fetched values. A fast path handles lists of variables."""
     builder, values = program.builder, []
     if fetch_list.__class__ is list:
-        for item in fetch_list or ():
+        if len(fetch_list) == 1:
+            (item,) = fetch_list
+            if item.__class__ is Variable and item.recorder is builder:
+                return (item.value,)
+        for item in fetch_list:
             if item.__class__ is not Variable or item.recorder is not builder:
                 break
             values.append(item.value)

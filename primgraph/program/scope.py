@@ -10,14 +10,13 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from operator import itemgetter
 from types import CodeType
 from typing import Any, TypeAlias, TypeVar, final
-from weakref import WeakSet, WeakValueDictionary, ref
+from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 
@@ -158,12 +157,13 @@ class Version:
 class Reading:
     """Read lock of a version: while this object lives, its arrays are not overwritten."""
 
-    __slots__ = ("__weakref__", "thread", "version")
+    __slots__ = ("_token", "version")
 
-    version: Version
-
-    def __init__(self) -> None:
-        self.thread = threading.get_ident()
+    def __init__(self, scope: Scope) -> None:
+        # Taken before the version is looked up: a thread that stores another version counts the
+        # readings afterwards.
+        self._token = scope.token
+        self.version = scope.latest()
 
 
 @final
@@ -201,7 +201,10 @@ class Scope:
         self._turn = make_lock()
         self._newest = Version(Setting(Changes((), ()), {}, {}), ())
         self._spares: dict[Changes, Sequence[Array]] = {}
-        self._readings: set[ref[Reading]] = set()
+        # Whoever refers to this object reads arrays, which are not overwritten meanwhile. Without
+        # readings, it has as many references as now.
+        self.token = object()
+        self._unread = self._token_references()
         self._desk: SharedStorage[Version] | None = None
         _scopes.add(self)
 
@@ -251,7 +254,8 @@ class Scope:
         """Return the current version. Its arrays may be read only during a `Reading`."""
         if self._desk is not None:
             self._take_in(self._desk)
-        return self.latest()
+        version = self._newest
+        return self.latest() if version.later else version
 
     def latest(self) -> Version:
         """Return the newest version, without changes by observers."""
@@ -269,12 +273,7 @@ class Scope:
 
     def reading(self) -> Reading:
         """Like `read`, without changes by observers."""
-        reading = Reading()
-        # Registered before the version is looked up: a thread that stores another version checks
-        # readings afterwards.
-        self._readings.add(ref(reading, self._readings.discard))
-        reading.version = self.latest()
-        return reading
+        return Reading(self)
 
     def desk(self) -> SharedStorage[Version]:
         """Shared storage: the observers that share arrays with this scope."""
@@ -317,7 +316,7 @@ class Scope:
         """Like `replace`, for values computed into arrays of `spare`, after `begin`."""
         if not self._publish_version(before, before.followed_by(changes, new)):
             return False
-        if first and not self._readings:
+        if first and self._token_references() == self._unread:
             # Only the caller, which has finished with them, refers to the replaced arrays.
             same = before.setting.changes is changes
             old = before.new if same else changes.taken(before.arrays)
@@ -341,6 +340,9 @@ class Scope:
             return False
         self._newest = after
         return True
+
+    def _token_references(self) -> int:
+        return sys.getrefcount(self.token)
 
     def put(self, new: Mapping[str, Array]) -> None:
         """Store `new`, arrays with no other owner, all at once."""
@@ -379,10 +381,9 @@ class Scope:
 
     def after_fork(self) -> None:
         """Drop the readings of other threads in a forked child."""
-        here = threading.get_ident()
-        alive = ((r, r()) for r in list(self._readings))
-        gone = [r for r, reading in alive if reading is None or reading.thread != here]
-        self._readings.difference_update(gone)
+        # Readings of this thread may go on: what they may read is not reused.
+        self.token = object()
+        self.latest().used = True
 
 
 @register_storing

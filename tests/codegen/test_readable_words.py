@@ -13,7 +13,7 @@ import pytest
 
 import primgraph as pg
 from primgraph.codegen.ir.schedule import schedule
-from primgraph.codegen.targets.text.operand_names import OperandNames, written_expressions
+from primgraph.codegen.targets.text.assignments import OperandNames, written_expressions
 from primgraph.ir.interpret import interpret
 
 VECTOR = pg.spec((4,))

@@ -25,7 +25,7 @@ from primgraph.codegen.ir.statements import (
 )
 from primgraph.codegen.ir.views import Cut
 from primgraph.codegen.lower.arrays.lowering_state import LoopDraft, LoweringState
-from primgraph.codegen.lower.arrays.site import add_compute
+from primgraph.codegen.lower.arrays.steps import add_compute
 from primgraph.ir.types import DType, Shape
 
 

@@ -96,7 +96,7 @@ def _triangular(call: Call) -> Iterator[str]:
     size = f"{call.size(n * m)} * sizeof({c_type(call.step.results[0].dtype)})"
     yield from each_matrix(
         call,
-        f"{call.use('memcpy')}({matrix(call, 'z0')}, {matrix(call, 'x1')}, {size});",
+        f"memcpy({matrix(call, 'z0')}, {matrix(call, 'x1')}, {size});",
         call.checked_call(f"{choose_function(call, 'triangular', n)}({args})"),
     )
 
@@ -108,7 +108,7 @@ def _lu(call: Call) -> Iterator[str]:
     if is_far(call, k):
         yield from _far(call, "lu", [*args, call.room("int64_t", m), *sizes])
         return
-    function = call.use(f"pg_lu_factors_{type_name(call.step.operands[0].dtype)}")
+    function = f"pg_lu_factors_{type_name(call.step.operands[0].dtype)}"
     yield from each_matrix(call, f"{function}({arguments(call, [*args, *sizes])});")
 
 
@@ -153,7 +153,7 @@ def _qr(call: Call) -> Iterator[str]:
 
 def _far(call: Call, name: str, args: Sequence[str]) -> Iterator[str]:
     """Yield calls of a LAPACK function for each matrix."""
-    function = call.use(f"pg_lapack_{name}_{type_name(call.step.operands[0].dtype)}")
+    function = f"pg_lapack_{name}_{type_name(call.step.operands[0].dtype)}"
     yield from each_matrix(call, call.checked_call(f"{function}({arguments(call, args)})"))
 
 

@@ -29,7 +29,7 @@ def simplify(results: Sequence[Number], new: Numbers) -> Simplified:
     found: dict[Number, Number] = {}
     dropped: dict[Number, None] = {}
     for x in order:
-        new.step = x.step
+        new.step, new.unsigned = x.step, x.unsigned
         args = [found[a] for a in x.args]
         rule = None if x in signed else _FREE.get(x.word)
         simpler = None if rule is None else rule(new, dropped, *args)
@@ -55,18 +55,21 @@ def in_order(results: Iterable[Number]) -> list[Number]:
 
 def _signed_zeros(order: Sequence[Number], results: Sequence[Number]) -> set[Number]:
     """Return the values whose zeros must have NumPy's sign, as it reaches a result."""
-    signed = set(results)
+    signed = {x for x in results if not x.unsigned}
     for x in reversed(order):
-        if x in signed:
-            signed.update(_operands_with_sign(x))
+        if x in signed and not x.least:
+            signed.update(a for a in _operands_with_sign(x) if not a.unsigned)
     return signed
 
 
 def _operands_with_sign(x: Number) -> Iterator[Number]:
     """Yield the operands that decide the sign of a zero.
 
-    A sum is -0.0 only if all its terms are, so that one that is never -0.0 decides alone.
+    A sum is -0.0 only if all its terms are, so that one that is never -0.0 decides alone. A sum or
+    difference of two numbers is 0.0 if one is not zero.
     """
+    if x.word in ("+", "-") and (x.args[0].least or x.args[1].least):
+        return
     safe = [a for a in x.args[: 1 + (x.word == "+")] if not a.negative_zero]
     if x.word in ("+", "-") and safe:
         yield min(safe, key=lambda a: a.word != CONSTANT)
@@ -126,10 +129,8 @@ def _reasons(dropped: Iterable[Number]) -> dict[Number, None]:
     """Return values that are finite only if all `dropped` ones are: sums and products of bounded
     functions are, if the operands of these are numbers."""
     dropped = list(dropped)
-    bounds: dict[Number, float] = {}
     sources: dict[Number, dict[Number, None]] = {}
     for x in in_order(dropped):
-        bounds[x] = _bound(x, [bounds[a] for a in x.args])
         if x.args and WORDS[x.word].bound < math.inf:
             # Its operand is finite if it is, and the other way round, or only the first.
             sources[x] = {x.args[0] if WORDS[x.word].spreads else x: None}
@@ -137,22 +138,8 @@ def _reasons(dropped: Iterable[Number]) -> dict[Number, None]:
             sources[x] = {y: None for a in x.args if a in sources for y in sources[a]}
     found: dict[Number, None] = {}
     for x in dropped:
-        found.update(sources[x] if bounds[x] < _LARGEST else {x: None})
+        found.update(sources[x] if x.most < _LARGEST else {x: None})
     return found
-
-
-def _bound(x: Number, bounds: Sequence[float]) -> float:
-    """Return a bound of the magnitude of `x`, from those of its operands; infinity if unknown."""
-    match x.word:
-        case "number":
-            return abs(float(x.value))
-        case "+" | "-":
-            return bounds[0] + bounds[1]
-        case "*":
-            return bounds[0] * bounds[1]
-        case "-x" | "fabs":
-            return bounds[0]
-    return WORDS[x.word].bound if x.args else math.inf
 
 
 def _checks(results: Sequence[Number], dropped: Iterable[Number]) -> list[Number]:

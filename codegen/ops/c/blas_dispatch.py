@@ -29,11 +29,11 @@ def choose_function(call: Call, name: str, n: int) -> str:
     """Return the function expression of that name for matrices of n rows."""
     kind = type_name(call.step.operands[0].dtype)
     if not is_far(call, n):
-        return call.use(f"pg_{name}_{kind}")
-    other = call.use(f"pg_lapack_{name}_{kind}")
+        return f"pg_{name}_{kind}"
+    other = f"pg_lapack_{name}_{kind}"
     if type(n) is int:
         return other
-    own = call.use(f"pg_{name}_{kind}")
+    own = f"pg_{name}_{kind}"
     return f"({call.size(n)} < {FROM[call.step.op]} ? {own} : {other})"
 
 

@@ -23,7 +23,7 @@ class Word(NamedTuple):
     that binds the names of the text. The sign of a zero among the operands `signed` may decide
     the sign of a zero result; without `negative_zero` there is no result -0.0. If one of the
     operands `spreads` is not finite, neither is the result, or Python raises. The magnitude of a
-    result that is a number is at most `bound`.
+    result that is a number is at least `least` and at most `bound`.
     """
 
     text: str
@@ -36,6 +36,7 @@ class Word(NamedTuple):
     cost: int = 1
     binding: str = ""
     bound: float = math.inf
+    least: float = 0.0
 
 
 # The cost of a call of a function of the module `math`.
@@ -47,15 +48,26 @@ def _comparison(text: str, compute: Callable[..., Any]) -> Word:
 
 
 def _function(
-    name: str, signed: bool, spreads: bool, negative_zero: bool = True, bound: float = math.inf
+    name: str,
+    signed: bool,
+    spreads: bool,
+    negative_zero: bool = True,
+    bound: float = math.inf,
+    least: float = 0.0,
 ) -> Word:
     operand, compute = (0,), getattr(math, name)
     binding = f"math_{name} = math.{name}"
     return Word(
         f"math_{name}({{}})", ATOM, (CHOICE,), compute, operand * signed, operand * spreads,
-        negative_zero, _FUNCTION, binding, bound,
+        negative_zero, _FUNCTION, binding, bound, least,
     )  # fmt: skip
 
+
+# No float is closer to a zero of the cosine than 4.6e-19 (Muller et al., Handbook of Floating-Point
+# Arithmetic, 11.3.2).
+_LEAST_COSINE = 1e-19
+# Lower bounds are not larger, so that their differences are numbers.
+_LARGE = 1e300
 
 WORDS: dict[str, Word] = {
     "+": Word("{} + {}", ADD, (ADD, MUL), operator.add, (0, 1), (0, 1)),
@@ -80,7 +92,9 @@ WORDS: dict[str, Word] = {
     "log": _function("log", signed=False, spreads=True, negative_zero=False),
     "log1p": _function("log1p", signed=True, spreads=True),
     "sin": _function("sin", signed=True, spreads=True, bound=1.0),
-    "cos": _function("cos", signed=False, spreads=True, negative_zero=False, bound=1.0),
+    "cos": _function(
+        "cos", signed=False, spreads=True, negative_zero=False, bound=1.0, least=_LEAST_COSINE
+    ),
     "tan": _function("tan", signed=True, spreads=True),
     "cosh": _function("cosh", signed=False, spreads=True, negative_zero=False),
     "asin": _function("asin", signed=True, spreads=True),
@@ -111,22 +125,47 @@ class Number:
     """An expression: a word and its operands, or a constant or a variable, with its value or name.
 
     `place` is its position in the order of creation, behind its operands; `step` is the step that
-    it belongs to, -1 for none. Without `negative_zero` its value is never -0.0.
+    it belongs to, -1 for none. Its magnitude, if it is a number, is at least `least` and at most
+    `most`. Without `negative_zero` its value is never -0.0. If it is `unsigned`, the sign of its
+    zeros is of no importance, as it is in derivatives.
     """
 
-    __slots__ = ("args", "negative_zero", "place", "step", "value", "word")
+    __slots__ = (
+        "args", "least", "most", "negative_zero", "place", "step", "unsigned", "value", "word",
+    )  # fmt: skip
 
     def __init__(
-        self, word: str, args: tuple[Number, ...], value: Any, place: int, step: int
+        self, word: str, args: tuple[Number, ...], value: Any, place: int, step: int, unsigned: bool
     ) -> None:
         self.word, self.args, self.value = word, args, value
-        self.place, self.step = place, step
-        self.negative_zero = _may_be_negative_zero(word, args, value)
+        self.place, self.step, self.unsigned = place, step, unsigned
+        self.least, self.most = _magnitudes(word, args, value)
+        self.negative_zero = not self.least and _may_be_negative_zero(word, args, value)
 
     @property
     def is_zero(self) -> bool:
         """Return whether this is the constant 0.0 or -0.0."""
         return self.word == CONSTANT and self.value.__class__ is float and self.value == 0.0
+
+
+def _magnitudes(word: str, args: Sequence[Number], value: Any) -> tuple[float, float]:
+    """Return the least and the largest magnitude, as far as the operands tell.
+
+    Rounding is monotonic: bounds round as values do.
+    """
+    match word:
+        case "number":
+            return (abs(float(value)),) * 2 if math.isfinite(value) else (0.0, math.inf)
+        case "+" | "-":
+            x, y = args
+            return max(0.0, x.least - y.most, y.least - x.most), x.most + y.most
+        case "*":
+            least, most = args[0].least * args[1].least, args[0].most * args[1].most
+            # The product of zero and infinity is no bound.
+            return min(least, _LARGE), math.inf if math.isnan(most) else most
+        case "-x" | "fabs":
+            return args[0].least, args[0].most
+    return (WORDS[word].least, WORDS[word].bound) if args else (0.0, math.inf)
 
 
 def _may_be_negative_zero(word: str, args: Sequence[Number], value: Any) -> bool:
@@ -149,19 +188,20 @@ def _may_be_negative_zero(word: str, args: Sequence[Number], value: Any) -> bool
 
 @final
 class Numbers:
-    """Creator of expressions; equal ones are one object. `step` is the step of new ones.
+    """Creator of expressions; equal ones are one object. `step` is the step of new ones, which are
+    `unsigned` or not.
 
     Expressions in `required` must be computed, and be finite, for the results to be right; those in
     `finite` must be finite if a result depends on them.
     """
 
-    __slots__ = ("_known", "finite", "required", "step")
+    __slots__ = ("_known", "finite", "required", "step", "unsigned")
 
     def __init__(self) -> None:
         self._known: dict[Any, Number] = {}
         self.required: list[Number] = []
         self.finite: list[Number] = []
-        self.step = -1
+        self.step, self.unsigned = -1, False
 
     def constant(self, value: bool | float) -> Number:
         # The text tells zeros of both signs and True from 1.0.
@@ -188,8 +228,9 @@ class Numbers:
     def _shared(self, key: Any, word: str, args: tuple[Number, ...], value: Any) -> Number:
         found = self._known.get(key)
         if found is None:
-            found = Number(word, args, value, len(self._known), self.step)
+            found = Number(word, args, value, len(self._known), self.step, self.unsigned)
             self._known[key] = found
+        found.unsigned = found.unsigned and self.unsigned
         return found
 
 
@@ -216,6 +257,9 @@ def _add(new: Numbers, x: Number, y: Number) -> Number | None:
     if x.word == "-x":
         return new("-", y, x.args[0])
     for a, b in ((x, y), (y, x)):
+        if _has_minus(b):
+            return new("-", a, new("-x", b))
+    for a, b in ((x, y), (y, x)):
         if a.is_zero and (a.negative_zero or not b.negative_zero):
             return b
     return None
@@ -224,7 +268,14 @@ def _add(new: Numbers, x: Number, y: Number) -> Number | None:
 def _sub(new: Numbers, x: Number, y: Number) -> Number | None:
     if y.word == "-x":
         return new("+", x, y.args[0])
+    if _has_minus(y):
+        return new("+", x, new("-x", y))
     return x if y.is_zero and not y.negative_zero else None
+
+
+def _has_minus(x: Number) -> bool:
+    """Return whether this is a product or quotient with a negative constant."""
+    return x.word in ("*", "/") and any(a.word == CONSTANT and a.value < 0 for a in x.args)
 
 
 def _mul(new: Numbers, x: Number, y: Number) -> Number | None:

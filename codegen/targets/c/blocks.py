@@ -18,9 +18,6 @@ from primgraph.codegen.targets.c.reductions import accumulation_statement, first
 from primgraph.codegen.targets.c.size_arguments import SIZES
 from primgraph.ir.types import larger
 
-STOP = "extern int (*pg_stop)(void);"
-SHARED = "int pg_share(int (*)(void *const *, char *, long), void *const *, char *, long, long);"
-
 
 def blocks(writer: Writer, item: Blocks) -> Iterator[str]:
     """Yield the lines of the loop over all blocks."""

@@ -8,7 +8,7 @@ which compilers vectorise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from math import prod
 from typing import final
 
@@ -23,8 +23,7 @@ from primgraph.codegen.ops.c.spellings import (
     type_name,
 )
 from primgraph.codegen.targets.c.control import Places
-from primgraph.codegen.targets.c.lines import indented, lines_of
-from primgraph.codegen.targets.c.parts import functions_in
+from primgraph.codegen.targets.c.lines import indented, with_source
 from primgraph.codegen.targets.c.reductions import (
     are_joint_sums,
     initial_statement,
@@ -32,8 +31,7 @@ from primgraph.codegen.targets.c.reductions import (
     write_joint_sums,
     write_reduction,
 )
-from primgraph.codegen.targets.c.strip_mining import Strips
-from primgraph.codegen.targets.c.vector_calls import call
+from primgraph.codegen.targets.c.strip_mining import Strips, call
 from primgraph.codegen.targets.c.walk import IDENTITY, Walk, axes_of_inner
 
 # Node kinds whose result is written once per element, and not read again in the loop.
@@ -47,8 +45,8 @@ class Elements:
     `low` is the first index of the piece of the innermost loop that is being written.
     """
 
-    def __init__(self, walk: Walk, strips: Strips, use: Callable[[str], str]) -> None:
-        self.walk, self.strips, self.use = walk, strips, use
+    def __init__(self, walk: Walk, strips: Strips) -> None:
+        self.walk, self.strips = walk, strips
         self.low = 0
 
     def statements(self, node: Node, here: Set[int]) -> Iterator[str]:
@@ -136,25 +134,20 @@ class Elements:
         terms = []
         for o, (n, stride) in zip(indices, node.reach, strict=True):
             index = f"(int64_t){self.strips.argument(o, here)}"
-            place = f"{self.use('pg_place')}({index}, {extent(n)}, &bad)"
+            place = f"pg_place({index}, {extent(n)}, &bad)"
             terms.append(place if stride == 1 else f"{place} * {extent(stride)}")
         base = self.walk.index(offset, strides)
         return " + ".join([*terms, *([] if base == "0" else [base])])
 
     def _step_expression(self, node: Node, args: Sequence[str]) -> str:
         """Return the C expression of a step."""
-        if node.step is None:
-            # A prefix of C.
+        if node.step is None or node.name:
             return f"{node.name}({args[0]})"
-        if node.name:
-            return f"{self.use(node.name)}({args[0]})"
         text = template(node.step)
         assert text is not None
         dtype = node.step.results[0].dtype
         if dtype.kind == "f" and node.step.op in PRODUCTS and "*" in text:
             text = f"pg_rounded_{type_name(dtype)}({text})"
-        for function in functions_in(text):
-            self.use(function)
         for k, arg in enumerate(args):
             text = text.replace(f"@{k}@", arg)
         return text
@@ -171,8 +164,7 @@ class Body:
         self.is_traced = writer.is_traced
         self.extents = self.walk.extents
         self.strips = Strips(self.walk, self.types)
-        self.use = writer.use
-        self.elements = Elements(self.walk, self.strips, self.use)
+        self.elements = Elements(self.walk, self.strips)
         self.lines: list[str] = []
 
     def text(self) -> list[str]:
@@ -303,8 +295,7 @@ class Body:
             self._loop(pad, nodes, f"{count} - s")
         for node, (s, buffer) in zip(runs, sums, strict=True):
             target = f"w{node.value}[{self.walk.base(0, node.strides)}]"
-            total = self.use(f"pg_total_{name}")
-            self.lines.append(f"{pad}{target} += {total}({s}, {buffer}, {count} - s);")
+            self.lines.append(f"{pad}{target} += pg_total_{name}({s}, {buffer}, {count} - s);")
 
     # One strip.
 
@@ -322,7 +313,7 @@ class Body:
             self._loop(pad, nodes, count)
             runs = [node for node in nodes if node.kind in IDENTITY and self.walk.is_run(node)]
             if count != "1" and are_joint_sums(self.strips, runs):
-                self._say(pad, write_joint_sums(self.strips, runs, count, self.use))
+                self._say(pad, write_joint_sums(self.strips, runs, count))
                 runs = []
             for node in runs:
                 self._say(pad, write_reduction(self.strips, node, count))
@@ -333,10 +324,11 @@ class Body:
     def _loop(self, pad: str, nodes: Sequence[Node], count: str) -> None:
         here = {n.value for n in nodes if n.kind in PLAIN and n.kind != "call"}
         each = self.elements.statements
-        if self.is_traced:
-            inside = [x for node in nodes for x in lines_of(node.step, each(node, here))]
-        else:
-            inside = [x for node in nodes for x in each(node, here)]
+        inside = [
+            with_source(line, node.step) if self.is_traced else line
+            for node in nodes
+            for line in each(node, here)
+        ]
         if not inside:
             return
         if count == "1":

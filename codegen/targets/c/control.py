@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, final
 from primgraph.codegen.ir.c_extents import extent
 from primgraph.codegen.ir.statements import Control, Nests
 from primgraph.codegen.ops.c.spellings import moved_type
-from primgraph.codegen.targets.c.dynamic_stack import one_more, reallocation
+from primgraph.codegen.targets.c.lines import Function
 from primgraph.codegen.targets.c.size_arguments import SIZES
 from primgraph.codegen.targets.text.flow import Loop, write_flow
 from primgraph.ir.dims import TRIPS, is_open, single_row_size, typical
@@ -38,9 +38,6 @@ class Places(Protocol):
 
     def place(self, value: int) -> str:
         """Return the memory of a value."""
-
-    def use(self, function: str) -> str:
-        """Return the name of a C library function, which the file then includes."""
 
     def room(self, size: int) -> str:
         """Allocate workspace for the current item only."""
@@ -202,3 +199,45 @@ def _row(stack: TensorType) -> str:
 def _row_at(place: str, stack: TensorType, index: str) -> str:
     """Return a pointer to a row of a stack."""
     return f"((char *){place} + {index} * {_row(stack)})"
+
+
+# Padding in bytes behind the last row.
+_BEHIND = 64
+# Initial capacity in rows.
+_FIRST = 16
+# Return code for failed allocation.
+_NO_MEMORY = 2
+
+FUNCTIONS = "#include <stdlib.h>"
+
+
+def wrapper_function(name: str, within: str, arguments: str, places: Sequence[str]) -> Function:
+    """Return a function that calls another one, with stack pointers at these places."""
+    lines = [
+        *(f"    {place} = 0;" for place in places),
+        f"    const int failed = {within}(a, w);",
+        *(f"    free({place});" for place in places),
+        "    return failed;",
+    ]
+    return Function(f"int {name}({arguments})", lines, is_public=True)
+
+
+def one_more(stacks: Mapping[str, str]) -> Iterator[str]:
+    """Yield statements that ensure space for row `t` of stacks of rows of these sizes.
+
+    `room` is their capacity.
+    """
+    if stacks:
+        yield f"if (t == room) {{ room = room ? 2 * room : {_FIRST};"
+        for place, row in stacks.items():
+            yield f"    {reallocation(place, 'room', row)}"
+        yield "}"
+
+
+def reallocation(place: str, count: str, row: str) -> str:
+    """Return a statement that reallocates a stack for so many rows."""
+    size = f"(size_t){count} * {row} + {_BEHIND}"
+    return (
+        f"{{ char *const more = realloc({place}, {size}); if (!more) return {_NO_MEMORY}; "
+        f"{place} = more; }}"
+    )

@@ -11,15 +11,14 @@ from their graphs instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from primgraph.codegen.ops.c.formulas import functions_of
 
 _HERE = Path(__file__).parent
-_FILES = ("elements.c", "arrays.c", "linear.c", "lapack.c")
+_FILES = ("declarations.c", "elements.c", "arrays.c", "linear.c", "lapack.c")
 
 # C types by the suffix of function names, with their NumPy kinds.
 TYPES = {
@@ -37,7 +36,7 @@ TYPES = {
     "c64": ("pg_floats", "c"),
 }
 _NAME = re.compile(r"\bpg_\w+\b")
-_DEFINED = re.compile(r"^static .*?\b(pg_\w+)\(", re.MULTILINE)
+_DEFINED = re.compile(r"^(?:static|extern) .*?\b(pg_\w+)\)?\(", re.MULTILINE)
 _TYPED = re.compile(rf"_({'|'.join(TYPES)})$")
 
 
@@ -80,19 +79,13 @@ def _instantiate_part(part: _Part, name: str) -> str:
     return re.sub(r"\bBITS\b", str(bits), text) if kind in "iu" else text
 
 
-@lru_cache(maxsize=1024)
-def functions_in(template: str) -> tuple[str, ...]:
-    """Return the functions `pg_...` that a template of C calls."""
-    return tuple(_NAME.findall(template))
-
-
-def required_parts(functions: Iterable[str]) -> str:
-    """Return the parts that define these functions, transitively, in an order valid in C."""
+def required_parts(text: str) -> str:
+    """Return the parts that define functions of a text, transitively, in an order valid in C."""
     known = _parts()
     found: dict[tuple[int, str], str] = {}
     emitted: dict[str, str] = {}
     looked: set[str] = set()
-    waiting = [set(functions)]
+    waiting = [set(_NAME.findall(text))]
     while waiting:
         for name in sorted(waiting.pop() - looked):
             looked.add(name)

@@ -6,7 +6,7 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 
 from primgraph.codegen.ir.c_extents import extent
 from primgraph.codegen.ir.statements import Node
@@ -92,9 +92,7 @@ def are_joint_sums(strips: Strips, nodes: Sequence[Node]) -> bool:
     return plain and len(dtypes) == 1 and dtypes.pop().kind == "f"
 
 
-def write_joint_sums(
-    strips: Strips, nodes: Sequence[Node], count: str, use: Callable[[str], str]
-) -> Iterator[str]:
+def write_joint_sums(strips: Strips, nodes: Sequence[Node], count: str) -> Iterator[str]:
     """Yield one loop for several sums along a strip, in the order of the runtime function.
 
     Additions to one run wait for each other; those of several sums do not.
@@ -109,8 +107,7 @@ def write_joint_sums(
     yield "  }"
     for node, (first, _) in zip(nodes, runs, strict=True):
         target = f"w{node.value}[{strips.walk.base(node.offset, node.strides)}]"
-        total = use(f"pg_total_{name}")
-        yield f"  {target} += {total}(s{node.value}, {first} + k, {count} - k);"
+        yield f"  {target} += pg_total_{name}(s{node.value}, {first} + k, {count} - k);"
     yield "}"
 
 

@@ -9,11 +9,9 @@ from typing import Any, final
 
 from primgraph.base.debug_mode import debugging
 from primgraph.base.records import dataclass
-from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.access import Access, row_major
 from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, index_text, is_zero
 from primgraph.codegen.ir.statements import (
-    PLAIN,
     POINTER,
     Blocks,
     Control,
@@ -29,11 +27,10 @@ from primgraph.codegen.ir.verify import Room, verify_memory
 from primgraph.codegen.lower.nests.routines import routine
 from primgraph.codegen.ops.c.call_lines import Call
 from primgraph.codegen.ops.c.spellings import ITEM_SIZES, c_type, codes_of, type_name
-from primgraph.codegen.targets.c.blocks import SHARED, STOP, blocks
+from primgraph.codegen.targets.c.blocks import blocks
 from primgraph.codegen.targets.c.body import statements
-from primgraph.codegen.targets.c.control import Body, Places, control
-from primgraph.codegen.targets.c.dynamic_stack import FUNCTIONS, wrapper_function
-from primgraph.codegen.targets.c.lines import Function, in_units, indented, one_unit, sources_of
+from primgraph.codegen.targets.c.control import FUNCTIONS, Body, Places, control, wrapper_function
+from primgraph.codegen.targets.c.lines import Function, in_units, indented, one_unit
 from primgraph.codegen.targets.c.parts import required_parts
 from primgraph.codegen.targets.c.shared_nests import Address, SharedNests
 from primgraph.codegen.targets.c.size_arguments import SIZES, SizeArguments
@@ -64,21 +61,20 @@ class Segment:
 class Source:
     """The text of a file, and its schedule: C functions and host calls in order.
 
-    `arena` is the size in bytes of the shared workspace. `sources` has the user's line of lines of
-    the text, by their numbers. The text can be compiled in so many `units`.
+    `arena` is the size in bytes of the shared workspace. The text can be compiled in so many
+    `units`.
     """
 
     text: str
     order: tuple[Segment | HostCall, ...]
     arena: int
-    sources: Mapping[int, UserLine]
     units: int
 
 
 def source(
     plan: Nests, name: str, told: SizeArguments | None = None, *, is_traced: bool = False
 ) -> Source:
-    """Generate the C of `plan`, with the symbolic sizes of `told`; with `sources` if traced."""
+    """Generate the C of `plan`, with the symbolic sizes of `told`; with user lines if traced."""
     writer = _Writer(plan, name, told, is_traced)
     writer.write()
     return _assemble(writer)
@@ -92,9 +88,7 @@ class _Writer:
         self.plan, self.name, self.told, self.is_traced = plan, name, told, is_traced
         self.order: list[Segment | HostCall] = []
         self.functions: list[Function] = []
-        self.declared = list(_runtime_declarations(plan))
-        # The C library functions that are called.
-        self.called: set[str] = set()
+        self.declared = list(_user_code(plan))
         # Macros of bodies.
         self.macros: list[str] = []
         self.arena = Memory(name)
@@ -118,8 +112,7 @@ class _Writer:
         self.offset.update({v: self.arena.take(POINTER) for v in self.stacks})
         self.all_rooms: list[Room] = []
         self.at = 0
-        # Lines with the user's lines stay in place.
-        self.shared = SharedNests(name, plan, partial(_statements, plan), active=not is_traced)
+        self.shared = SharedNests(name, plan, partial(_statements, plan))
 
     def write(self) -> None:
         """Write the functions of all items."""
@@ -243,11 +236,6 @@ class _Writer:
         elif isinstance(item, Blocks):
             yield from blocks(self, item)
 
-    def use(self, function: str) -> str:
-        """Return the name of a C library function, which the file then includes."""
-        self.called.add(function)
-        return function
-
     def room(self, size: int) -> str:
         """Allocate workspace for the current item only."""
         return "w" if is_zero(size) else self.within(self.take_room(size))
@@ -268,7 +256,6 @@ class _Writer:
         writer.write()
         order = writer.order
         self.functions += writer.functions
-        self.called |= writer.called
         self.declared += writer.declared
         self.macros += [*writer.macros, *writer.arena.macros()]
         if not order:
@@ -307,9 +294,6 @@ class _Call(Call):
     def size(self, n: int) -> str:
         return extent(n)
 
-    def use(self, function: str) -> str:
-        return self.writer.use(function)
-
     def fail(self) -> None:
         pass
 
@@ -323,7 +307,6 @@ def _in_workspace(offset: Place) -> Address:
 def _assemble(writer: _Writer) -> Source:
     """Return the file of a plan, of the functions that were written."""
     declared = sorted(dict.fromkeys(writer.declared))
-    parts = required_parts(writer.called)
     opening = list(_OPENING)
     if writer.told is not None:
         # More functions of symbolic sizes follow, so that the file is compiled as a whole.
@@ -331,9 +314,9 @@ def _assemble(writer: _Writer) -> Source:
         lines, units = one_unit(writer.functions), 1
     else:
         lines, units = in_units(writer.functions)
+    parts = required_parts("\n".join(lines))
     pieces = [*opening, *declared, "", parts, "", *lines, ""]
-    sources = sources_of(pieces) if writer.is_traced else {}
-    return Source("\n".join(pieces), tuple(writer.order), writer.arena.size, sources, units)
+    return Source("\n".join(pieces), tuple(writer.order), writer.arena.size, units)
 
 
 def _statements(
@@ -426,36 +409,10 @@ _OPENING = (
 )
 
 
-# Parameters of functions of two runs.
-_TWO = "const {0} *, long, const {0} *, long, long"
-
-
-def _runtime_declarations(plan: Nests) -> Iterator[str]:
-    """Yield declarations of the runtime functions that a plan calls, except in its bodies."""
+def _user_code(plan: Nests) -> Iterator[str]:
+    """Yield the user's C of the steps of a plan, except in its bodies."""
     for item in plan.items:
-        steps = [n.step for n in item.nodes] if isinstance(item, Nest) else []
-        if isinstance(item, Routine):
-            steps.append(item.step)
-        yield from codes_of(steps)
-        if isinstance(item, Blocks):
-            yield SHARED
-            yield STOP
-        if isinstance(item, Control) and item.is_loop:
-            yield STOP
-        if isinstance(item, Product):
-            dtype = plan.types[item.value].dtype
-            name = f"{_product(plan.is_block, item, plan.added)}_f{8 * dtype.itemsize}"
-            kind = c_type(dtype)
-            factor = f"const {kind} *, long, long"
-            yield f"void {name}({kind} *restrict, {factor}, {factor}, long, long, long);"
-        for node in item.nodes if isinstance(item, Nest) else ():
-            dtype = plan.types[node.value].dtype
-            kind = c_type(dtype)
-            if node.kind == "call":
-                name = f"pg_{node.name}{'f' if dtype.itemsize == 4 else ''}"
-                runs = f"const {kind} *, long" if len(node.operands) == 1 else _TWO.format(kind)
-                yield f"void {name}({kind} *, {runs});"
-            elif node.kind not in (*PLAIN, "put", "add"):
-                name = f"pg_{node.kind}_{type_name(dtype)}"
-                first = f", {kind}" if node.kind == "prod" else ""
-                yield f"{kind} {name}(const {kind} *, long, long{first});"
+        if isinstance(item, Nest):
+            yield from codes_of([node.step for node in item.nodes])
+        elif isinstance(item, Routine):
+            yield from codes_of([item.step])

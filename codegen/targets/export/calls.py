@@ -15,7 +15,7 @@ from primgraph.codegen.ops.c.call_lines import Call
 from primgraph.codegen.ops.c.spellings import C_TYPES, type_name
 from primgraph.codegen.targets.export.page import Page, declare, write_source_comment
 from primgraph.codegen.targets.export.places import kind_of
-from primgraph.codegen.targets.export.sizes import offset_address
+from primgraph.codegen.targets.export.sizes import code, index, offset_address
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import Dim, typical
 from primgraph.ir.types import DType, Shape, TensorType
@@ -54,10 +54,7 @@ class _Call(Call):
         return self.page.allocate_workspace(TensorType((count,), _DTYPES[kind]))
 
     def size(self, n: int) -> str:
-        return self.page.size(n, ATOM)
-
-    def use(self, function: str) -> str:
-        return self.page.use(function)
+        return code(n, ATOM)
 
     def fail(self) -> None:
         self.page.fail()
@@ -118,7 +115,7 @@ class _Loops:
         variables = [name for _, name in self.outer] + [name for name, _ in inner]
         strides = [access.strides[d] for d, _ in self.outer]
         strides += [access.strides[d] for _, d in inner]
-        return self.page.index(access.offset, variables, strides)
+        return index(access.offset, variables, strides)
 
     def element(self, access: Access, *inner: tuple[str, int]) -> str:
         return self.page.place(access.root).element(self.place(access, *inner))
@@ -180,8 +177,8 @@ class _Loops:
         sign = "+=" if self.item.is_added else "="
         if typical(self.depth) >= _DEEP:
             x, y = self.address(left, *inner), self.address(right, *across)
-            dot = page.use(f"pg_dot_{type_name(self.dtype)}")
-            along, down, count = map(page.size, (left.strides[-1], right.strides[-2], self.depth))
+            dot = f"pg_dot_{type_name(self.dtype)}"
+            along, down, count = map(code, (left.strides[-1], right.strides[-2], self.depth))
             text = f"{dot}({x}, {along}, {y}, {down}, {count})"
             page.line(f"{f'{kind} {held.text}' if whole else target} {sign} {text};")
         else:
@@ -208,7 +205,6 @@ class _Loops:
         name, one = ("cblas_sgemm", "1.0f") if single else ("cblas_dgemm", "1.0")
         x, y, z = (self.address(a) for a in (self.item.left, self.item.right, self.out))
         sizes = f"CblasRowMajor, {left[0]}, {right[0]}, {', '.join(map(self.narrow, (m, n, k)))}"
-        self.page.use("cblas")
         self.page.line(f"{name}({sizes}, {one},")
         before = one if self.item.is_added else self.zero
         lead = [self.lead(apart) for apart in (left[1], right[1], n)]
@@ -217,12 +213,11 @@ class _Loops:
 
     def narrow(self, n: int) -> str:
         """Return a size as a BLAS argument."""
-        return f"(int){self.page.size(n, UNARY)}" if type(n) is Dim else str(n)
+        return f"(int){code(n, UNARY)}" if type(n) is Dim else str(n)
 
     def lead(self, n: int) -> str:
         """Return the row stride for BLAS, which requires at least 1."""
-        most = self.page.use("pg_most") if type(n) is Dim else ""
-        return f"(int){most}({self.page.size(n)}, 1)" if most else str(n)
+        return f"(int)pg_most({code(n)}, 1)" if type(n) is Dim else str(n)
 
 
 def _blas_layout(access: Access, shape: tuple[int, int]) -> tuple[str, int] | None:

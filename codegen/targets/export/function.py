@@ -31,9 +31,9 @@ from primgraph.codegen.targets.export.page import (
     use_code,
     write_source_comment,
 )
-from primgraph.codegen.targets.export.places import Place, kind_of
+from primgraph.codegen.targets.export.places import NULL, Place, kind_of
 from primgraph.codegen.targets.export.scope import hints_of, reads, scope_of
-from primgraph.codegen.targets.export.sizes import offset_address
+from primgraph.codegen.targets.export.sizes import code, index, offset_address
 from primgraph.codegen.targets.text.flow import Loop, is_flag, loop_of, write_flow
 from primgraph.errors import CompileError
 from primgraph.ir.dims import is_open
@@ -165,7 +165,7 @@ def control(page: Page, item: Control) -> None:
         write_flow(words, item.step, item.operands, item.values)
     for v in item.values:
         place = page.place(v)
-        if v not in page.scope.read and place.name != "NULL" and place.name.isidentifier():
+        if v not in page.scope.read and place.text != "NULL" and place.text.isidentifier():
             page.line(f"(void){place.text};")
 
 
@@ -232,9 +232,9 @@ class _Words:
         page, most = self.page, loop.step.most_trips
         if loop.number is not None:
             self.row = self.place(loop.number).text
-            page.open("for (;;)" if most is None else f"while ({self.row} < {page.size(most)})")
+            page.open("for (;;)" if most is None else f"while ({self.row} < {code(most)})")
             return []
-        bound = page.size(most)
+        bound = code(most)
         if loop.count is not None:
             told, bound, size = self.place(loop.count).element("0"), page.name("steps"), bound
             page.line(f"const long {bound} = {told} < {size} ? (long){told} : {size};")
@@ -245,14 +245,14 @@ class _Words:
         read = [pair if begin + k in used else None for k, pair in enumerate(pairs)]
         if loop.params["reverse"]:
             back = page.name("row")
-            last = f"{bound} - 1" if loop.count is not None else page.size(most - 1)
+            last = f"{bound} - 1" if loop.count is not None else code(most - 1)
             rows = [*filter(None, read), *zip(loop.stacks, loop.stacked_kinds, strict=True)]
             if any(_has_row(self.place(v), t, most) for v, t in rows):
                 page.line(f"const long {back} = {last} - {self.row};")
             self.row = back
         hints = hints_of(plan)
         return [
-            self.row_place(*pair, hints.get(begin + k, "row"), const=True) if pair else page.null()
+            self.row_place(*pair, hints.get(begin + k, "row"), const=True) if pair else NULL
             for k, pair in enumerate(read)
         ]
 
@@ -295,7 +295,7 @@ def write_copy(page: Page, target: Place, source: Place, type: TensorType) -> No
         page.store(target, "0", source.element("0"), type.dtype)
     else:
         size = f"{_count(page, type)} * sizeof *{target.text}"
-        page.line(f"{page.use('memcpy')}({target.text}, {source.pointer}, {size});")
+        page.line(f"memcpy({target.text}, {source.pointer}, {size});")
 
 
 def _has_row(stack: Place, type: TensorType, count: int) -> bool:
@@ -309,20 +309,20 @@ def _row(
     """Return the place of a row of a stack."""
     size = 0 if is_zero(count) else prod(type.shape[1:])
     if is_zero(size):
-        return page.null()
+        return NULL
     if stack.is_number:
         return stack
     if is_one(size):
         return Place(stack.element(trip), True)
     name = page.name(hint if hint not in page.names.taken else f"{hint}_row")
-    row = offset_address(stack.text, page.index(0, [trip], [size]))
+    row = offset_address(stack.text, index(0, [trip], [size]))
     page.line(f"{'const ' if const else ''}{kind_of(type.dtype)} *const {name} = {row};")
     return Place(name, False)
 
 
 def _count(page: Page, type: TensorType) -> str:
     """Return the number of elements of an array, as a factor of a product."""
-    return page.size(type.size, MUL)
+    return code(type.size, MUL)
 
 
 def write_zeros(page: Page, place: Place, type: TensorType) -> None:
@@ -332,4 +332,4 @@ def write_zeros(page: Page, place: Place, type: TensorType) -> None:
         page.line(f"{place.text} = 0;")
     else:
         size = f"{_count(page, type)} * sizeof *{place.text}"
-        page.line(f"{page.use('memset')}({place.text}, 0, {size});")
+        page.line(f"memset({place.text}, 0, {size});")

@@ -14,6 +14,7 @@ from primgraph.codegen.ir.statements import Nest, Node
 from primgraph.codegen.targets.c.reductions import first_of
 from primgraph.codegen.targets.export.page import Page, fill
 from primgraph.codegen.targets.export.places import kind_of, number
+from primgraph.codegen.targets.export.sizes import index
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import typical
 from primgraph.ir.types import DType, TensorType
@@ -124,7 +125,7 @@ class Reductions:
             type, place = self.page.type(node.value), self.page.place(node.value)
             start = _start(node.kind, type)
             if place.is_number and not place.is_declared:
-                self.totals[node.value] = place.name
+                self.totals[node.value] = place.text
                 self.page.store(place, "0", start, type.dtype)
             else:
                 hint = self.page.hint(node.value)
@@ -136,9 +137,9 @@ class Reductions:
         """Store the accumulators of the reductions inside `depth` loops."""
         for node in self.inner.get(depth, ()):
             place, name = self.page.place(node.value), self.totals[node.value]
-            if place.name != name:
+            if place.text != name:
                 strides = self.grid.loop_strides(node.strides)[:depth]
-                at = self.page.index(0, self.grid.variables[:depth], strides)
+                at = index(0, self.grid.variables[:depth], strides)
                 self.page.line(f"{place.element(at)} = {name};")
 
     def sums(self, depth: int) -> list[Node]:
@@ -162,7 +163,7 @@ class Reductions:
 
     def index(self, strides: Sequence[int]) -> str:
         """Return the index expression of an element."""
-        return self.page.index(0, self.grid.variables, self.grid.loop_strides(strides))
+        return index(0, self.grid.variables, self.grid.loop_strides(strides))
 
     def take_in(self, node: Node, text: Text) -> None:
         """Write the accumulation of an element."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -22,20 +21,12 @@ from primgraph.ir.types import DType, Shape, TensorType
 class Place:
     """The C expression of a scalar or of an array's first element.
 
-    A scalar that is not declared yet is declared by the statement that computes it. `use` is called
-    whenever the expression is written.
+    A scalar that is not declared yet is declared by the statement that computes it.
     """
 
-    name: str
+    text: str
     is_number: bool
     is_declared: bool = True
-    use: Callable[[], object] | None = None
-
-    @property
-    def text(self) -> str:
-        if self.use is not None:
-            self.use()
-        return self.name
 
     def element(self, index: str) -> str:
         return self.text if self.is_number else f"{self.text}[{index}]"
@@ -45,7 +36,11 @@ class Place:
         """Return the address of the first element."""
         if not self.is_number:
             return self.text
-        return self.text.removeprefix("*") if self.name[0] == "*" else f"&{self.text}"
+        return self.text.removeprefix("*") if self.text[0] == "*" else f"&{self.text}"
+
+
+# The place of arrays without elements.
+NULL = Place("NULL", False)
 
 
 def kind_of(dtype: DType) -> str:
@@ -152,25 +147,16 @@ class Workspace:
 
 @final
 class Tables:
-    """Constant arrays as `static const` tables, without duplicates.
-
-    `used` has the names that are declared for all functions of a file, and used by one.
-    """
+    """Constant arrays as `static const` tables, without duplicates."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[Any, ...], str] = {}
         self.lines: dict[str, list[str]] = {}
-        self.used: set[str] = set()
-
-    @property
-    def null(self) -> Place:
-        """Return the place of arrays without elements."""
-        return Place("NULL", False, use=partial(self.used.add, "NULL"))
 
     def place(self, array: np.ndarray[Any, Any], hint: str, names: Names) -> Place:
         """Return the place of a constant: a table, or a literal for one element."""
         if array.size == 0:
-            return self.null
+            return NULL
         if array.size == 1:
             return Place(number(array.reshape(())[()], array.dtype), True)
         key = (array.dtype.str, array.size, array.tobytes())
@@ -180,7 +166,7 @@ class Tables:
             shape = extents_product(array.shape)
             head = f"static const {kind_of(array.dtype)} {name}[{shape}] = {{"
             self.lines[name] = [head, *_rows(array), "};", ""]
-        return Place(name, False, use=partial(self.used.add, name))
+        return Place(name, False)
 
 
 def extents_product(shape: Shape) -> str:

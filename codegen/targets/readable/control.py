@@ -15,6 +15,7 @@ from primgraph.codegen.targets.text.layout import WIDTH, statement
 from primgraph.codegen.targets.text.module import Line, Within
 from primgraph.codegen.targets.text.ordering import order_by_source
 from primgraph.ir.dims import TRIPS
+from primgraph.ir.facts.choices import ADDS
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import Flow
@@ -46,8 +47,6 @@ class _Words:
                 page.write(value)
         pairs = zip(step.inputs, step.operands, strict=True)
         self.given: list[Value] = [explicit(page.pieces[v], t) for v, t in pairs]
-        for value in step.inputs:
-            page.use(page.pieces[value])
         page.write_source_comment(step)
         # Names of the results of branches, or of carries, and of stacks.
         self.names: list[str] = []
@@ -185,10 +184,8 @@ class _Words:
         self.results([*self.names, self.trips, *self.stacks])
         counted = self.trips or not self.stacks
         count = self.trips if counted else f"len({self.stacks[0]})"
-        names = (self.trips if counted else self.stacks[0],)
-        self.page.pieces[self.step.outputs[len(self.names)]] = Piece(
-            Text(f"np.int64({count})"), (), names
-        )
+        trips = Piece(Text(f"np.int64({count})"), ())
+        self.page.pieces[self.step.outputs[len(self.names)]] = trips
 
     # Parts of statements.
 
@@ -293,7 +290,8 @@ def _body_names(graph: Graph, consts: int, carries: int) -> list[str]:
     """Return names for the results of a body: the next carries, and rows of stacks.
 
     They are what the user calls the values; a row that is a carry before its assignment has
-    the name of that.
+    the name of that. A carry that is only added to a cotangent is its part from the iteration that
+    follows in the order of the program.
     """
     inner = order_by_source(schedule(graph))
     called = name_values(inner, (), [""] * len(graph.outputs))
@@ -302,6 +300,11 @@ def _body_names(graph: Graph, consts: int, carries: int) -> list[str]:
         called.get(v, "") or (function_name(made[v], called) if v in made else "")
         for v in inner.outputs
     ]
+    for k, value in enumerate(range(consts, consts + carries)):
+        readers = [s for s in inner.steps if value in s.inputs]
+        if len(readers) == 1 and readers[0].op.fact(ADDS) and readers[0].is_derived:
+            whole = called.get(readers[0].outputs[0], "")
+            names[k] = names[k] or (f"{whole}_next" if whole.endswith("_bar") else "")
     before = {consts + k: f"{name}_before" for k, name in enumerate(names[:carries]) if name}
     return [before.get(v, name) for v, name in zip(inner.outputs, names, strict=True)]
 
@@ -322,7 +325,6 @@ def _text(inner: Page, value: int, graph: Graph, k: int) -> Text:
             inner.write(value)
             piece = inner.pieces[value]
     piece = explicit(piece, graph.outputs[k].type)
-    inner.use(piece)
     return piece.text
 
 
@@ -369,11 +371,11 @@ def code_of(value: Value) -> Text:
 def _row(x: Value, type: TensorType, k: str) -> Piece:
     """Return a row of a scanned array."""
     assert isinstance(x, Piece)
-    return Piece(Text(f"{x.text.operand_code(ATOM)}[{k}]"), type.shape[1:], (*x.names, k))
+    return Piece(Text(f"{x.text.operand_code(ATOM)}[{k}]"), type.shape[1:])
 
 
 def _piece(name: str, type: TensorType) -> Piece:
-    return Piece(Text(name), type.shape, (name,))
+    return Piece(Text(name), type.shape)
 
 
 def _name_values(

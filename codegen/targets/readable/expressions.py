@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step, stored_shape
 from primgraph.codegen.ops.card import Card
@@ -19,7 +23,7 @@ from primgraph.codegen.targets.readable.control import write_control
 from primgraph.codegen.targets.readable.diagonals import write_diagonal_matrix
 from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece, explicit
 from primgraph.codegen.targets.readable.placement import write_placed
-from primgraph.codegen.targets.readable.positions import joins_parts
+from primgraph.codegen.targets.readable.shapes import joins_parts
 from primgraph.codegen.targets.readable.views import write_view
 from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.layout import statement
@@ -55,7 +59,7 @@ def _compute_several(page: Page, i: int, step: Step, card: Card) -> None:
     if card.helper:
         page.include(card.helper)
     pieces = _whole_operands(page, step)
-    _unpack(page, i, step, card.read([p.text for p in pieces], step), pieces)
+    _unpack(page, i, step, card.read([p.text for p in pieces], step))
 
 
 def _compute(page: Page, i: int, step: Step, card: Card) -> None:
@@ -78,9 +82,12 @@ def _compute(page: Page, i: int, step: Step, card: Card) -> None:
         page.shared.add(piece.value)
     page.settle(piece, card.inline or step.op.fact(REDUCES))
     if card.amend is not None:
-        line = card.amend(page.pieces[piece.value].text.code, [a.text for a in args], step)
-        for a in args:
-            page.use(a)
+        amend = card.amend
+        if card.assign is not None and _is_first_at_each_position(page, step):
+            amend = card.assign
+            number = page.pieces[step.inputs[1]]
+            args[1] = args[1] if number.scalar is None else number
+        line = amend(page.pieces[piece.value].text.code, [a.text for a in args], step)
         target, equals, right = line.partition(" = ")
         head, rest = (target + equals, right) if equals else ("", line)
         for row in statement(head, rest, page.depth):
@@ -121,6 +128,19 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
     return card.read(
         [a.text for a in args], step if shown is None else step.with_result_shape(shown)
     )
+
+
+def _is_first_at_each_position(page: Page, step: Step) -> bool:
+    """Return whether a step adds to zeros, once at each position: one index is all different.
+
+    Only a derivative, as that makes a 0.0 of -0.0.
+    """
+    if not step.is_derived or page.pieces[step.inputs[0]].scalar != 0:
+        return False
+    count = math.prod(broadcast_shapes(*(t.shape for t in step.operands[2:])))
+    made = filter(None, map(page.maker, step.inputs[2:]))
+    known = [x for s in made if (x := s.eqn.array) is not None and x.size == count]
+    return any(x.size and x.min() >= 0 and np.unique(x).size == count for x in known)
 
 
 def _is_mean(page: Page, step: Step) -> bool:
@@ -211,13 +231,12 @@ def _call_user(page: Page, i: int, step: Step) -> None:
     name = page.names.next_name("user_")
     page.table[name] = caller_of(step)
     sizes = sorted(names_in(tuple(step.params.values())).union(*(t.names for t in step.results)))
-    page.use_sizes(sizes)
     page.users.append(step.op.name)
     pieces = _whole_operands(page, step)
     given = [*(p.text.code for p in pieces), *(f"{size}={size}" for size in sizes)]
     text = Text(f"{name}({', '.join(given)})")
     if step.op.multiple:
-        _unpack(page, i, step, text, pieces)
+        _unpack(page, i, step, text)
         return
     joined = page.join_pieces(text, step.results[0].shape, pieces, i, step.outputs[0])
     page.settle(joined, inline=False)
@@ -232,10 +251,8 @@ def _whole_operands(page: Page, step: Step) -> list[Piece]:
     return [explicit(page.pieces[v], t) for v, t in pairs]
 
 
-def _unpack(page: Page, i: int, step: Step, text: Text, pieces: list[Piece]) -> None:
+def _unpack(page: Page, i: int, step: Step, text: Text) -> None:
     """Write the unpacking of an expression with several results."""
-    for piece in pieces:
-        page.use(piece)
     page.write_source_comment(step)
     names = []
     for value, type in zip(step.outputs, step.results, strict=True):
@@ -243,7 +260,7 @@ def _unpack(page: Page, i: int, step: Step, text: Text, pieces: list[Piece]) -> 
             names.append("_")
             continue
         names.append(page.names.name_from_hint(page.called.get(value, ""), "v"))
-        page.pieces[value] = Piece(Text(names[-1]), type.shape, (names[-1],))
+        page.pieces[value] = Piece(Text(names[-1]), type.shape)
     several = ", ".join(names) if len(names) > 1 else f"({names[0]},)"
     for line in statement(f"{several} = ", text.code, page.depth):
         page.parts.current.line(line, i)

@@ -8,7 +8,7 @@ from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.spelling.literals import full_text, scalar_text
 from primgraph.codegen.targets.readable.page import Page, Piece
-from primgraph.codegen.targets.readable.positions import (
+from primgraph.codegen.targets.readable.shapes import (
     Indices,
     assigned_indices,
     is_diagonal,
@@ -38,7 +38,6 @@ def write_placed(page: Page, i: int, step: Step) -> bool:
     for k, (piece, indices) in enumerate(zip(pieces, found, strict=True)):
         if k in ones[:1] or not step.operands[k].size:
             continue
-        page.use(piece)
         number = piece.scalar is not None
         text = scalar_text(piece.scalar, result.dtype) if number else piece.text.code
         if is_diagonal(indices, shape):
@@ -46,7 +45,7 @@ def write_placed(page: Page, i: int, step: Step) -> bool:
         else:
             _add_line(page, i, f"{name}[{_index(indices, number or not piece.shape)}] = ", text)
     page.parts.bind(name)
-    page.pieces[value] = Piece(Text(name), shape, (name,))
+    page.pieces[value] = Piece(Text(name), shape)
     return True
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step, is_repetition, seen_shape
-from primgraph.codegen.ir.views import view_text
+from primgraph.codegen.ir.views import range_text, view_text
 from primgraph.codegen.targets.readable.diagonals import write_diagonal
-from primgraph.codegen.targets.readable.indexing import write_indexing
 from primgraph.codegen.targets.readable.page import Page, explicit
-from primgraph.ir.views import Expand, Permute, Reshape, View
+from primgraph.codegen.targets.readable.shapes import dropped_axes
+from primgraph.ir.index_maps import Index, IndexMap, view_map
+from primgraph.ir.types import Shape
+from primgraph.ir.views import Expand, Permute, Reshape, Slice, View
 
 _MOST_AXES = 4
 # Longer expressions are named before they are reshaped.
@@ -58,19 +61,19 @@ def _view_to_write(page: Page, step: Step, k: int, value: int) -> View | None:
     before = page.shown.get(step.inputs[0])
     after = page.shown.get(value)
     if before is None and after is None:
-        return _with_none(step.form.seen[k], step)
+        return _with_none(step.form.seen[k], step.operands[0].shape)
     if is_repetition(step):
         return None
     shape = step.results[k].shape if after is None else after
     source = step.operands[0].shape if before is None else before
-    return None if shape == source else Reshape(shape)
+    return None if shape == source else _with_none(Reshape(shape), source)
 
 
-def _with_none(how: View | None, step: Step) -> View | None:
+def _with_none(how: View | None, source: Shape) -> View | None:
     """Turn a reshape that only adds axes of size 1 into indexing with None."""
     if not isinstance(how, Reshape):
         return how
-    source, shape = step.operands[0].shape, step.params["shape"]
+    shape = how.shape
     if not source or len(shape) > _MOST_AXES:
         return how
     new, old = [], 0
@@ -83,3 +86,78 @@ def _with_none(how: View | None, step: Step) -> View | None:
     while not new[-1]:
         new.pop()
     return Expand(tuple(new))
+
+
+# The index of all elements along an axis.
+_ALL = ":"
+# As short an index of a name is written wherever its elements are read.
+_SHORT = 12
+
+
+def write_indexing(page: Page, i: int, step: Step, k: int, value: int) -> bool:
+    """Write a slice that drops axes, or the reshape that drops them; return whether it is one."""
+    if value in page.shown and isinstance(step.form.seen[k], Slice):
+        if page.pieces[step.inputs[0]].is_pending:
+            page.write(step.inputs[0])
+        _write(page, i, step, k, value, dropped_axes(step, k))
+        return True
+    piece = page.pieces[step.inputs[0]]
+    made = page.schedule.steps[piece.step] if piece.is_pending else None
+    reshaped = step.op.is_view and isinstance(step.form.seen[k], Reshape)
+    if made is None or not reshaped or not made.op.is_view or made.outputs[0] != step.inputs[0]:
+        return False
+    dropped = dropped_axes(made, 0)
+    shape = made.results[0].shape
+    kept = tuple(n for a, n in enumerate(shape) if a not in dropped)
+    same = (*made.inputs, *step.inputs, *step.outputs)
+    if not dropped or step.results[0].shape != kept or not page.shown.keys().isdisjoint(same):
+        return False
+    if page.pieces[made.inputs[0]].is_pending:
+        return False
+    page.waiting.pop(step.inputs[0], None)
+    _write(page, i, made, 0, value, dropped, kept)
+    return True
+
+
+def _write(
+    page: Page,
+    i: int,
+    step: Step,
+    k: int,
+    value: int,
+    dropped: Collection[int],
+    shape: Shape | None = None,
+) -> None:
+    """Set the expression of result `k` of a slice without the `dropped` axes."""
+    how, source = step.form.seen[k], step.operands[0]
+    assert isinstance(how, Slice)
+    shown = view_map(how, source.shape, step.results[k].shape)
+    assert isinstance(shown, IndexMap)
+    parts = [
+        str(p.start) if a in dropped and isinstance(p, Index) else range_text(r)
+        for a, (p, r) in enumerate(zip(shown.operand, how.ranges, strict=False))
+    ]
+    piece = explicit(page.pieces[step.inputs[0]], source)
+    base, index = (piece.base, _compose(piece.index, parts)) if piece.base else ("", parts)
+    base = base or piece.text.operand_code(ATOM)
+    while index[-1] == _ALL:
+        index.pop()
+    text = Text(f"{base}[{', '.join(index)}]")
+    shape = page.shown[value] if shape is None else shape
+    plain = all(part == _ALL or part.isdigit() for part in index)
+    known = base.isidentifier()
+    indexed = replace(piece, text=text, shape=shape)
+    if plain and known:
+        indexed = replace(indexed, base=base, index=tuple(index))
+    if plain and known and len(text.code) <= _SHORT and value not in page.called:
+        page.pieces[value] = indexed
+        return
+    joined = page.join_pieces(text, shape, [piece], i, value)
+    page.settle(replace(joined, base=indexed.base, index=indexed.index), inline=True)
+
+
+def _compose(outer: Sequence[str], inner: Sequence[str]) -> list[str]:
+    """Return the index of an element of an indexed array in the array itself."""
+    rest = iter(inner)
+    whole = [next(rest, _ALL) if part == _ALL else part for part in outer]
+    return [*whole, *rest]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import field
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, final
 
 from primgraph.base.records import dataclass
@@ -101,7 +103,8 @@ class Module:
     """A file of generated code, and the objects that it refers to by name.
 
     `users` are the names of primitives that are called through their own `impl`, which a standalone
-    file cannot do. `loops` maps functions in the table to the steps whose bodies they run.
+    file cannot do. `objects` maps more names to steps: arrays to those of constants, functions to
+    those that call them. With `products` BLAS runs in one thread.
     """
 
     opening: list[str]
@@ -111,7 +114,8 @@ class Module:
     table: dict[str, Any]
     users: list[str] = field(default_factory=list)
     docstring: list[str] = field(default_factory=list)
-    loops: dict[str, Step] = field(default_factory=dict)
+    objects: dict[str, Step] = field(default_factory=dict)
+    products: bool = False
 
     @property
     def starts(self) -> list[int]:
@@ -123,6 +127,10 @@ class Module:
             starts.append(row)
             row += len(function.header) + len(function.docstring) + len(function.rows)
         return starts
+
+
+# Names in expressions: no attributes, and no names of keyword arguments.
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*\b(?!=)")
 
 
 @final
@@ -140,16 +148,12 @@ class Parts:
         self.parts: list[Function] = []
         self.current: Function
         self._home: dict[str, int] = {}
-        self._bound: list[list[str]] = []
-        self._taken: list[dict[str, None]] = []
 
     def begin(self) -> Function:
         """Start the next function."""
         number = self.number + len(self.parts)
         self.current = Function(f"part_{number}", self.parameters)
         self.parts.append(self.current)
-        self._bound.append([])
-        self._taken.append({})
         return self.current
 
     def argument(self, name: str) -> None:
@@ -157,29 +161,29 @@ class Parts:
 
     def bind(self, name: str) -> None:
         self._home[name] = len(self.parts) - 1
-        self._bound[-1].append(name)
 
     def has(self, name: str) -> bool:
         """Return whether `name` is an argument, or bound in some part."""
         return name in self._home
 
-    def use(self, name: str) -> None:
-        """Record that the current part reads `name`; unbound names are global."""
-        here = len(self.parts) - 1
-        if self._home.get(name, here) != here:
-            self._taken[here][name] = None
+    def names_read(self, k: int, results: Iterable[str] = ()) -> list[str]:
+        """Return the names in part `k`, and in results, that arguments or other parts bind."""
+        texts = [line.text for line in self.parts[k].body if not line.text.startswith("#")]
+        words = dict.fromkeys(_NAME.findall("\n".join([*texts, *results])))
+        return [name for name in words if self._home.get(name, k) != k]
 
     def finish(self, arguments: list[str], results: list[str]) -> int:
         """Insert loads and stores of `carried`; return the index of the first result."""
         slot = {name: i for i, name in enumerate(arguments)}
-        for taken in self._taken:
-            for name in taken:
-                slot.setdefault(name, len(slot))
-        for k, result in enumerate(results):
-            self.current.line(f"carried[{len(slot) + k}] = {result}")
-        for part, taken, bound in zip(self.parts, self._taken, self._bound, strict=True):
-            part.first([f"{name} = carried[{slot[name]}]" for name in taken])
-            for name in bound:
-                if name in slot:
-                    part.line(f"carried[{slot[name]}] = {name}")
+        last = len(self.parts) - 1
+        read = [self.names_read(k, results if k == last else ()) for k in range(last + 1)]
+        for name in chain.from_iterable(read):
+            slot.setdefault(name, len(slot))
+        for k, result in enumerate(results, len(slot)):
+            self.current.line(f"carried[{k}] = {result}")
+        for part, names in zip(self.parts, read, strict=True):
+            part.first([f"{name} = carried[{slot[name]}]" for name in names])
+        for name, k in self._home.items():
+            if k >= 0 and name in slot:
+                self.parts[k].line(f"carried[{slot[name]}] = {name}")
         return len(slot)
