@@ -14,7 +14,6 @@ from primgraph.base.providers import late
 from primgraph.base.records import Fixed
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.recipe import Recipe, require_style
 from primgraph.codegen.runner import Runner
 from primgraph.codegen.runtime.feeds import as_feed
@@ -28,6 +27,7 @@ from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import TensorType
 
 if TYPE_CHECKING:
+    from primgraph.codegen.ir.program import Plan
     from primgraph.codegen.targets.text import clocks as timing
 else:
     timing = late("primgraph.codegen.targets.text.clocks")

@@ -17,8 +17,7 @@ import numpy as np
 
 from primgraph.base.debug_mode import debugging
 from primgraph.base.journal import FROM_CACHE, note_source
-from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.program import Options
+from primgraph.codegen.ir.limits import Limits, Options
 from primgraph.codegen.runtime import blas, threads
 from primgraph.codegen.runtime.toolchain.cache import Stored, forget
 from primgraph.codegen.runtime.toolchain.code_cache import (

@@ -21,7 +21,7 @@ from random_programs import random_program
 
 import primgraph as pg
 from primgraph.base.debug_mode import debug
-from primgraph.codegen.runtime.toolchain import cache, code_cache, compile_c
+from primgraph.codegen.runtime.toolchain import cache, compile_c, graph_keys
 from primgraph.codegen.runtime.toolchain.folder import open_private
 from primgraph.codegen.tiered import background, choice, worker
 from primgraph.codegen.tiered.choice import Stage
@@ -56,7 +56,7 @@ def folder(tmp_path_factory, native_cache):
 @pytest.fixture(autouse=True)
 def like_a_user(folder, monkeypatch):
     """A process like a user's, which tries C after the first calls."""
-    monkeypatch.setattr(code_cache, "LOADED", math.inf)
+    monkeypatch.setattr(graph_keys, "LOADED", math.inf)
     monkeypatch.setattr(choice, "START", 0)
     monkeypatch.setattr(choice, "START_EQUATION", 0)
     monkeypatch.setattr(choice, "processors", lambda: 2)

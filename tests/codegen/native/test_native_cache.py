@@ -19,7 +19,7 @@ import primgraph as pg
 from primgraph.cli.main import main
 from primgraph.codegen import native
 from primgraph.codegen.ops.c.spellings import SPELLINGS
-from primgraph.codegen.runtime.toolchain import cache, code_cache, compile_c, run_compiler
+from primgraph.codegen.runtime.toolchain import cache, compile_c, graph_keys, run_compiler
 from primgraph.codegen.runtime.toolchain.folder import Folder, open_private
 from primgraph.codegen.runtime.toolchain.loading import load
 from primgraph.ir.graph import Equation, Graph
@@ -318,4 +318,4 @@ def test_graphs_of_derivatives_have_keys_of_their_own():
     ]
     derived = Graph(graph.inputs, body, graph.outputs, graph.name)
     assert any(eqn.source.is_derived for eqn in derived.body if eqn.source is not None)
-    assert code_cache._digest(graph) != code_cache._digest(derived)
+    assert graph_keys.digest_of_graph(graph) != graph_keys.digest_of_graph(derived)
