@@ -14,7 +14,7 @@ from primgraph.ir.dims import Dim
 from primgraph.operators.call import called
 from primgraph.operators.handle import Handle
 from primgraph.operators.index.dynamic_slices import has_variable_bounds
-from primgraph.operators.variable import Variable, handles
+from primgraph.operators.variable import Variable
 from primgraph.operators.view_graphs import Arguments, ViewGraph, write_through
 
 # Functions that return views of their first argument where NumPy's do.
@@ -227,8 +227,10 @@ def _hole(
 ) -> int | str | None:
     """Return the place of the argument of which a result is a view."""
     if name == "einsum":
-        places = [i for i, a in enumerate(args) if isinstance(a, Handle)]
-        return places[0] if len(places) == len(handles(args)) == 1 else None
+        # Only a single operand can have a view: after its labels, or before them.
+        place = int(bool(args) and isinstance(args[0], str))
+        is_alone = place < len(args) <= 3 - place and isinstance(args[place], Handle)
+        return place if is_alone else None
     place = (number or 0) if name in _OF_EACH else 0
     if args:
         return place if place < len(args) else None

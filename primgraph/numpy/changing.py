@@ -30,7 +30,7 @@ from primgraph.numpy.aliasing import (
 )
 from primgraph.operators.call import body_being_built
 from primgraph.operators.handle import Handle, add_in_place_operators, are_numbers_fixed
-from primgraph.operators.index.scatter import assign_elements, assign_flat, is_computed
+from primgraph.operators.index.scatter import assign_elements, is_computed
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import Variable, handles, in_manner
 
@@ -155,12 +155,6 @@ class ChangingArray(Variable):
         """`x[...] = value`; a number, which NumPy's `x.copy()` is too, stays as it is."""
         if not self._is_number:
             self[...] = value
-
-    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
-        """Set elements of the array as it is in one row."""
-        if not isinstance(indices, Handle):
-            indices = functions["asarray"](np.asarray(indices, np.int64).reshape(-1))
-        self.change_to(assign_flat(Variable(self.recorder, self.value), indices, values))
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
         """Arrays keep their shape."""

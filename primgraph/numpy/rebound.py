@@ -35,6 +35,7 @@ from primgraph.numpy.object_views import (
     view_of_object,
 )
 from primgraph.operators.handle import are_in_place
+from primgraph.operators.names import rows
 from primgraph.operators.variable import Variable
 
 if TYPE_CHECKING:
@@ -264,9 +265,12 @@ def _changes(whole: CodeType) -> bool:
         if "nan_to_num" in code.co_names and "copy" in named:
             return True
         for step in dis.get_instructions(code):
-            if step.opname == "STORE_SUBSCR" or (
-                step.opname == "BINARY_OP" and step.argrepr.endswith("=")
+            if step.opname == "STORE_SUBSCR" or (step.opname, step.argval) == (
+                "STORE_ATTR",
+                "flat",
             ):
+                return True
+            if step.opname == "BINARY_OP" and step.argrepr.endswith("="):
                 return True
     return False
 
@@ -387,8 +391,18 @@ def _is_users(value: Any) -> TypeGuard[FunctionType]:
         return False
     name = value.__globals__.get("__name__", "")
     if _is_followed(name):
-        return True
+        return not _has_row(value)
     return not is_own_name(name) and not is_library(value.__code__.co_filename)
+
+
+def _room(function: FunctionType) -> str:
+    """Return the public module of a function of SciPy's."""
+    return ".".join((function.__module__ or "").split(".")[:2])
+
+
+def _has_row(function: FunctionType) -> bool:
+    """Whether a function, which is no ufunc, is one of `scipy.special` with a counterpart."""
+    return _room(function) == "scipy.special" and function.__name__ in rows("scipy.special")
 
 
 def _is_users_module(value: Any) -> bool:
@@ -416,8 +430,8 @@ def _stands_for(value: Any) -> Any:
         if getattr(math, name, None) is value:
             return getattr(mathematics_module.mathematics, name)
     if isinstance(value, FunctionType):
-        room = ".".join((value.__module__ or "").split(".")[:2])
-        if room in _SCIPYS and room != "scipy.special":
+        room = _room(value)
+        if room in _SCIPYS and (room != "scipy.special" or _has_row(value)):
             return getattr(provider(room), value.__name__, value)
     if type(value).__module__.startswith("scipy.stats."):
         return _distribution(value)

@@ -23,6 +23,7 @@ from primgraph.operators.lazy_loading import (
     functions,
     named_function,
 )
+from primgraph.operators.reduce.methods import NumpyMethods
 
 
 @cache
@@ -96,7 +97,7 @@ def _is_left_to(other: Any) -> bool:
 
 
 @checked_methods(late=True)
-class Handle:
+class Handle(NumpyMethods):
     """Array for functions of primgraph: a variable of a program, or an eager tensor.
 
     Operators and methods have NumPy's semantics, broadcasting and promotion included; Python
@@ -370,62 +371,6 @@ class Handle:
     def __getitem__(self, index: Any) -> Self:
         return self._dispatch("getitem", self, index)
 
-    def sum(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
-        """Return the sum over `axis`; see `pg.sum`."""
-        return self._dispatch("sum", self, axis, keepdims or keepdim)
-
-    def mean(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
-        """Return the mean over `axis`; see `pg.mean`."""
-        return self._dispatch("mean", self, axis, keepdims or keepdim)
-
-    def max(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
-        """Return the maximum over `axis`; see `pg.max`."""
-        return self._dispatch("max", self, axis, keepdims or keepdim)
-
-    def min(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
-        """Return the minimum over `axis`; see `pg.min`."""
-        return self._dispatch("min", self, axis, keepdims or keepdim)
-
-    def prod(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
-        """Return the product over `axis`; see `pg.prod`."""
-        return self._dispatch("prod", self, axis, keepdims or keepdim)
-
-    def var(
-        self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: float
-    ) -> Self:
-        """Return the variance over `axis`; see `pg.var`."""
-        return self._dispatch("var", self, axis, keepdims or keepdim, **options)
-
-    def std(
-        self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: float
-    ) -> Self:
-        """Return the standard deviation over `axis`; see `pg.std`."""
-        return self._dispatch("std", self, axis, keepdims or keepdim, **options)
-
-    def any(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
-        """Return whether an element over `axis` is nonzero; see `pg.any`."""
-        return self._dispatch("any", self, axis, keepdims or keepdim)
-
-    def all(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
-        """Return whether all elements over `axis` are nonzero; see `pg.all`."""
-        return self._dispatch("all", self, axis, keepdims or keepdim)
-
-    def argmax(
-        self, axis: int | None = None, keepdims: bool = False, *, keepdim: bool = False
-    ) -> Self:
-        """Return the index of the first maximum; see `pg.argmax`."""
-        return self._dispatch("argmax", self, axis, keepdims or keepdim)
-
-    def argmin(
-        self, axis: int | None = None, keepdims: bool = False, *, keepdim: bool = False
-    ) -> Self:
-        """Return the index of the first minimum; see `pg.argmin`."""
-        return self._dispatch("argmin", self, axis, keepdims or keepdim)
-
-    def cumsum(self, axis: int | None = None) -> Self:
-        """Return the cumulative sum along `axis`; see `pg.cumsum`."""
-        return self._dispatch("cumsum", self, axis)
-
     def take(self, indices: ArrayLike, axis: int | None = None) -> Self:
         """Return the elements at `indices`; see `pg.take`."""
         return self._dispatch("take", self, indices, axis)
@@ -466,10 +411,6 @@ class Handle:
     def dot(self, other: ArrayLike) -> Self:
         """Return the product of vectors or matrices; see `pg.dot`."""
         return self._dispatch("dot", self, other)
-
-    def clip(self, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Self:
-        """Limit elements to an interval; see `pg.clip`."""
-        return self._dispatch("clip", self, min, max)
 
 
 def _require_compared(sign: str, other: Any) -> None:

@@ -25,7 +25,8 @@ declare({
             """,
         "primgraph.operators.elementwise.floats": "frexp nextafter spacing",
         "primgraph.operators.elementwise.integers": """
-            bitwise_count gcd lcm ravel_multi_index unravel_index=numpy.unravel_index(x=indices)
+            bitwise_count gcd lcm packbits ravel_multi_index unpackbits
+            unravel_index=numpy.unravel_index(x=indices)
             """,
         "primgraph.operators.elementwise.logic": """
             bitwise_and bitwise_or bitwise_xor equal greater greater_equal
@@ -78,7 +79,7 @@ declare({
             vsplit vstack=numpy.row_stack
             """,
         "primgraph.operators.shape.matrix_building": """
-            diag diagflat kron meshgrid tril_indices_from triu_indices_from vander
+            diag diag_indices_from diagflat kron meshgrid tril_indices_from triu_indices_from vander
             """,
         "primgraph.operators.shape.shaping": """
             broadcast_to expand_dims moveaxis ravel reshape squeeze swapaxes
@@ -119,7 +120,7 @@ declare({
         "primgraph.operators.index.indexing": """
             gather getitem strided_slice take
             """,
-        "primgraph.operators.index.scatter": "scatter_add set_slice",
+        "primgraph.operators.index.scatter": "scatter_add scatter_max scatter_min set_slice",
         "primgraph.operators.index.sorting": "top_k",
         "primgraph.operators.linear_algebra.contraction": "einsum",
         "primgraph.operators.linear_algebra.matrices": "assume",
@@ -139,7 +140,8 @@ declare({
         "primgraph.operators.shape.creation": """
             assign cast full_like iota one_hot ones_like size stop_gradient zeros_like
             """,
-        "primgraph.operators.shape.joining": "array asarray concat pad",
+        "primgraph.operators.shape.joining": "array asarray concat",
+        "primgraph.operators.shape.padding": "pad",
         "primgraph.operators.shape.matrix_building": "tril_indices triu_indices",
         "primgraph.operators.shape.shaping": "flatten permute unsqueeze",
         "primgraph.operators.signal.convolutions": """
@@ -242,10 +244,13 @@ declare({
     "numpy": {
         "primgraph.operators.elementwise.rounding": "rint",
         "primgraph.operators.numpy_meanings": """
-            apply_along_axis apply_over_axes can_cast common_type copy copyto einsum empty_like
-            fill_diagonal full full_like geomspace iscomplexobj isrealobj iterable linspace logspace
-            min_scalar_type nan_to_num ndim ones_like pad piecewise place poly put put_along_axis
-            putmask real_if_close result_type shape size sort_complex take vdot where zeros_like
+            apply_along_axis apply_over_axes can_cast common_type copy einsum einsum_path empty_like
+            full full_like geomspace iscomplexobj isrealobj iterable linspace logspace
+            min_scalar_type nan_to_num ndim ones_like pad piecewise poly real_if_close result_type
+            shape size sort_complex take vdot where zeros_like
+            """,
+        "primgraph.operators.index.assignments": """
+            copyto fill_diagonal place put put_along_axis putmask
             """,
     },
     "numpy.lib.stride_tricks": {
@@ -253,7 +258,6 @@ declare({
     },
 })  # fmt: skip
 
-_BITS = "there are shifts: np.right_shift(x[:, None], np.arange(7, -1, -1)) & 1 unpacks bits"
 _CONSTANT = "it takes numbers: static_argnames of pg.jit passes an argument as a number"
 _TEXT = "it reads or writes text, files or memory, and variables have no elements yet"
 _CALENDAR = "there are no dates here"
@@ -263,9 +267,8 @@ _PLAIN = (
 )
 
 _REASONS = {
-    _BITS: "packbits unpackbits",
     _CONSTANT: """
-        arange bartlett blackman broadcast_shapes diag_indices diag_indices_from eye
+        arange bartlett blackman broadcast_shapes diag_indices eye
         fft.fftfreq fft.rfftfreq fromfunction hamming hanning identity indices isscalar
         kaiser mask_indices mintypecode ones tri tril_indices triu_indices zeros empty
         isdtype issubdtype promote_types typename
@@ -277,7 +280,7 @@ _REASONS = {
         """,
     _CALENDAR: "busday_count busday_offset datetime_as_string datetime_data is_busday isnat",
     _CONFIGURES: """
-        einsum_path get_include get_printoptions getbufsize geterr geterrcall info
+        get_include get_printoptions getbufsize geterr geterrcall info
         nested_iters printoptions set_printoptions setbufsize seterr seterrcall show_config
         show_runtime test linalg.test fft.test
         """,

@@ -41,6 +41,14 @@ def may_change(array: Any) -> bool:
     return isinstance(array, Handle) and hasattr(type(array), "change_to")
 
 
+def write_out(name: str, out: Any, found: Any) -> Any:
+    """Write a result to the array of `out=`, and return that array."""
+    if not may_change(out):
+        refuse_out(name, name)
+    out.change_to(found)
+    return out
+
+
 def refuse_out(name: str, mine: str) -> None:
     raise ArgumentError(
         f"np.{name} cannot write to a NumPy array what is not computed yet",

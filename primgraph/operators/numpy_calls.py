@@ -1,7 +1,8 @@
 """Dispatch of NumPy functions on handles to primgraph's functions.
 
-The rows are those of `names`. A function of `numpy_meanings` takes NumPy's arguments; all others
-are called through `Counterpart`. Meanings are imported on NumPy's first dispatch.
+The rows are those of `names`. A function of `numpy_meanings` or `index.assignments` takes NumPy's
+arguments; all others are called through `Counterpart`. These modules are imported on NumPy's first
+dispatch.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from primgraph.base.array_functions import replacement_hint
 from primgraph.errors import ArgumentError, near_matches
 from primgraph.ir.types import variable_extent
 from primgraph.operators import numpy_meanings
+from primgraph.operators.index import assignments
 from primgraph.operators.name_table import NOT_BECAUSE
 from primgraph.operators.names import Row, library, rows
 from primgraph.operators.numpy_arguments import Counterpart, call_named
@@ -24,7 +26,9 @@ from primgraph.operators.numpy_overrides import implemented
 from primgraph.operators.variable import handles
 
 # Functions to which a list is a list of arrays.
-_OF_LISTS = ("einsum", "piecewise")
+_OF_LISTS = ("einsum", "einsum_path", "piecewise")
+# Modules whose functions take NumPy's arguments.
+_MEANINGS = (assignments.__name__, numpy_meanings.__name__)
 
 
 def _original(name: str) -> Callable[..., Any] | None:
@@ -52,7 +56,7 @@ def counterpart(original: Callable[..., Any]) -> Callable[..., Any] | None:
     if original not in known_functions():
         return None
     name, row = known_functions()[original]
-    if row.module != numpy_meanings.__name__:
+    if row.module not in _MEANINGS:
         return Counterpart(name, original, row)
     mine: Callable[..., Any] = row.load()
     return mine if name in _OF_LISTS else partial(_call_on_arrays, mine)

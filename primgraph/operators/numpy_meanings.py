@@ -12,23 +12,19 @@ import numpy as np
 from primgraph.errors import ArgumentError, DTypeError
 from primgraph.operators.call import namespace_operator
 from primgraph.operators.handle import Handle
-from primgraph.operators.index import scatter
-from primgraph.operators.index.known_elements import known_elements
 from primgraph.operators.index.masked import MaskedElements
-from primgraph.operators.numpy_arguments import call_named, may_change, refuse_out
-from primgraph.operators.variable import Variable
+from primgraph.operators.numpy_arguments import call_named, write_out
 
 
 def take(
     a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
 ) -> Any:  # fmt: skip
     if out is not None:
-        refuse_out("take", "take")
-    extent = a.size if axis is None else call_named("asarray", a).shape[axis]
+        return write_out("take", out, take(a, indices, axis, mode=mode))
     if mode == "wrap":
-        indices = call_named("remainder", indices, extent)
+        indices = call_named("remainder", indices, size(a, axis))
     elif mode == "clip":
-        indices = call_named("clip", indices, 0, extent - 1)
+        indices = call_named("clip", indices, 0, size(a, axis) - 1)
     return call_named("take", a, indices, axis)
 
 
@@ -125,7 +121,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
 
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: Any) -> Any:
     if out is not None:
-        refuse_out("einsum", "einsum")
+        return write_out("einsum", out, einsum(*operands, **options))
     dtype = options.get("dtype")
     if dtype is None:
         return call_named("einsum", *operands)
@@ -139,6 +135,13 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
         for i, x in enumerate(operands)
     ]
     return call_named("einsum", *cast)
+
+
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    """Return the order of contractions, by NumPy, which needs only the shapes."""
+    # An array of one element that stands for all takes no memory.
+    shapes = [np.broadcast_to(0.0, x.shape) if isinstance(x, Handle) else x for x in operands]
+    return np.einsum_path(*shapes, optimize=optimize, einsum_call=einsum_call)
 
 
 def shape(a: Any) -> Any:
@@ -298,85 +301,6 @@ def nan_to_num(x: Any, copy: bool = True, **options: Any) -> Any:
     return x
 
 
-def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> Any:
-    if a.ndim != 2 or wrap:
-        raise ArgumentError("np.fill_diagonal of what is traced takes a matrix, and no wrap=True")
-    return call_named("where", np.eye(*a.shape, dtype=bool), val, a)
-
-
-def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> Any:
-    return call_named("where", where, src, dst)
-
-
-def _putmask(a: Any, mask: Any, values: Any) -> Any:
-    if not isinstance(values, MaskedElements) and np.shape(values) not in ((), (1,), a.shape):
-        raise ArgumentError(
-            f"np.putmask of what is traced takes one value or an array of shape {a.shape}"
-        )
-    return _place(a, mask, values) if np.ndim(values) == 0 else call_named("where", mask, values, a)
-
-
-def _place(arr: Any, mask: Any, vals: Any) -> Any:
-    known = known_elements(mask) if isinstance(mask, Variable) else mask
-    if known is not None and not isinstance(known, Handle):
-        mask = places = np.asarray(known, bool)
-        if not places.any():
-            return arr
-        vals = call_named("resize", call_named("asarray", vals), (np.count_nonzero(places),))
-    elif not isinstance(vals, MaskedElements):
-        if np.size(vals) != 1:
-            raise ArgumentError(
-                "np.place of what is traced takes one value, or elements that the mask chooses",
-                hint="np.where(mask, values, arr) takes as many values as arr has elements",
-            )
-        vals = call_named("reshape", vals, ())
-    return call_named("set_slice", arr, mask, vals)
-
-
-def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Any:
-    if isinstance(ind, Handle):
-        return scatter.assign_flat(a, ind, v)
-    flat = call_named("set_slice", call_named("ravel", a), np.asarray(ind).reshape(-1), v)
-    return call_named("reshape", flat, a.shape)
-
-
-def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) -> Any:
-    if isinstance(indices, Handle):
-        return (
-            _put(arr, indices, values)
-            if axis is None
-            else scatter.assign_along_axis(arr, indices, values, axis)
-        )
-    places = np.asarray(indices)
-    if axis is None:
-        return _put(arr, places, values)
-    grid: list[Any] = list(np.indices(places.shape, sparse=True))
-    grid[axis] = places
-    return call_named("set_slice", arr, tuple(grid), values)
-
-
-def _in_place(name: str, given: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that writes the result of `given` to an array, if it supports
-    assignment."""
-
-    def call(array: Any, *args: Any, **kwargs: Any) -> None:
-        if not may_change(array):
-            raise ArgumentError(
-                f"np.{name} writes to an array in place, and what is traced does not change",
-                hint="pg.set_slice(x, index, value) is a new array; in a function that is traced, "
-                "x = np.copy(x) may be written to",
-            )
-        array.change_to(given(array, *args, **kwargs))
-
-    return call
-
-
 empty_like = _define_like("zeros")
 ones_like = _define_like("ones")
 zeros_like = _define_like("zeros")
-copyto = _in_place("copyto", _copyto)
-fill_diagonal = _in_place("fill_diagonal", _fill_diagonal)
-place = _in_place("place", _place)
-put = _in_place("put", _put)
-put_along_axis = _in_place("put_along_axis", _put_along_axis)
-putmask = _in_place("putmask", _putmask)

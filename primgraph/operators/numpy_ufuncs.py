@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.errors import ArgumentError
-from primgraph.operators.index.known_elements import elements
+from primgraph.errors import ArgumentError, DTypeError
+from primgraph.ir.dims import names_in
+from primgraph.operators.handle import Handle
+from primgraph.operators.index.known_elements import elements, known_elements
 from primgraph.operators.lazy_loading import function_named
 from primgraph.operators.names import rows
 from primgraph.operators.numpy_arguments import (
@@ -23,6 +25,7 @@ from primgraph.operators.numpy_arguments import (
 from primgraph.operators.numpy_calls import known_functions, missing_error
 from primgraph.operators.numpy_meanings import listed_axes
 from primgraph.operators.numpy_overrides import implemented
+from primgraph.operators.variable import Variable, handles
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -32,16 +35,29 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: dic
     name = _name_of(ufunc)
     if name is None:
         raise missing_error(f"numpy.{ufunc.__name__}")
-    if any(o is not None for o in as_tuple(options.get("out"))):
-        (target,) = as_tuple(options["out"])
-        if not may_change(target):
-            refuse_out(ufunc.__name__, name)
-        kept = {n: v for n, v in options.items() if n != "out"}
-        found = _METHODS.get(method, _raise_error)(ufunc, name, inputs, kept)
-        mask = options.get("where", True)
-        target.change_to(found if mask is True else call_named("where", mask, found, target))
-        return target
-    return _METHODS.get(method, _raise_error)(ufunc, name, inputs, options)
+    if method == "__call__" and len(inputs) > ufunc.nin:
+        options = {**options, "out": tuple(inputs[ufunc.nin :])}
+        inputs = inputs[: ufunc.nin]
+    targets = as_tuple(options.get("out"))
+    if all(o is None for o in targets):
+        return _METHODS.get(method, _raise_error)(ufunc, name, inputs, options)
+    if not all(o is None or may_change(o) for o in targets):
+        refuse_out(ufunc.__name__, name)
+    kept = {n: v for n, v in options.items() if n != "out"}
+    found = _METHODS.get(method, _raise_error)(ufunc, name, inputs, kept)
+    results = found if ufunc.nout > 1 else (found,)
+    mask = options.get("where", True)
+    pairs = zip(results, targets, strict=True)
+    written = [_write_out(result, target, mask) for result, target in pairs]
+    return tuple(written) if ufunc.nout > 1 else written[0]
+
+
+def _write_out(found: Any, target: Any, mask: Any) -> Any:
+    """Return the array that a result is written to, or the result if there is none."""
+    if target is None:
+        return found
+    target.change_to(found if mask is True else call_named("where", mask, found, target))
+    return target
 
 
 def _name_of(ufunc: np.ufunc) -> str | None:
@@ -146,18 +162,64 @@ def _outer(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]
     return _call(ufunc, name, (x, y), options)
 
 
-def _add_at(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> None:
-    """Add at indices of the first axis, in an array that supports assignment."""
-    array, index, *values = inputs
-    if not may_change(array) or name not in ("add", "subtract") or isinstance(index, tuple):
+def _at(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> None:
+    """Apply the function at each place of an index, one after the other, in an array."""
+    array, index, *given = inputs
+    if not may_change(array):
         _raise_error(ufunc, name, inputs, options)
-    places = call_named("asarray", index)
-    shape = (*places.shape, *array.shape[1:])
-    parts = call_named(
-        "broadcast_to", call_named("astype", call_named("asarray", values[0]), array.dtype), shape
-    )
-    parts = call_named("negative", parts) if name == "subtract" else parts
-    array.change_to(call_named("scatter_add", array, places, parts))
+    values = [call_named("asarray", v) for v in given]
+    for v in values:
+        if not np.can_cast(v.dtype, array.dtype, "same_kind"):
+            raise DTypeError(f"np.{ufunc.__name__}.at cannot put {v.type} into {array.type}")
+    is_tuple = isinstance(index, tuple)
+    if isinstance(index, list) or (isinstance(index, Handle) and index.dtype.kind == "b"):
+        known = known_elements(index) if isinstance(index, Variable) else index
+        index = index if known is None else np.asarray(known)
+    is_computed = bool(handles((index,)))
+    if is_computed and not is_tuple and index.dtype.kind == "b":
+        new = _call(ufunc, name, [array, *values], options)
+        array.change_to(call_named("where", index, new, array))
+        return
+    if is_computed or names_in(array.shape):
+        elements = call_named("reshape", call_named("arange", array.size), array.shape)
+        places = call_named("getitem", elements, index)
+    else:
+        places = np.arange(array.size).reshape(array.shape)[index]
+    row = call_named("ravel", array)
+    parts = [
+        call_named(
+            "ravel", call_named("broadcast_to", call_named("astype", v, array.dtype), places.shape)
+        )
+        for v in values
+    ]
+    places = places.reshape(-1)
+    if name in ("add", "subtract"):
+        parts = [call_named("negative", parts[0])] if name == "subtract" else parts
+        found = call_named("scatter_add", row, places, parts[0])
+    elif name in _SCATTERED:
+        found = call_named(_SCATTERED[name], row, places, parts[0])
+    elif is_computed or isinstance(places, Handle):
+        _raise_error(ufunc, name, inputs, options)
+    else:
+        found = _apply_in_rounds(ufunc, name, row, places, parts)
+    array.change_to(call_named("reshape", found, array.shape))
+
+
+_SCATTERED = {"maximum": "scatter_max", "minimum": "scatter_min"}
+
+
+def _apply_in_rounds(
+    ufunc: Any, name: str, row: Any, places: np.ndarray[Any, Any], parts: Sequence[Any]
+) -> Any:
+    """Apply a function at known places: in each round once at each of those that are left."""
+    left = np.arange(places.size)
+    while left.size:
+        now, first = np.unique(places[left], return_index=True)
+        operands = [call_named("take", p, left[first]) for p in parts]
+        found = _call(ufunc, name, [call_named("take", row, now), *operands], {})
+        row = call_named("set_slice", row, now, found)
+        left = np.delete(left, first)
+    return row
 
 
 def _raise_error(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -169,6 +231,6 @@ def _raise_error(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str
 
 
 _METHODS = {
-    "__call__": _call, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _add_at,
+    "__call__": _call, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _at,
     "reduceat": _reduceat,
 }  # fmt: skip

@@ -12,7 +12,8 @@ from primgraph.errors import ArgumentError, ShapeError, unknown_name
 from primgraph.operators.call import namespace_operator
 from primgraph.operators.linear_algebra.products import tensordot
 from primgraph.operators.promotion import lift, result_dtype
-from primgraph.operators.shape.joining import flip, pad
+from primgraph.operators.shape.joining import flip
+from primgraph.operators.shape.padding import pad
 from primgraph.operators.shape.shaping import transpose
 from primgraph.operators.signal.window_geometry import Sliding
 from primgraph.operators.variable import Variable, handles

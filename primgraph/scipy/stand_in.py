@@ -26,7 +26,7 @@ def stand_in(
     """
 
     def find(name: str) -> Any:
-        original = None if name.startswith("__") else _original(world, name)
+        original = None if name.startswith("__") else scipy_function(world, name)
         if original is None and name not in rows(world):
             raise unknown_name(f"primgraph.{world}", name, sorted(rows(world)))
         if original is not None and (isinstance(original, type) or not callable(original)):
@@ -36,7 +36,7 @@ def stand_in(
     return sorted(rows(world)), find, lambda: sorted(rows(world))
 
 
-def _original(world: str, name: str) -> Any:
+def scipy_function(world: str, name: str) -> Any:
     """Return SciPy's function of that name; None without SciPy."""
     try:
         return getattr(importlib.import_module(world), name, None)

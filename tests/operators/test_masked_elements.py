@@ -69,6 +69,29 @@ def summed(x: Any, y: Any) -> Any:
     )  # fmt: skip
 
 
+def reduced(x: Any, y: Any) -> Any:
+    part, other = x[x > 0], y[x > 0]
+    return (
+        np.ptp(part), np.average(part), np.average(part, weights=other), np.nansum(part),
+        np.nanprod(part), part @ other, np.dot(part, other), np.inner(part, part),
+        np.linalg.norm(part), np.linalg.norm(part, 3), np.linalg.norm(part, np.inf),
+        np.sum(np.exp(part) * np.cumsum(part)),
+    )  # fmt: skip
+
+
+def looked_up(x: Any, y: Any) -> Any:
+    z = np.zeros_like(x)
+    mask = x > 0
+    places = np.searchsorted(np.array([0.5, 1.0]), x[mask])
+    table = y.reshape(-1) * 2.0
+    z[mask] = (
+        np.hypot(x[mask], y[mask]) + np.hypot(x[mask], 2.0) + table[places] * np.take(y, places)
+    )
+    z[mask] += np.interp(x[mask], np.array([0.0, 1.0, 3.0]), y.reshape(-1)[:3])
+    z[mask] += np.digitize(x[mask], np.array([0.5, 1.0]))
+    return z
+
+
 def counted(x: Any, y: Any) -> Any:
     part = x[x > 0]
     return part.size, np.count_nonzero(part > 1.7), np.any(part > 1.7), np.all(part > 1.7)
@@ -95,7 +118,7 @@ def changed_in_place(x: Any, y: Any) -> Any:
 
 FUNCTIONS: list[Callable[..., Any]] = [
     assigned, assigned_twice, added, placed, chosen_again, summed, of_conditions,
-    changed_in_place,
+    changed_in_place, reduced, looked_up,
 ]  # fmt: skip
 
 
@@ -254,7 +277,11 @@ def test_arrays_in_lists_beside_chosen_elements_are_refused() -> None:
 
 @pytest.mark.parametrize("wrong", [
     lambda x: np.cumsum(x[x > 0]),
-    lambda x: np.dot(x[x > 0], x[x > 0]),
+    lambda x: np.dot(x[x > 0], x),
+    lambda x: np.cumsum(x[x > 0], axis=1),
+    lambda x: np.linalg.norm(x[x > 0], -1),
+    lambda x: pg.logsumexp(x[x > 0], b=x[x > 0]),
+    lambda x: np.interp(x[x > 0], x[x > 0], x[x > 0]),
     lambda x: np.concatenate([x[x > 0], x]),
     lambda x: list(x[x > 0]),
     lambda x: len(x[x > 0]),

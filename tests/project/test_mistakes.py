@@ -133,7 +133,7 @@ OPERATORS = [
     ("float(loss)", "UnknownValueError", "no number before the program runs", "run the program"),
     ("np.linalg.eig(x)", "ShapeError", "eig takes square matrices, not f64[3,4]"),
     ("np.linalg.norm(x, 'abc')", "ArgumentError", "norm"),
-    ("np.packbits(x)", "ArgumentError", "numpy.packbits has no counterpart", "there are shifts"),
+    ("np.emath.sqrt(x)", "ArgumentError", "numpy.emath.sqrt has no counterpart", "implements"),
     (
         "f'{loss:.3f}'",
         "UnknownValueError",

@@ -8,12 +8,22 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError
-from primgraph.ir.types import INT64
+from primgraph.ir.assumptions import assume_at_least
+from primgraph.ir.types import INT64, as_dtype
 from primgraph.operators.call import public
 from primgraph.operators.elementwise.arithmetic import abs, clip, floor_divide, multiply, remainder
-from primgraph.operators.elementwise.logic import bitwise_and, equal, right_shift, where
+from primgraph.operators.elementwise.logic import (
+    bitwise_and,
+    equal,
+    left_shift,
+    not_equal,
+    right_shift,
+    where,
+)
 from primgraph.operators.handle import ArrayLike
+from primgraph.operators.lazy_loading import functions
 from primgraph.operators.promotion import (
+    axis_of,
     convert_dtype,
     entries_of,
     lift,
@@ -22,6 +32,7 @@ from primgraph.operators.promotion import (
     ufunc_dtypes,
 )
 from primgraph.operators.shape.creation import astype
+from primgraph.operators.shape.shaping import reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import bits
 
@@ -150,3 +161,79 @@ def ravel_multi_index(
         found = found * extents[a] + place
     result: Variable = lift(found)
     return result
+
+
+_BYTE = as_dtype("uint8")
+_ORDERS = {"big": np.arange(7, -1, -1), "little": np.arange(8)}
+
+
+def _shifts(name: str, bitorder: Any) -> Variable:
+    """Return the place in a byte of each of 8 bits in a row."""
+    if bitorder not in _ORDERS:
+        raise ArgumentError(f"{name}: bitorder is 'big' or 'little', not {bitorder!r:.60}")
+    return lift(_ORDERS[bitorder].astype(np.uint8))
+
+
+def _last_axis(name: str, x: Variable, axis: int | None) -> tuple[Variable, int]:
+    """Return `x` with an axis in the last place, and where it was; one axis for None and 0-d."""
+    if axis is None or x.ndim == 0:
+        return reshape_to(x, (x.size,)), 0
+    number = axis_of(name, x, axis)
+    return functions["moveaxis"](x, number, -1), number
+
+
+@public
+def packbits(x: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Variable:
+    """Pack elements, as bits that are 1 unless the element is 0, into bytes along `axis`.
+
+    Without an axis in row-major order. The last byte is filled up with zeros. With `bitorder`
+    "little" the first bit is the lowest one. Raises `DTypeError` for other than booleans and
+    integers.
+
+    >>> pg.packbits([True, False, False, True])
+    tensor([144], dtype=uint8)
+    """
+    value = lift(x)
+    if value.dtype.kind not in "biu":
+        raise DTypeError(f"packbits takes booleans or integers, not {value.type}")
+    rows, number = _last_axis("packbits", value, axis)
+    count = (rows.shape[-1] + 7) // 8
+    missing = count * 8 - rows.shape[-1]
+    padded = functions["pad"](not_equal(rows, 0), [(0, 0)] * (rows.ndim - 1) + [(0, missing)])
+    padded = reshape_to(padded, (*rows.shape[:-1], count, 8))
+    weighed = left_shift(convert_dtype(padded, _BYTE), _shifts("packbits", bitorder))
+    return functions["moveaxis"](functions["sum"](weighed, -1, dtype=_BYTE), -1, number)
+
+
+@public
+def unpackbits(
+    x: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Variable:
+    """Return the bits of bytes along `axis`, or without one in row-major order, as uint8.
+
+    `count` is the number of bits to return, filled up with zeros; a negative one says how many to
+    leave out. Raises `DTypeError` for other than uint8.
+
+    >>> pg.unpackbits(np.uint8([144]), count=4)
+    tensor([1, 0, 0, 1], dtype=uint8)
+    """
+    value = lift(x)
+    if value.dtype != _BYTE:
+        raise DTypeError(f"unpackbits takes uint8, not {value.type}")
+    rows, number = _last_axis("unpackbits", value, axis)
+    parts = right_shift(reshape_to(rows, (*rows.shape, 1)), _shifts("unpackbits", bitorder))
+    found = reshape_to(bitwise_and(parts, 1), (*rows.shape[:-1], rows.shape[-1] * 8))
+    if count is not None:
+        found = _resized(found, require_integer("unpackbits", count))
+    return functions["moveaxis"](found, -1, number)
+
+
+def _resized(x: Variable, count: int) -> Variable:
+    """Return `count` elements along the last axis, with zeros behind, or all but `-count`."""
+    extent = x.shape[-1]
+    if count < 0 and not assume_at_least(extent, -count):
+        raise ArgumentError(f"unpackbits of {extent} bits cannot leave out {-count}")
+    count = count if count >= 0 else extent + count
+    kept = x[..., :count]
+    missing = [(0, 0)] * (x.ndim - 1) + [(0, count - kept.shape[-1])]
+    return functions["pad"](kept, missing)

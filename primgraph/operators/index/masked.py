@@ -7,11 +7,13 @@ is computed of them is not used, and no error, warning or NaN comes from them.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
+from primgraph.base.providers import late
 from primgraph.errors import ArgumentError, BoundsError, ShapeError, UnknownSizeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
@@ -23,6 +25,11 @@ from primgraph.operators.handle import Handle, add_in_place_operators
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.numpy_arguments import call_named
 from primgraph.operators.variable import Variable, handles, map_variables, use_variable_class
+
+if TYPE_CHECKING:
+    from primgraph.operators.index import masked_reductions as reductions
+else:
+    reductions = late("primgraph.operators.index.masked_reductions")
 
 
 @final
@@ -84,7 +91,7 @@ class MaskedElements(Handle):
         elif index is Ellipsis or (isinstance(index, slice) and index == slice(None)):
             chosen = self.mask
         else:
-            raise _unknown_place()
+            raise unknown_place()
         # What is left out is another element from now on, if the first chosen one has changed.
         found = call_named("set_slice", self.array, chosen, value)
         self.array = choose(found, self.mask).array
@@ -151,9 +158,18 @@ def apply_to_chosen(
     body = body_being_built()
     if body is not None:
         args, kwargs = (_taken_in(body, given) for given in (args, dict(kwargs)))
-    known = _BY_ALL.get(function.__name__)
-    if known is not None and functions.get(function.__name__) is called.get(function):
+    name = function.__name__ if function.__module__.startswith("primgraph.operators.") else ""
+    known = _BY_PLACE.get(name) or reductions.BY_ALL.get(name)
+    if known is not None:
         return known(*args, **kwargs)
+    by_element = _BY_ELEMENT.get(name)
+    if by_element is not None:
+        bound = inspect.signature(function).bind(*args, **kwargs).arguments
+        tables = {name: v for name, v in bound.items() if name not in by_element}
+        if not any(isinstance(v, MaskedElements) for v in handles(tables.values())):
+            mask = _common_mask(function.__name__, [bound[n] for n in by_element if n in bound])
+            found = called[function](**_change(dict(bound), _array))
+            return MaskedElements(found, mask)
     mask = _common_mask(function.__name__, (*args, *kwargs.values()))
     if not _is_by_element(function, mask, args, kwargs):
         raise ArgumentError(
@@ -164,6 +180,17 @@ def apply_to_chosen(
         )
     found = called[function](*_change(args, _array), **_change(dict(kwargs), _array))
     return map_variables(found, lambda v: MaskedElements(v, mask))
+
+
+# Functions that look each element up in tables, or whose equations do not tell that they are of
+# each element, with the arguments that have these elements.
+_BY_ELEMENT = {
+    "digitize": ("x",),
+    "hypot": ("x1", "x2"),
+    "interp": ("x",),
+    "searchsorted": ("v",),
+    "take": ("indices",),
+}
 
 
 def _change(given: Any, change: Callable[[MaskedElements], Any]) -> Any:
@@ -308,13 +335,15 @@ def _is_elementwise(eqn: Equation) -> bool:
     return isinstance(eqn.op, Primitive) and eqn.op.elementwise
 
 
-# Functions of all chosen elements.
+# Assignments and indices.
 
 
 def _getitem(x: Any, index: Any) -> Any:
-    """Return elements of chosen ones, by a mask of such elements."""
+    """Return elements of chosen ones, by a mask of such elements; or of a vector, by numbers."""
+    if not isinstance(x, MaskedElements) and index.dtype.kind in "iu" and np.ndim(x) == 1:
+        return call_named("take", x, index)
     if not (isinstance(x, MaskedElements) and isinstance(index, MaskedElements)):
-        raise _unknown_place()
+        raise unknown_place()
     _common_mask("x[mask]", (x, index))
     return choose(x.array, call_named("logical_and", x.mask, index.array))
 
@@ -327,7 +356,7 @@ def _unknown_number() -> UnknownSizeError:
     )
 
 
-def _unknown_place() -> UnknownSizeError:
+def unknown_place() -> UnknownSizeError:
     return UnknownSizeError(
         "an element of those that a mask chooses has no place of its own: how many there are is "
         "not known before the program runs",
@@ -349,72 +378,7 @@ def _set_slice(x: Any, index: Any, y: Any) -> Any:
     return call_named("where", y.mask, call_named("astype", y.array, x.dtype), x)
 
 
-def _all_of(name: str, chosen: MaskedElements, axis: Any, keepdims: bool, other: Any) -> Any:
-    """Apply a reduction of all elements, with a number that changes nothing for the others."""
-    if axis not in (None, 0, -1, (0,), (-1,)):
-        raise BoundsError(
-            f"{name}: elements that a mask chooses lie along axis 0, not {axis!r:.60}"
-        )
-    found = call_named(name, call_named("where", chosen.mask, chosen.array, other))
-    return call_named("reshape", found, (1,)) if keepdims else found
-
-
-def _reduction(name: str, other: Callable[[DType], Any]) -> Callable[..., Any]:
-    """Return the meaning of a reduction, whose result is that of `other` if nothing is chosen."""
-
-    def call(x: MaskedElements, axis: Any = None, keepdims: bool = False) -> Any:
-        return _all_of(name, x, axis, keepdims, np.asarray(other(x.dtype), x.dtype))
-
-    return call
-
-
-def _extreme(sign: int) -> Callable[[DType], Any]:
-    """Return a function that gives the largest or the smallest number of a dtype."""
-
-    def find(dtype: DType) -> Any:
-        if dtype.kind == "b":
-            return sign > 0
-        if dtype.kind in "iu":
-            return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
-        return sign * np.inf
-
-    return find
-
-
-def _mean(x: MaskedElements, axis: Any = None, keepdims: bool = False) -> Any:
-    return call_named("divide", functions["sum"](x, axis, keepdims), x.size)
-
-
-def _var(
-    x: MaskedElements, axis: Any = None, keepdims: bool = False, *, ddof: float = 0,
-    correction: float = 0,
-) -> Any:  # fmt: skip
-    apart = call_named("subtract", x, functions["mean"](x))
-    squares = call_named("square", call_named("abs", apart))
-    return functions["sum"](squares, axis, keepdims) / (x.size - (ddof or correction))
-
-
-def _std(x: MaskedElements, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
-    return call_named("sqrt", functions["var"](x, axis, keepdims, **options))
-
-
-def _count_nonzero(x: MaskedElements, axis: Any = None, keepdims: bool = False) -> Any:
-    return functions["sum"](call_named("not_equal", x, 0), axis, keepdims)
-
-
-_BY_ALL: Mapping[str, Callable[..., Any]] = {
-    "all": _reduction("all", lambda dtype: True),
-    "any": _reduction("any", lambda dtype: False),
-    "count_nonzero": _count_nonzero,
-    "getitem": _getitem,
-    "max": _reduction("max", _extreme(-1)),
-    "mean": _mean,
-    "min": _reduction("min", _extreme(1)),
-    "prod": _reduction("prod", lambda dtype: 1),
-    "set_slice": _set_slice,
-    "std": _std,
-    "sum": _reduction("sum", lambda dtype: 0),
-    "var": _var,
-}
+# Functions of all chosen elements, or of their places, by name; see also `masked_reductions`.
+_BY_PLACE: Mapping[str, Callable[..., Any]] = {"getitem": _getitem, "set_slice": _set_slice}
 
 appliers[MaskedElements] = apply_to_chosen

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, BoundsError, DTypeError, ShapeError
+from primgraph.errors import BoundsError, DTypeError, ShapeError
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import BOOL, Shape
 from primgraph.operators.call import handle_operator, public
@@ -53,6 +53,58 @@ def scatter_add(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 
     shape = value.shape[:number] + position.shape + value.shape[number + 1 :]
     part = _fit_update("scatter_add", value, updates, shape)
     return emit(indexing.scatter_add, value, part, position, axis=number)
+
+
+@public
+def scatter_max(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 0) -> Variable:
+    """Return the maximum of `x` and of all `updates` at the positions `index` along `axis`.
+
+    NaN is the maximum, as in `maximum`. The derivative is that of one of equal updates. Shapes and
+    errors are those of `scatter_add`.
+
+    >>> pg.scatter_max(np.zeros(3), [2, 2, 0], [1.0, 5.0, -1.0])
+    tensor([0., 0., 5.])
+    """
+    return _scatter_extreme("scatter_max", x, index, updates, axis)
+
+
+@public
+def scatter_min(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 0) -> Variable:
+    """Return the minimum of `x` and of all `updates` at the positions `index` along `axis`.
+
+    See `scatter_max`.
+
+    >>> pg.scatter_min(np.zeros(3), [2, 2, 0], [1.0, -5.0, -1.0])
+    tensor([-1.,  0., -5.])
+    """
+    return _scatter_extreme("scatter_min", x, index, updates, axis)
+
+
+def _scatter_extreme(
+    name: str, x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int
+) -> Variable:
+    """Assign updates in the order of their size, so that the last one at a position is extreme."""
+    value = lift(x)
+    number = axis_of(name, value, axis)
+    position = as_index(name, value, index, number)
+    shape = value.shape[:number] + position.shape + value.shape[number + 1 :]
+    part = _fit_update(name, value, updates, shape)
+    flat = reshape_to(part, (part.size,))
+    if name == "scatter_max":
+        order = call_named("argsort", flat)
+    elif flat.dtype.kind == "f":
+        # NaN is the last one in this order, too.
+        order = call_named("argsort", -flat)
+    else:
+        order = call_named("flip", call_named("argsort", flat))
+    elements = reshape_to(call_named("arange", value.size), value.shape)
+    places = reshape_to(call_named("take", elements, position, number), (part.size,))
+    row = assign_elements(
+        reshape_to(value, (value.size,)), places[order], call_named("take", flat, order)
+    )
+    extreme = "maximum" if name == "scatter_max" else "minimum"
+    found: Variable = call_named(extreme, value, reshape_to(row, value.shape))
+    return found
 
 
 def _fit_update(name: str, x: Variable, y: ArrayLike, shape: Shape) -> Variable:
@@ -196,15 +248,10 @@ def assign_elements(x: Any, index: Any, value: Any) -> Any:
     each element of `x` is searched among them.
     """
     size = math.prod(x.shape)
-    if isinstance(size, Dim):
-        raise ArgumentError(
-            f"elements of {x.type} cannot be set at computed places, as its size is not known",
-            hint="to add at computed positions, use pg.scatter_add",
-        )
     elements = call_named("arange", size)
     places = call_named("getitem", call_named("reshape", elements, x.shape), index)
     count = math.prod(places.shape)
-    if count == 0 or size == 0:
+    if count == 0 or (not isinstance(size, Dim) and size == 0):
         return x
     flat = call_named("reshape", places, (count,))
     values = call_named(
@@ -223,14 +270,15 @@ def assign_elements(x: Any, index: Any, value: Any) -> Any:
 
 
 def assign_along_axis(arr: Any, indices: Any, values: Any, axis: int) -> Any:
-    """Return `arr` after `np.put_along_axis`, at integer variables along an axis."""
-    shape, number = indices.shape, axis % arr.ndim
+    """Return `arr` after `np.put_along_axis`, at integer variables along an axis.
+
+    Along other axes of size one the indices are repeated.
+    """
     grid = []
-    for i, extent in enumerate(shape):
-        counted = call_named("arange", arr.shape[i])
-        ones = tuple(-1 if i == j else 1 for j in range(len(shape)))
-        fits = counted if extent == arr.shape[i] else call_named("zeros", (1,), "int64")
-        grid.append(indices if i == number else call_named("reshape", fits, ones))
+    for i, extent in enumerate(arr.shape):
+        ones = tuple(-1 if i == j else 1 for j in range(arr.ndim))
+        grid.append(call_named("reshape", call_named("arange", extent), ones))
+    grid[axis] = indices
     return assign_elements(arr, tuple(grid), values)
 
 

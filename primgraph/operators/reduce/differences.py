@@ -6,7 +6,7 @@ import math
 from typing import Any, Literal
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import BOOL, FLOAT64, INT64, real_dtype
+from primgraph.ir.types import BOOL, COMPLEX128, FLOAT64, INT64
 from primgraph.operators.call import public
 from primgraph.operators.elementwise.arithmetic import add, multiply, remainder, subtract
 from primgraph.operators.elementwise.logic import (
@@ -20,6 +20,7 @@ from primgraph.operators.elementwise.logic import (
 )
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.index.indexing import take
+from primgraph.operators.lazy_loading import functions
 from primgraph.operators.linear_algebra.products import matmul
 from primgraph.operators.promotion import (
     SCALARS,
@@ -30,6 +31,7 @@ from primgraph.operators.promotion import (
     fractional,
     lift,
     require_integer,
+    require_number,
     result_dtype,
 )
 from primgraph.operators.reduce.reductions import cumsum, prod, sum
@@ -328,23 +330,26 @@ def interp(
     """Interpolate linearly between the points `(xp, fp)`, at `x`.
 
     `xp` is increasing; outside of it the function is `left` and `right`, by default the first and
-    the last of `fp`. At a point of `xp` its derivative is that of the segment to the right, outside
-    it is 0. Raises `ShapeError` unless the points are vectors of one length.
+    the last of `fp`. With a `period`, points and positions are taken modulo it, in any order, and
+    there is no outside. `fp` may be complex. At a point of `xp` its derivative is that of the
+    segment to the right, outside it is 0. Raises `ShapeError` unless the points are vectors of one
+    length, `ArgumentError` for a period of 0.
 
     >>> pg.interp(0.5, [0.0, 1.0], [10.0, 20.0])
     tensor(15.)
     """
-    if period is not None:
-        raise ArgumentError("interp with a period is not supported", hint="extend xp and fp")
-    dtype = fractional(x, xp, fp)
-    at, points = (lift(v, real_dtype(dtype)) for v in (x, xp))
-    values = lift(fp, dtype)
-    dtype = FLOAT64
-    at, points, values = (lift(v, dtype) for v in (x, xp, fp))
+    at, points = (lift(v, FLOAT64) for v in (x, xp))
+    values = lift(fp)
+    values = convert_dtype(values, COMPLEX128 if values.type.is_complex else FLOAT64)
     if points.ndim != 1 or points.shape != values.shape or points.size == 0:
         raise ShapeError(f"interp takes vectors of one length, not {points.type}, {values.type}")
-    first = values[0] if left is None else lift(left, dtype)
-    last = values[-1] if right is None else lift(right, dtype)
+    if period is not None:
+        at, points, values = _periodic(at, points, values, period)
+        left = right = None
+    first, last = (
+        values[end] if given is None else lift(given, values.dtype)
+        for end, given in ((0, left), (-1, right))
+    )
     if points.size == 1:
         inside = broadcast_to_shape(values[0], at.shape)
     else:
@@ -354,6 +359,20 @@ def interp(
         inside = take(values, piece, 0) + take(slopes, piece, 0) * (at - take(points, piece, 0))
     found = where(less(at, points[0]), first, where(greater(at, points[-1]), last, inside))
     return where(equal(at, points[-1]), values[-1], found)
+
+
+def _periodic(
+    at: Variable, points: Variable, values: Variable, period: float
+) -> tuple[Variable, Variable, Variable]:
+    """Return positions in one period, and the points in order, with one more at either side."""
+    size = math.fabs(require_number("interp", period))
+    if size == 0:
+        raise ArgumentError("interp takes a period other than 0")
+    at, points = remainder(at, size), remainder(points, size)
+    order = functions["argsort"](points)
+    points, values = take(points, order, 0), take(values, order, 0)
+    points = concatenate([points[-1:] - size, points, points[:1] + size])
+    return at, points, concatenate([values[-1:], values, values[:1]])
 
 
 def _reached_points(at: Variable, points: Variable) -> Variable:

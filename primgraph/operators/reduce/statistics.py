@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from primgraph.base.providers import provider
 from primgraph.errors import UnknownSizeError
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, DType, larger, real_dtype
 from primgraph.operators.call import operator, public
-from primgraph.operators.elementwise.arithmetic import abs, square
+from primgraph.operators.elementwise.arithmetic import abs, sign, square
 from primgraph.operators.elementwise.elementary import exp, log
 from primgraph.operators.elementwise.logic import equal, isfinite, where
 from primgraph.operators.handle import ArrayLike, Axes
@@ -222,19 +223,6 @@ def softmax_slope(s: Variable, x: Variable, axes: tuple[int, ...]) -> Variable:
     return emit(as_softmax_of, stop_gradient(s), x, axes=axes)
 
 
-def _weighted_logsumexp(x: ArrayLike, b: ArrayLike, axis: Axes, keepdims: bool) -> Variable:
-    """Return `log(sum(b * exp(x)))`, without elements of weight 0."""
-    shape, dtype = common_shape("logsumexp", x, b), inexact_dtype(x, b)
-    value, weights = (wide(broadcast_to_shape(lift(v, dtype), shape)) for v in (x, b))
-    none = equal(weights, 0)
-    axes = axes_of("logsumexp", value, axis)
-    shifted, shift = subtract_maximum(where(none, -math.inf, value), axes)
-    result = log(sum(where(none, 0, weights * exp(shifted)), axes, True)) + shift
-    if not require_flag("keepdims", keepdims):
-        result = squeeze(result, axes)
-    return convert_dtype(result, dtype)
-
-
 @operator("x")
 def logsumexp_(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Decomposition of `logsumexp` without weights."""
@@ -248,17 +236,47 @@ def logsumexp_(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Varia
     return narrow(result, value)
 
 
+def _signed_logsumexp(
+    x: ArrayLike, b: ArrayLike, axis: Axes, keepdims: bool
+) -> tuple[Variable, Variable]:
+    """Return the sum of `b * exp(x)`, without elements of weight 0, and what it is scaled by."""
+    shape, dtype = common_shape("logsumexp", x, b), inexact_dtype(x, b)
+    value, weights = (wide(broadcast_to_shape(lift(v, dtype), shape)) for v in (x, b))
+    none = equal(weights, 0)
+    axes = axes_of("logsumexp", value, axis)
+    value = where(none, -math.inf, value)
+    shift = subtract_maximum(value.real, axes)[1]
+    total = sum(where(none, 0, weights * exp(value - shift)), axes, True)
+    if not require_flag("keepdims", keepdims):
+        total, shift = squeeze(total, axes), squeeze(shift, axes)
+    return convert_dtype(total, dtype), convert_dtype(shift, real_dtype(dtype))
+
+
 @public
 def logsumexp(
-    x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, b: ArrayLike | None = None
-) -> Variable:
+    x: ArrayLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    *,
+    b: ArrayLike | None = None,
+    return_sign: bool = False,
+) -> Any:
     """Compute `log(sum(b * exp(x)))` over `axis`, or all, without overflow; `b` is 1 by default.
 
     It is -inf if all elements are -inf, or if there are none; it is inf if one is inf. `b` and `x`
     are broadcast; elements with `b` 0 are ignored, and the result is NaN where the sum is negative.
-    Raises `ShapeError` for missing or repeated axes.
+    With `return_sign` the results are the logarithm of the absolute value of the sum, and its sign,
+    which is `sum / abs(sum)` for complex numbers. Raises `ShapeError` for missing or repeated axes.
 
     >>> print(f"{pg.logsumexp([0.0, 0.0]):.4f}")
     0.6931
+    >>> pg.logsumexp([0.0, 0.0], b=[1.0, -2.0], return_sign=True)
+    (tensor(0.), tensor(-1.))
     """
-    return logsumexp_(x, axis, keepdims) if b is None else _weighted_logsumexp(x, b, axis, keepdims)
+    is_complex = inexact_dtype(x, 1 if b is None else b).kind == "c"
+    if b is None and not return_sign and not is_complex:
+        return logsumexp_(x, axis, keepdims)
+    total, shift = _signed_logsumexp(x, 1 if b is None else b, axis, keepdims)
+    if not require_flag("return_sign", return_sign):
+        return log(total) + shift
+    return log(abs(total)) + shift, sign(total)

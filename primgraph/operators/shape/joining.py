@@ -10,7 +10,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.assumptions import assume_at_least, equal, is_at_least
-from primgraph.ir.dims import Dim, is_extent, names_in
+from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.types import INT64, TensorType, as_axis, as_dtype, larger, smaller
 from primgraph.operators.call import public
 from primgraph.operators.call_cache import decided_by_types
@@ -334,82 +334,3 @@ def _places(counts: Sequence[int]) -> Variable:
         return lift(np.repeat(np.arange(len(counts)), np.array(counts, np.int64)))
     runs = [wrap(filled_constant(i, TensorType((n,), INT64))) for i, n in enumerate(counts)]
     return emit(shapes.concat, *runs, axis=0)
-
-
-@public
-def pad(
-    x: ArrayLike, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0
-) -> Variable:
-    """Pad `x` on all sides: `pad_width` is a number, a pair, or a pair (before, behind) per axis.
-
-    The padding has `constant_values`, one number; with mode `edge`, `reflect`, `symmetric` or
-    `wrap` it has elements of `x`, arranged like `np.pad`. Raises `ShapeError` for widths that are
-    negative or too large and `ArgumentError` for other modes. Along an axis of symbolic size,
-    widths are assumed to be at most one period.
-
-    >>> pg.pad([1.0, 2.0], 1)
-    tensor([0., 1., 2., 0.])
-    """
-    value = lift(x)
-    widths = _pad_widths(value, pad_width)
-    low, high = tuple(a for a, _ in widths), tuple(b for _, b in widths)
-    if all(n == 0 for n in (*low, *high)):
-        return value
-    if isinstance(mode, str) and mode in ("edge", "reflect", "symmetric", "wrap"):
-        return _padded_from_inside(value, widths, mode)
-    if not isinstance(mode, str) or mode != "constant":
-        raise ArgumentError(
-            f"pad mode {mode!r:.60} is not supported",
-            hint="modes: 'constant', 'edge', 'reflect', 'symmetric', 'wrap'",
-        )
-    if not isinstance(constant_values, bool | int | float | complex | np.generic):
-        raise ArgumentError(f"constant_values is one number, not {constant_values!r:.60}")
-    if constant_values == 0:
-        return emit(shapes.pad, value, low=low, high=high)
-    extents = (n + a + b for n, (a, b) in zip(value.shape, widths, strict=True))
-    frame = wrap(filled_constant(constant_values, value.type.with_shape(tuple(extents))))
-    return emit(shapes.slice_assign, frame, value, starts=low, steps=(1,) * value.ndim)
-
-
-def _pad_symbolic_axis(x: Variable, axis: int, low: int, high: int, mode: str) -> Variable:
-    """Pad an axis of symbolic size with its own elements, which are assumed to exist."""
-    extent = x.shape[axis]
-    parts = {
-        "edge": ((0, 1, 1), (extent - 1, 1, 1)),
-        "reflect": ((low, low, -1), (extent - 2, high, -1)),
-        "symmetric": ((low - 1, low, -1), (extent - 1, high, -1)),
-        "wrap": ((extent - low, low, 1), (0, high, 1)),
-    }
-    frame = [slice_axis(x, axis, *part) for part in parts[mode]]
-    if mode == "edge":
-        sides = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in (low, high)]
-        frame = [broadcast_to_shape(part, shape) for part, shape in zip(frame, sides, strict=True)]
-    return emit(shapes.concat, frame[0], x, frame[1], axis=axis)
-
-
-def _pad_widths(x: Variable, pad_width: Any) -> list[tuple[int, int]]:
-    try:
-        given = np.asarray(pad_width)
-        pairs = np.broadcast_to(given, (x.ndim, 2)).tolist()
-    except ValueError:
-        raise ShapeError(f"pad of {x.type}: widths {pad_width!r:.60} do not fit") from None
-    if given.dtype.kind not in "iu" and not all(is_extent(n) for pair in pairs for n in pair):
-        raise ArgumentError(f"pad of {x.type}: widths are integers, not {pad_width!r:.60}")
-    if not all(assume_at_least(n, 0) for pair in pairs for n in pair):
-        raise ShapeError(f"pad of {x.type}: widths {pad_width!r:.60} are negative")
-    return [(a, b) for a, b in pairs]
-
-
-def _padded_from_inside(x: Variable, widths: list[tuple[int, int]], mode: Any) -> Variable:
-    """Pad along each axis with elements of `x`, by the positions that `np.pad` repeats."""
-    for axis, width in enumerate(widths):
-        if not any(width):
-            continue
-        if x.shape[axis] == 0:
-            raise ShapeError(f"pad of {x.type}: mode {mode!r} has nothing to repeat")
-        if names_in((x.shape[axis], *width)):
-            x = _pad_symbolic_axis(x, axis, *width, mode)
-            continue
-        index = np.pad(np.arange(x.shape[axis]), width, mode=mode)
-        x = emit(indexing.gather, x, lift(index), axis=axis)
-    return x

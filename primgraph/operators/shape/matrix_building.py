@@ -25,7 +25,7 @@ from primgraph.operators.promotion import (
     type_of,
 )
 from primgraph.operators.reduce.reductions import sum
-from primgraph.operators.shape.creation import astype, eye, iota, ones_like, zeros
+from primgraph.operators.shape.creation import arange, astype, eye, iota, ones_like, zeros
 from primgraph.operators.shape.joining import diagonal, stack
 from primgraph.operators.shape.shaping import reshape_to
 from primgraph.operators.variable import Variable
@@ -149,6 +149,21 @@ def triu_indices_from(x: ArrayLike, k: int = 0) -> tuple[Variable, ...]:
     """
     rows, columns = _matrix_shape("triu_indices_from", x)
     return triu_indices(rows, k, columns)
+
+
+@public
+def diag_indices_from(x: ArrayLike) -> tuple[Variable, ...]:
+    """Return the positions of the diagonal of `x`, an array of equal sizes, as constants.
+
+    Raises `ShapeError` for an array of fewer than 2 axes, or of different sizes.
+
+    >>> pg.diag_indices_from(np.ones((2, 2)))
+    (tensor([0, 1], dtype=int64), tensor([0, 1], dtype=int64))
+    """
+    found = type_of(x)
+    if found.ndim < 2 or any(n != found.shape[0] for n in found.shape):
+        raise ShapeError(f"diag_indices_from takes an array of equal sizes, not {found}")
+    return tuple(arange(found.shape[0]) for _ in found.shape)
 
 
 def _triangle(name: str, n: Any, k: Any, m: Any) -> npt.NDArray[Any]:

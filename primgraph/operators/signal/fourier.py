@@ -23,7 +23,8 @@ from primgraph.operators.promotion import (
     require_number,
 )
 from primgraph.operators.shape.creation import iota
-from primgraph.operators.shape.joining import pad, roll, slice_axis
+from primgraph.operators.shape.joining import roll, slice_axis
+from primgraph.operators.shape.padding import pad
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import fourier as p
 from primgraph.primitives.parts import conj

@@ -1,0 +1,150 @@
+"""Methods of arrays that take NumPy's options `dtype`, `initial`, `out` and `where`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from primgraph.base.providers import late, provider
+from primgraph.ir.frontend.signature import checked_methods
+
+if TYPE_CHECKING:
+    from primgraph.operators.index import flat as flat_elements
+else:
+    flat_elements = late("primgraph.operators.index.flat")
+
+_Axes = int | Sequence[int] | None
+# Options of NumPy's methods, for which its functions are called.
+_OF_NUMPY = frozenset(("dtype", "initial", "out", "where"))
+
+
+@checked_methods(late=True)
+class NumpyMethods:
+    """Reductions, `cumsum` and `clip`: NumPy's, for its options, or else the functions here."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _dispatch(self, name: str, *args: Any, **kwargs: Any) -> Self:
+        """Call the public function of that name."""
+
+    @abstractmethod
+    def _instead(self, name: str, called: str) -> str:
+        """Return the hint for a NumPy function that is missing here, if any."""
+
+    def _reduce(self, name: str, axis: _Axes, keepdims: bool, options: Mapping[str, Any]) -> Self:
+        """Call a reduction, by NumPy's function of that name for options that only it has."""
+        if _OF_NUMPY.isdisjoint(options):
+            return self._dispatch(name, self, axis, keepdims, **options)
+        given = {"axis": axis, **({"keepdims": True} if keepdims else {}), **options}
+        return self._call_numpy(name, **given)
+
+    def _call_numpy(self, name: str, *args: Any, **options: Any) -> Self:
+        original = getattr(np, name)
+        called = provider("calls of NumPy").call_function
+        found: Self = called(original, (self, *args), options, self._instead)
+        return found
+
+    def sum(
+        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+    ) -> Self:
+        """Return the sum over `axis`; see `pg.sum`."""
+        return self._reduce("sum", axis, keepdims or keepdim, options)
+
+    def mean(
+        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+    ) -> Self:
+        """Return the mean over `axis`; see `pg.mean`."""
+        return self._reduce("mean", axis, keepdims or keepdim, options)
+
+    def max(
+        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+    ) -> Self:
+        """Return the maximum over `axis`; see `pg.max`."""
+        return self._reduce("max", axis, keepdims or keepdim, options)
+
+    def min(
+        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+    ) -> Self:
+        """Return the minimum over `axis`; see `pg.min`."""
+        return self._reduce("min", axis, keepdims or keepdim, options)
+
+    def prod(
+        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+    ) -> Self:
+        """Return the product over `axis`; see `pg.prod`."""
+        return self._reduce("prod", axis, keepdims or keepdim, options)
+
+    def var(
+        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+    ) -> Self:
+        """Return the variance over `axis`; see `pg.var`."""
+        return self._reduce("var", axis, keepdims or keepdim, options)
+
+    def std(
+        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+    ) -> Self:
+        """Return the standard deviation over `axis`; see `pg.std`."""
+        return self._reduce("std", axis, keepdims or keepdim, options)
+
+    def any(
+        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+    ) -> Self:
+        """Return whether an element over `axis` is nonzero; see `pg.any`."""
+        return self._reduce("any", axis, keepdims or keepdim, options)
+
+    def all(
+        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+    ) -> Self:
+        """Return whether all elements over `axis` are nonzero; see `pg.all`."""
+        return self._reduce("all", axis, keepdims or keepdim, options)
+
+    def argmax(
+        self,
+        axis: int | None = None,
+        keepdims: bool = False,
+        *,
+        keepdim: bool = False,
+        **options: Any,
+    ) -> Self:
+        """Return the index of the first maximum; see `pg.argmax`."""
+        return self._reduce("argmax", axis, keepdims or keepdim, options)
+
+    def argmin(
+        self,
+        axis: int | None = None,
+        keepdims: bool = False,
+        *,
+        keepdim: bool = False,
+        **options: Any,
+    ) -> Self:
+        """Return the index of the first minimum; see `pg.argmin`."""
+        return self._reduce("argmin", axis, keepdims or keepdim, options)
+
+    def cumsum(self, axis: int | None = None, **options: Any) -> Self:
+        """Return the cumulative sum along `axis`; see `pg.cumsum`."""
+        if not _OF_NUMPY.isdisjoint(options):
+            return self._call_numpy("cumsum", axis, **options)
+        return self._dispatch("cumsum", self, axis, **options)
+
+    def clip(self, min: Any | None = None, max: Any | None = None, **options: Any) -> Self:
+        """Limit elements to an interval; see `pg.clip`."""
+        if not _OF_NUMPY.isdisjoint(options):
+            return self._call_numpy("clip", min, max, **options)
+        return self._dispatch("clip", self, min, max, **options)
+
+    @property
+    def flat(self) -> Any:
+        """Elements in row-major order, for reading and assignment; see `numpy.ndarray.flat`."""
+        return flat_elements.FlatElements(self)
+
+    @flat.setter
+    def flat(self, values: Any) -> None:
+        flat_elements.FlatElements(self)[:] = values
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Set elements of the array as it is in one row, as `np.put` does."""
+        self._call_numpy("put", indices, values, mode)
