@@ -25,7 +25,7 @@ import numpy as np
 from tables import table
 
 import primgraph as pg
-from primgraph.codegen.ops.c.functions import FAMILIES, definitions
+from primgraph.codegen.ops.c.functions import NAMES, definitions
 from primgraph.codegen.runtime.toolchain import compile_c
 from primgraph.codegen.targets.c.parts import required_parts
 
@@ -36,8 +36,7 @@ SPECIAL = ("gammaln", "gamma", "digamma", "erfcx", "erfinv", "erfcinv", "log_ndt
 
 def elementary(loose: bool) -> str:
     """The C of all elementary functions."""
-    names = [f"pg_{n}{f}" for members in FAMILIES.values() for n in members for f in ("", "f")]
-    return definitions(names, loose=loose)
+    return definitions(sorted(NAMES), loose=loose)
 
 
 def special() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -16,35 +16,19 @@ from primgraph.base.debug_mode import debugging
 from primgraph.base.journal import FROM_EQUAL, note_source
 from primgraph.base.locks import make_lock
 from primgraph.base.providers import late, provider
-from primgraph.base.records import dataclass
-from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.program import Options, Plan
-from primgraph.codegen.ir.schedule import CHUNK, Schedule, Step, schedule
-from primgraph.codegen.ir.statements import Call
+from primgraph.codegen.ir.limits import Limits, Options
 from primgraph.codegen.load import Loaded
-from primgraph.codegen.lower.arrays.fusion_groups import arrange_regions
-from primgraph.codegen.lower.arrays.planner import load_copy_elision, plan_schedule
-from primgraph.codegen.ops.table import CARDS
-from primgraph.codegen.targets.inplace.entry import add_check
-from primgraph.codegen.targets.inplace.function import print_plan
-from primgraph.codegen.targets.scalar.function import scalar_function, scalar_trips
-from primgraph.codegen.targets.text.module import Function, Module
-from primgraph.codegen.targets.text.render import render
+from primgraph.codegen.ops.families import family_of
 from primgraph.ir.graph import Equation, Graph
-from primgraph.primitives.control import Flow
 
 if TYPE_CHECKING:
-    from primgraph.codegen import calls as bound_calls
     from primgraph.codegen import constant_prefix
-    from primgraph.codegen import loops as loop_runners
-    from primgraph.codegen.ir import verify as plan_verifier
+    from primgraph.codegen.ops import table
     from primgraph.codegen.runtime import blas
     from primgraph.codegen.targets.text import clocks as timing
 else:
-    bound_calls = late("primgraph.codegen.calls")
     constant_prefix = late("primgraph.codegen.constant_prefix")
-    plan_verifier = late("primgraph.codegen.ir.verify")
-    loop_runners = late("primgraph.codegen.loops")
+    table = late("primgraph.codegen.ops.table")
     blas = late("primgraph.codegen.runtime.blas")
     timing = late("primgraph.codegen.targets.text.clocks")
 
@@ -52,9 +36,19 @@ else:
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 # Held while code that may be shared is generated.
-_writing = make_lock()
+writing = make_lock()
 
 _shared: WeakValueDictionary[Any, Compiled] = WeakValueDictionary()
+
+
+class Told(Protocol):
+    """Facts of planned code: whether it calls user functions, and products in one thread."""
+
+    @property
+    def users(self) -> object: ...
+
+    @property
+    def products(self) -> bool: ...
 
 
 @final
@@ -116,23 +110,31 @@ class Compiled:
         self.numbers: Compiled | None = None
         self._write = write
 
-    def set_text(self, steps: Schedule, module: Module) -> Compiled:
-        """Set the text of the code, and return the code."""
-        self.equations = [s.eqn for s in steps.steps]
-        self.loaded = Loaded(module, render(module))
-        self.run = self.loaded.function(module.entry)
+    def set_text(self, equations: list[Equation], loaded: Loaded, *, users: bool) -> None:
+        """Set the text of the code; `users` says whether it calls user functions."""
+        self.equations, self.loaded, self.users = equations, loaded, users
+        self.run = loaded.function(loaded.entry)
         self.start = _no_workspace
-        self.fit = _unknown
-        self.users = bool(module.users)
+        self.fit = unknown
         self.bodies = []
-        self.in_trips = module.entry == "trips"
-        return self
+        self.in_trips = loaded.entry == "trips"
+
+    def set_plan(
+        self, loaded: Loaded, equations: list[Equation], bodies: list[Compiled], told: Told
+    ) -> None:
+        """Set the text of planned code, the code of the bodies that it runs, and more of it."""
+        self.set_text(equations, loaded, users=bool(told.users))
+        self.bodies = bodies
+        self.start = loaded.function("workspace")
+        self.fit = loaded.namespace.get("fit", unknown)
+        if told.products:
+            self.run = blas.single_threaded(self.run)
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             """Generate the code that is still missing, at the first access."""
-            with _writing:
+            with writing:
                 while self._write is not None and not _has(self, name):
                     # An interruption leaves nothing that is half written.
                     made = Compiled(self.graph)
@@ -145,7 +147,7 @@ class Compiled:
     @property
     def is_checked(self) -> bool:
         """Return whether `fit` can tell that arrays need no conversion."""
-        return self.fit is not _unknown
+        return self.fit is not unknown
 
     def new_workspace(self) -> tuple[Context, Any]:
         """Return an unused workspace, and the context to run in, to be added to `pool` later."""
@@ -197,13 +199,6 @@ class Job(NamedTuple):
         found: Callable[..., Any] | None = home.native_function(*self[:3], by_numpy)
         return found
 
-    def numbers(self, steps: Schedule) -> tuple[list[str], Function] | None:
-        """Return the function of scalar code with the lines that it needs, if there is any."""
-        options = self.options
-        if options.donated or options.given:
-            return None
-        return scalar_function(steps, options.alone, nested=self.clocks is None)
-
 
 def compile_planned(
     graph: Graph,
@@ -252,202 +247,50 @@ def _derived_equations(graph: Graph) -> tuple[Any, ...]:
 def _compiled_part(graph: Graph, job: Job, *, native: bool) -> Compiled:
     """Compile planned code for a part of `graph`, to which its lines belong."""
     scalar = job.native() if native and job.clocks is None else None
-    is_native = scalar is not None
-    steps = None if is_native else schedule(job.part)
-    numbers = None if steps is None else job.numbers(steps)
-    if job.clocks is None and numbers is not None:
-        opening, function = numbers
-        module = Module(["import numpy as np", *opening], [], [function], function.name, {})
-        scalar = Loaded(module, render(module)).function(function.name)
-    if scalar is not None and not debugging.get():
-        made = Compiled(graph, lambda code: _write_planned(code, job, numbers))
-        made.users = _has_users(job.part)
-    else:
-        made = Compiled(graph)
-        _write_planned(made, job, numbers, steps)
-    if scalar is not None:
-        made.scalar, made.is_native = scalar, is_native
+    if scalar is None:
+        entries = provider("code entries")
+        key = entries.key_of(job)
+        found: Compiled | None = None if key is None else entries.recall(key, graph, job)
+        return provider("planned code").generate(graph, job, key) if found is None else found
+    made = generate_later(graph, job, is_scalar=False)
+    made.users = has_users(job.part)
+    made.scalar, made.is_native = scalar, True
     return made
 
 
-def _write_planned(
-    made: Compiled,
-    job: Job,
-    scalar: tuple[list[str], Function] | None,
-    steps: Schedule | None = None,
-) -> None:
-    """Generate the planned code of a job and its schedule, with its scalar code, if any."""
-    part, options, limits, clocks = job
-    plan = plan_for(part, options, limits, steps)
-    if scalar is None and clocks is None and _runs_as_calls(plan):
-        bind_calls(made, job, plan)
-    else:
-        _print_text(made, job, scalar, plan)
+def generate_later(graph: Graph, job: Job, *, is_scalar: bool) -> Compiled:
+    """Return planned code that is generated when it is first needed, in debug mode at once.
 
-
-def _print_text(
-    made: Compiled, job: Job, scalar: tuple[list[str], Function] | None, plan: Plan
-) -> None:
-    """Generate code as text."""
-    steps, module = plan.schedule, print_plan(plan)
-    if scalar is not None:
-        module.opening += scalar[0]
-        module.functions.append(scalar[1])
-    if job.clocks is not None:
-        job.clocks.append(timing.with_clocks(module, len(steps.steps)))
-    bodies = add_body_runners(module, job.limits)
-    made.set_text(steps, module)
-    made.bodies = bodies
-    made.start = made.loaded.function("workspace")
-    if any(region.products for region in plan.regions):
-        made.run = blas.single_threaded(made.run)
-    made.fit = made.loaded.namespace.get("fit", _unknown)
-    if scalar is not None and job.clocks is not None:
-        made.scalar = made.loaded.function(scalar[1].name)
-
-
-def _runs_as_calls(plan: Plan) -> bool:
-    """Return whether a plan runs without text: a long one, without loops over blocks.
-
-    Failed calls run again as text, which must not call functions of the user twice.
+    Before there is native code, or scalar code if it `is_scalar`.
     """
-    if len(plan.schedule.steps) <= CHUNK or plan.loops:
-        return False
-    return not any(x.__class__ is Call and _is_of_user(x.step.eqn) for x in plan.body)
+
+    def write(code: Compiled) -> None:
+        provider("planned code").write_late(code, job, is_scalar=is_scalar)
+
+    if not debugging.get():
+        return Compiled(graph, write)
+    made = Compiled(graph)
+    write(made)
+    return made
 
 
-def bind_calls(made: Compiled, job: Job, plan: Plan) -> None:
-    """Make a plan run as calls; its text is generated for those who look, and for errors."""
-    text, bodies = _Text(made.graph, job), list[Compiled]()
-    compiler, spare = _Bodies(job.limits, bodies), list[Any]()
-
-    def runner(step: Step) -> loop_runners.Runner:
-        return loop_runners.runner_of(step, compiler, spare)
-
-    calls = bound_calls.Calls(plan, runner, text.write)
-    functions = list[Function]()
-    opening = add_check(plan, functions)
-    made.equations = [s.eqn for s in plan.schedule.steps]
-    made.run, made.start, made.bodies, made.in_trips = calls.run, calls.start, bodies, False
-    made.fit = _unknown
-    if functions:
-        module = Module(["import numpy as np", *opening], [], functions, "fit", {})
-        made.fit = Loaded(module, render(module)).function("fit")
-    made._write = text.show
-
-
-@final
-class _Text:
-    """The text of code that runs as calls."""
-
-    __slots__ = ("_code", "_graph", "_job")
-
-    def __init__(self, graph: Graph, job: Job) -> None:
-        self._graph, self._job = graph, job
-        self._code: Compiled | None = None
-
-    def show(self, made: Compiled) -> None:
-        """Give the lines to the code that runs as calls."""
-        made.loaded = self.write().loaded
-
-    def write(self) -> Compiled:
-        """Return the code that has the text."""
-        with _writing:
-            if self._code is None:
-                part, options, limits, _ = self._job
-                code = Compiled(self._graph)
-                _print_text(code, self._job, None, plan_for(part, options, limits))
-                self._code = code
-            return self._code
-
-
-def _has_users(graph: Graph) -> bool:
+def has_users(graph: Graph) -> bool:
     """Return whether user functions are called."""
-    return any(map(_is_of_user, graph.body))
+    return any(map(is_of_user, graph.body))
 
 
-def _is_of_user(eqn: Equation) -> bool:
+def is_of_user(eqn: Equation) -> bool:
     """Return whether an equation calls a function of the user."""
     if eqn.op.has_bodies:
-        return any(map(_has_users, eqn.bodies))
-    return CARDS.get(eqn.op) is None
-
-
-def add_body_runners(module: Module, limits: Limits) -> list[Compiled]:
-    """Add to `module` the runners of its branches and loops; return the code of their bodies."""
-    bodies: list[Compiled] = []
-    spare: list[loop_runners.Spare] = []
-    for name, step in module.loops.items():
-        module.table[name] = loop_runners.runner_of(step, _Bodies(limits, bodies), spare)
-    return bodies
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Bodies:
-    """Compiler of branches and loop bodies, which are appended to `made`."""
-
-    limits: Limits
-    made: list[Compiled]
-
-    def code(self, body: Graph) -> loop_runners.Code:
-        found = self._compile_body(body, None)
-        # Kept alive with the first one: an outer body needs both again.
-        found.numbers = compile_planned(body, (), Options(), self.limits)
-        return loop_runners.Code(found.run, found.start, found.numbers.scalar)
-
-    def trips(self, body: Graph, consts: int, carries: int) -> loop_runners.Code:
-        found = self._compile_body(body, (consts, carries))
-        if found.in_trips:
-            return loop_runners.Code(None, found.start, trips=found.run)
-        return loop_runners.Code(found.run, found.start)
-
-    def numbers(
-        self, body: Graph, consts: int, carries: int, test: Graph | None = None
-    ) -> Callable[..., Any] | None:
-        asking = None if test is None else schedule(test)
-        module = scalar_trips(schedule(body), consts, carries, asking)
-        return None if module is None else Loaded(module, render(module)).function("numbers")
-
-    def _compile_body(self, body: Graph, trip: tuple[int, int] | None) -> Compiled:
-        options = Options(given=tuple(range(len(body.outputs))), trip=trip)
-        found = compile_planned(body, (), options, self.limits)
-        self.made.append(found)
-        return found
-
-
-def plan_for(graph: Graph, options: Options, limits: Limits, steps: Schedule | None = None) -> Plan:
-    """Return the plan of the planned code for `graph`, whose schedule may be known."""
-    steps = schedule(graph) if steps is None else steps
-    found = load_copy_elision(steps)
-    if found is not None:
-        apart = {k for k, _ in options.donated}.union(options.given)
-        outputs = [v for k, v in enumerate(steps.outputs) if k not in apart]
-        steps = found.sink_parts(steps, CARDS, outputs)
-    steps, regions = arrange_regions(steps, limits, CARDS)
-    plan = plan_schedule(steps, regions, options, CARDS)
-    return plan_verifier.verify(plan) if debugging.get() else plan
-
-
-def plan_with_bodies(graph: Graph, options: Options, limits: Limits) -> Plan:
-    """Return the plan, with the plans of branches and loop bodies."""
-    found: dict[Any, Plan] = {}
-    plan = plan_for(graph, options, limits)
-    for step in plan.schedule.steps:
-        for body in step.eqn.bodies if step.op.has_bodies else ():
-            regions, trip = step.regions, None
-            if regions is not None and regions.flow is Flow.ROWS:
-                trip = regions.consts, regions.carries
-            given = Options(given=tuple(range(len(body.outputs))), trip=trip)
-            found.setdefault((body, trip), plan_with_bodies(body, given, limits))
-    return replace(plan, bodies=tuple(found.values()))
+        return any(map(has_users, eqn.bodies))
+    return not family_of(eqn.op) and table.CARDS.get(eqn.op) is None
 
 
 def _no_workspace() -> None:
     """Return None: the readable style has no workspace."""
 
 
-def _unknown(*arrays: Any) -> bool:
+def unknown(*arrays: Any) -> bool:
     """Return False: nothing is known about the arrays."""
     return False
 

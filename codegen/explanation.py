@@ -13,6 +13,7 @@ from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.lower.nests.regions import LIMITS
 from primgraph.codegen.lower.nests.shared_padding import prepare_graph
 from primgraph.codegen.runtime.toolchain.compile_c import compiler
+from primgraph.codegen.runtime.toolchain.graph_keys import reason_unknown
 from primgraph.ir.graph import Graph
 
 
@@ -63,3 +64,10 @@ def _numpy_lines(plan: Plan | None, is_scalar: bool) -> Iterator[str]:
             yield f"  Python: {x.step.op.name}{origin_text(x.step)}, as it is a function of Python"
         elif isinstance(x, Call):
             yield f"  trips in Python: {x.step.op.name}{origin_text(x.step)}, as NumPy has no loops"
+
+
+def cache_lines(graph: Graph) -> Iterator[str]:
+    """Yield why the next process generates the code again, if it does."""
+    why = reason_unknown(graph)
+    if why:
+        yield f"not kept on disk: {why}"

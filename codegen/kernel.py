@@ -14,7 +14,6 @@ from primgraph.base.providers import late
 from primgraph.base.records import Fixed
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.recipe import Recipe, require_style
 from primgraph.codegen.runner import Runner
 from primgraph.codegen.runtime.feeds import as_feed
@@ -28,6 +27,7 @@ from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import TensorType
 
 if TYPE_CHECKING:
+    from primgraph.codegen.ir.program import Plan
     from primgraph.codegen.targets.text import clocks as timing
 else:
     timing = late("primgraph.codegen.targets.text.clocks")
@@ -308,10 +308,12 @@ def _build_kernel(graph: Graph, style: str, *parts: Any) -> Kernel:
     # Native code supports all sizes, too.
     require = require_closed if style in ("readable", "native") else require_known
     require("a kernel", graph)
+    kernel = Kernel(graph, style, *parts)
     kind = _native("direct_type")(Kernel) if style == "native" else None
     if kind is None:
-        return Kernel(graph, style, *parts)
-    kernel: Kernel = kind(graph, style, *parts)
+        return kernel
+    plain, kernel = kernel, kind.__new__(kind)
+    _become(kernel, plain._recipe, plain._code)
     code, call = kernel._code, kernel._call
     if code.is_native and not call.nested and not kernel.donated:
         late = code if code.once is not None else None

@@ -17,8 +17,7 @@ import numpy as np
 
 from primgraph.base.debug_mode import debugging
 from primgraph.base.journal import FROM_CACHE, note_source
-from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.program import Options
+from primgraph.codegen.ir.limits import Limits, Options
 from primgraph.codegen.runtime import blas, threads
 from primgraph.codegen.runtime.toolchain.cache import Stored, forget
 from primgraph.codegen.runtime.toolchain.code_cache import (
@@ -39,6 +38,7 @@ from primgraph.codegen.runtime.toolchain.compile_c import (
     UnavailableError,
     caller,
     compiler,
+    forget_library,
     has_products,
     library,
     load_cached,
@@ -163,8 +163,6 @@ def prepare(
     if made is None:
         return None
     try:
-        # Without the extension module nothing else is usable.
-        _caller()
         stored = library(made.entry.text, loose=options.loose, units=made.entry.units)
     except FailedError as error:
         raise error.located(made.origin(error.told)) from None
@@ -227,12 +225,12 @@ def _load_library(entry: Entry, stored: Stored, loose: bool) -> ctypes.CDLL:
         return _link_library(entry, stored)
     except _UNUSABLE:
         # The file may come from a broken compiler: compile again.
-        forget(stored.name)
+        forget_library(stored, entry.text, loose=loose)
     stored = library(entry.text, loose=loose, units=entry.units)
     try:
         return _link_library(entry, stored)
     except _UNUSABLE as error:
-        forget(stored.name)
+        forget_library(stored, entry.text, loose=loose)
         raise UnavailableError(f"what was compiled cannot be loaded: {error}") from error
 
 

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from primgraph.codegen.compiled import Compiled, Job
-from primgraph.codegen.ir.limits import default_limits
-from primgraph.codegen.ir.program import Options
+from primgraph.codegen.ir.limits import Options, default_limits
 from primgraph.codegen.ir.schedule import NONE, Schedule, schedule
+from primgraph.codegen.load import load_module
 from primgraph.codegen.targets.readable.containers import is_nested
 from primgraph.codegen.targets.readable.function import readable
 from primgraph.codegen.targets.readable.sizes import Sizes
@@ -50,7 +50,8 @@ def _write_readable(code: Compiled, options: Options, clocks: list[Clocks] | Non
     module = readable(steps, form=graph.form, titles=graph.titles, sizes=sizes)
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
-    code.set_text(steps, module)
+    equations = [s.eqn for s in steps.steps]
+    code.set_text(equations, load_module(module), users=bool(module.users))
     code.run = _arrays_of(code, steps, options)
 
 

@@ -9,23 +9,19 @@ from typing import TYPE_CHECKING, Any, final
 
 from primgraph.base.providers import late
 from primgraph.base.records import dataclass
-from primgraph.codegen.compiled import (
-    Compiled,
-    compile_planned,
-    plan_for,
-    plan_with_bodies,
-)
-from primgraph.codegen.ir.limits import Limits, default_limits
-from primgraph.codegen.ir.program import Options, Plan
+from primgraph.codegen.compiled import Compiled, compile_planned
+from primgraph.codegen.ir.limits import Limits, Options, default_limits
 from primgraph.errors import CompileError
 from primgraph.ir.frontend.containers import LEAF, Form
 from primgraph.ir.graph import Graph
 
 if TYPE_CHECKING:
-    from primgraph.codegen import constant_prefix
+    from primgraph.codegen import constant_prefix, planned
+    from primgraph.codegen.ir.program import Plan
     from primgraph.codegen.targets.text import clocks as timing
 else:
     constant_prefix = late("primgraph.codegen.constant_prefix")
+    planned = late("primgraph.codegen.planned")
     timing = late("primgraph.codegen.targets.text.clocks")
 
 
@@ -140,7 +136,7 @@ class Recipe:
             first, graph = constant_prefix.split_constant_prefix(graph, self.once)
             options = replace(options, kept=len(first.outputs))
         limits = self.limits or default_limits()
-        plan = plan_with_bodies(graph, options, limits)
+        plan = planned.plan_with_bodies(graph, options, limits)
         if self.style == "native":
             home = importlib.import_module(_EXPLANATION)
             plan = replace(plan, native=home.native_listing(graph, limits, is_native=is_native))
@@ -155,7 +151,11 @@ class Recipe:
         if self.style == "native":
             native = home.native_listing(self.graph, limits, is_native=is_native)
         plan = None if self.is_generic else self.plan(is_native=is_native)
-        return "\n".join(home.explanation_lines(plan, native, is_native, is_scalar))
+        lines = (
+            *home.explanation_lines(plan, native, is_native, is_scalar),
+            *home.cache_lines(self.graph),
+        )
+        return "\n".join(lines)
 
     @property
     def plan_of_once(self) -> tuple[Plan, int] | None:
@@ -163,7 +163,7 @@ class Recipe:
         if not self.once:
             return None
         first, _ = constant_prefix.split_constant_prefix(self.graph, self.once)
-        plan = plan_for(first, Options(), self.limits or default_limits())
+        plan = planned.plan_for(first, Options(), self.limits or default_limits())
         return plan, sum(t.nbytes for t in first.output_types)
 
 

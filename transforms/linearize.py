@@ -17,6 +17,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive, recording
 from primgraph.ir.rebuild import (
     NOWHERE,
+    RuleCache,
     derived_source,
     input_positions,
     keep,
@@ -134,6 +135,7 @@ def push_forward(
     sources = list(seeds)
     masks = Masking(masks_of(graph, sources, given), graph, moved)
     line: Source | None = None
+    cache = RuleCache(builder)
     for eqn in _iter_active(builder, graph, moved, tangents, masks):
         if line is None or eqn.source is not line:
             line, builder.source = eqn.source, derived_source(eqn, role)
@@ -144,7 +146,7 @@ def push_forward(
             x, around = [moved[v] for v in eqn.inputs], _Around(builder, moved, probes)
             found: Tangents = rule(eqn, x, masks.tangents(eqn, dx), around)
         else:
-            found = _tangents(builder, eqn, moved, dx, masks, turned=role == "cotangent")
+            found = _tangents(cache, eqn, moved, dx, masks, turned=role == "cotangent")
         for value, dz in zip(eqn.outputs, found, strict=True):
             if dz is not None:
                 tangents[value] = add(seeds[value], dz) if value in seeds else dz
@@ -209,7 +211,7 @@ def _iter_active(
 
 
 def _tangents(
-    builder: Builder,
+    cache: RuleCache,
     eqn: Equation,
     moved: Mapping[Value, Value],
     dx: Mapping[int, Value],
@@ -217,11 +219,7 @@ def _tangents(
     *,
     turned: bool,
 ) -> Tangents:
-    """Return the tangents of the results of `eqn`, from the operand tangents by position.
-
-    Along linear operands a primitive is its own tangent; each other operand has a JVP rule. The
-    contributions are added.
-    """
+    """Return the tangents of the results of `eqn`, from the operand tangents by position."""
     op = require_primitive(eqn)
     if op.constant or True not in [v.type.is_inexact for v in eqn.outputs]:
         return [None] * len(eqn.outputs)
@@ -232,12 +230,35 @@ def _tangents(
         x, dx = [moved[v] for v in eqn.inputs], {places[i]: d for i, d in dx.items()}
         found: Tangents = op.pushforward_rule(x, dx, turned, **eqn.kwargs)
         return found
+    results = [moved[v] for v in eqn.outputs]
+
+    def contribute(builder: Builder) -> Tangents:
+        return _contributions(builder, eqn, op, x, results, dx, masks)
+
+    key = None
+    if not masks.definitions:
+        key = (op.name, id(eqn.params), *dx, *[v.type for v in eqn.inputs])
+    return cache.apply(key, [*x, *results, *dx.values()], contribute)
+
+
+def _contributions(
+    builder: Builder,
+    eqn: Equation,
+    op: Primitive[Any],
+    x: Sequence[Value],
+    results: Sequence[Value],
+    dx: Mapping[int, Value],
+    masks: Masking,
+) -> Tangents:
+    """Return the sums of the contributions of operand tangents to the tangents of `results`.
+
+    Along linear operands a primitive is its own tangent; each other operand has a JVP rule.
+    """
     terms: dict[tuple[int, ...], Tangents] = {}
     linear = _linear(eqn, op, x, dx)
     for group, along in linear.items():
         terms[group] = _apply_op(builder, eqn, x, along, masks)
     if len(linear) < len(dx):
-        results = tuple([moved[v] for v in eqn.outputs])
         taken = set(chain.from_iterable(linear))
         for i in dx:
             if i not in taken:

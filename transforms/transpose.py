@@ -15,6 +15,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Linear, Primitive, recording
 from primgraph.ir.rebuild import (
     NOWHERE,
+    RuleCache,
     full_value,
     input_positions,
     origin_lines,
@@ -75,6 +76,7 @@ def transpose_separated(graph: Graph, wrt: Sequence[int]) -> Graph:
         if value not in linear:
             builder.share_input(value)
     moved: dict[Value, Value] = {}
+    cache = RuleCache(builder)
     with recording(builder):
         equations = _linear_equations(builder, graph, linear, moved)
         cts: dict[Value, Value] = {}
@@ -86,7 +88,7 @@ def transpose_separated(graph: Graph, wrt: Sequence[int]) -> Graph:
         for eqn in reversed(equations):
             if line is None or eqn.source is not line:
                 line, builder.source = eqn.source, transposed_source(eqn)
-            _pull_back(builder, eqn, linear, moved, cts)
+            _pull_back(cache, eqn, linear, moved, cts)
         found = [cts[v] if v in cts else zeros_like(v) for v in dx]
     return builder.graph(found)
 
@@ -122,7 +124,7 @@ def _accumulate(cts: dict[Value, Value], value: Value, ct: Value) -> None:
 
 
 def _pull_back(
-    builder: Builder,
+    cache: RuleCache,
     eqn: Equation,
     linear: set[Value],
     moved: dict[Value, Value],
@@ -136,6 +138,27 @@ def _pull_back(
     operands: list[Any] = [
         _placeholder(v.type) if v in linear else moved.get(v, v) for v in eqn.inputs
     ]
+    key, kinds = None, [v.__class__ for v in operands]
+    if not op.has_bodies:
+        given = [v is not None for v in present]
+        key = (op.name, id(eqn.params), *given, *kinds, *[v.type for v in eqn.inputs])
+    values = [v for v in (*present, *operands) if v.__class__ is Value]
+    results = cache.apply(
+        key, values, lambda builder: _contributions(builder, eqn, op, present, operands)
+    )
+    for value, ct in zip(eqn.inputs, results, strict=True):
+        if ct is not None and value in linear:
+            _accumulate(cts, value, ct)
+
+
+def _contributions(
+    builder: Builder,
+    eqn: Equation,
+    op: Primitive[Any],
+    present: Sequence[Value | None],
+    operands: Sequence[Any],
+) -> Sequence[Value | None]:
+    """Return what the transposed `eqn` adds to the cotangents of its operands, None for nothing."""
     _check_linear(builder, eqn, op, operands)
     if None in present:
         # The row count of a growing stack is unknown, so zeros cannot be made: rules skip None.
@@ -147,10 +170,10 @@ def _pull_back(
         rule = op.transpose_rule
     except MissingRuleError as error:
         raise error.located(origin_lines(eqn)) from None
-    results = rule(present if op.multiple else present[0], *operands, **eqn.kwargs)
-    for value, ct in zip(eqn.inputs, results, strict=True):
-        if ct is not None and value in linear:
-            _accumulate(cts, value, ct)
+    found: Sequence[Value | None] = rule(
+        present if op.multiple else present[0], *operands, **eqn.kwargs
+    )
+    return found
 
 
 @cache

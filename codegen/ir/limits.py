@@ -1,9 +1,10 @@
-"""Limits that decide about cache blocking, block sizes, and threads."""
+"""Options of generated code, and limits that decide about blocks, their sizes, and threads."""
 
 from __future__ import annotations
 
 import os
 from functools import cache
+from typing import final
 
 from primgraph.base.records import dataclass
 
@@ -50,3 +51,24 @@ class Limits:
 def default_limits() -> Limits:
     """Return the limits of this machine; they affect bits, so that no setting changes them."""
     return Limits(cache_bytes(), processors=os.cpu_count() or 1)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of the code's interface.
+
+    `donated` pairs outputs with inputs whose arrays they overwrite. `alone`: the only result is
+    returned itself, not in a list. `given` are outputs written into arrays of the caller. The last
+    `kept` inputs are arrays of the kernel. A loop body has a `trip`: its numbers of constants and
+    of carries. `poisoned` fills dead memory with ones, which are NaNs, so that faults show. `loose`
+    native code has functions accurate to four units in the last place, and rounds in any way.
+    """
+
+    donated: tuple[tuple[int, int], ...] = ()
+    given: tuple[int, ...] = ()
+    alone: bool = False
+    kept: int = 0
+    trip: tuple[int, int] | None = None
+    poisoned: bool = False
+    loose: bool = False

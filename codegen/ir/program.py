@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, final
 from primgraph.base.providers import late
 from primgraph.base.records import dataclass
 from primgraph.codegen.ir.card import Cards
+from primgraph.codegen.ir.limits import Options
 from primgraph.codegen.ir.places import Argument, Buffer, Fixed, Ones, Stack, View
 from primgraph.codegen.ir.schedule import Schedule
 from primgraph.codegen.ir.statements import Control, HostCall, Instruction, Loop, Nests, Region
@@ -17,27 +18,6 @@ if TYPE_CHECKING:
     from primgraph.codegen.ir import text as plan_text
 else:
     plan_text = late("primgraph.codegen.ir.text")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Options of the code's interface.
-
-    `donated` pairs outputs with inputs whose arrays they overwrite. `alone`: the only result is
-    returned itself, not in a list. `given` are outputs written into arrays of the caller. The last
-    `kept` inputs are arrays of the kernel. A loop body has a `trip`: its numbers of constants and
-    of carries. `poisoned` fills dead memory with ones, which are NaNs, so that faults show. `loose`
-    native code has functions accurate to four units in the last place, and rounds in any way.
-    """
-
-    donated: tuple[tuple[int, int], ...] = ()
-    given: tuple[int, ...] = ()
-    alone: bool = False
-    kept: int = 0
-    trip: tuple[int, int] | None = None
-    poisoned: bool = False
-    loose: bool = False
 
 
 @final

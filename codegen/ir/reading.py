@@ -13,7 +13,8 @@ from primgraph.codegen.ir import places, statements, views
 from primgraph.codegen.ir.access import Access
 from primgraph.codegen.ir.axis_semantics import Role, restrict_rows
 from primgraph.codegen.ir.card import Cards
-from primgraph.codegen.ir.program import Options, Plan
+from primgraph.codegen.ir.limits import Options
+from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.ir.schedule import Schedule, Step, numbered_schedule
 from primgraph.codegen.ir.statements import Loop, Nests, Operand, Region
 from primgraph.codegen.ir.text import INSIDE

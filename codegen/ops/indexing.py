@@ -55,6 +55,11 @@ def _amend_scatter(name: str, args: Sequence[Text], step: Step) -> str:
     return f"np.add.at({name}, {index}, {args[1].code})"
 
 
+def _assign_scatter(name: str, args: Sequence[Text], step: Step) -> str:
+    chosen = _subscripts([a.code for a in args[2:]], step.params["axis"])
+    return f"{name}[{chosen}] = {args[1].code}"
+
+
 def _write_scatter(to: Target) -> list[str]:
     lines = [] if to.reused_operand == 0 else [f"{to.out}[...] = {to.args[0]}"]
     axis, indices = to.step.params["axis"], to.args[2:]
@@ -138,6 +143,7 @@ CARDS: dict[Op, Card] = {
     p.scatter_add: replace(
         moving_card(read_copy, _write_scatter, None, None),
         amend=_amend_scatter,
+        assign=_assign_scatter,
         # NumPy's `add.at` reads past the end of an operand that it would have to broadcast.
         broadcasts=(0,),
         in_place=(0,),

@@ -17,6 +17,7 @@ from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, array_card
 from primgraph.codegen.ops.cost_model import MOVED
+from primgraph.codegen.ops.families import FAMILIES, family_of
 from primgraph.codegen.ops.spelling.notation import filling, reading
 from primgraph.errors import BuildError
 from primgraph.ir.frontend.signature import check_arguments
@@ -26,25 +27,6 @@ if TYPE_CHECKING:
     import string
 else:
     string = late("string")
-
-
-# Modules of cards, which are loaded for the first of their primitives; they are named as those of
-# the primitives.
-FAMILIES = (
-    "bits", "constants", "elementwise.arithmetic", "elementwise.functions", "fourier", "indexing",
-    "linear_algebra.assumptions", "linear_algebra.cholesky", "linear_algebra.matrix_functions",
-    "linear_algebra.products", "linear_algebra.spectra", "linear_algebra.systems",
-    "linear_algebra.ties", "logic", "parts", "reductions", "running", "shapes", "sorting",
-    "special_functions.gamma", "special_functions.scipy_calls", "special_functions.special",
-    "windows",
-)  # fmt: skip
-_PRIMITIVES = "primgraph.primitives."
-
-
-def family_of(op: Op) -> str:
-    """Return the family of a built-in primitive; "" for other ops."""
-    name = op.home.removeprefix(_PRIMITIVES)
-    return name if name in FAMILIES else ""
 
 
 @final

@@ -10,8 +10,8 @@ from typing import Any, Self, final
 import numpy as np
 
 from primgraph.base.records import dataclass
-from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.program import Options, Plan
+from primgraph.codegen.ir.limits import Limits, Options
+from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.kernel import Kernel, direct, in_form, is_native, kernel_of
 from primgraph.codegen.native import cached_key
 from primgraph.codegen.recipe import Recipe

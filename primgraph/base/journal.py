@@ -20,9 +20,10 @@ from primgraph.base.atomic import Setting
 
 # Origins of generated code, collected if requested; the last one counts.
 FROM_EQUAL = "code of an equal graph"
+FROM_DISK = "NumPy code from the cache"
 FROM_CACHE = "C from the cache"
 FROM_COMPILER = "C by the compiler"
-_ORDER = (FROM_EQUAL, FROM_CACHE, FROM_COMPILER)
+_ORDER = (FROM_EQUAL, FROM_DISK, FROM_CACHE, FROM_COMPILER)
 _sources: ContextVar[list[str] | None] = ContextVar("primgraph_code_sources", default=None)
 
 

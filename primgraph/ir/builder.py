@@ -330,8 +330,7 @@ class Builder:
         for value in inputs:
             if value not in self._defined_by:
                 raise provider("origins").unowned(self, f"an operand of {graph.name}")
-        pairs = zip(graph.inputs, inputs, strict=True)
-        moved = {v: w for v, w in pairs if v is not w}
+        moved = {v: w for v, w in zip(graph.inputs, inputs, strict=True) if v is not w}
         self.add_all(graph.body, moved, shared=shared)
         return [moved.get(v, v) for v in graph.outputs]
 
@@ -346,23 +345,26 @@ class Builder:
         if self.ended:
             raise provider("origins").leaked_error(self, inputs[0] if inputs else None)
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
+        return self.record(op, operands, self._frozen(params) if params else (), distinct=distinct)
+
+    def record(
+        self, op: Op, operands: tuple[Value, ...], params: Params, *, distinct: bool = False
+    ) -> tuple[Value, ...]:
+        """Like `emit`, for values and interned parameters of this builder."""
         for value in operands:
             if value not in self._defined_by:
                 raise provider("origins").unowned(self, f"an operand of {op.name}")
-        frozen = self._frozen(params) if params else ()
-        key = None
-        if not distinct:
-            key = _interning_key(op, operands, frozen)
-            found = self._known.get(key)
-            if found is not None:
-                return found
+        key = None if distinct else _interning_key(op, operands, params)
+        found = None if key is None else self._known.get(key)
+        if found is not None:
+            return found
         source = self.source or caller()
         try:
-            types = self.infer(op, tuple([v.type for v in operands]), frozen)
+            types = self.infer(op, tuple([v.type for v in operands]), params)
         except PrimgraphError as error:
             raise error.located(self.origin(source, operands)) from None
         outputs = tuple([Value(t) for t in types])
-        self._append(key, Equation(op, operands, frozen, outputs, source))
+        self._append(key, Equation(op, operands, params, outputs, source))
         return outputs
 
     def copy(
@@ -408,12 +410,11 @@ class Builder:
         """
         if not self._may_share(eqn, inputs):
             return self.copy_distinct(eqn, inputs) if distinct else self.copy(eqn, inputs)
-        key = None
-        if not distinct:
-            key = _interning_key(eqn.op, inputs, self._own(eqn.params) if eqn.params else ())
-            found = self._known.get(key)
-            if found is not None:
-                return found
+        params = self._own(eqn.params) if eqn.params else ()
+        key = None if distinct else _interning_key(eqn.op, inputs, params)
+        found = None if key is None else self._known.get(key)
+        if found is not None:
+            return found
         self._append(key, eqn)
         return eqn.outputs
 

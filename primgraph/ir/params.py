@@ -269,7 +269,7 @@ def _plain_values(params: Mapping[str, Any]) -> tuple[Any, ...]:
         elif kind is float:
             if not value or value != value:
                 return ()
-        elif kind not in _BY_VALUE and not isinstance(value, np.dtype):
+        elif kind not in _BY_VALUE and not (isinstance(value, np.dtype) and value in NAME_OF_DTYPE):
             return ()
         found += name, kind, value
     return tuple(found)
@@ -297,7 +297,7 @@ class InternedParams:
         given = _plain_values(params)
         known = self._by_values.get(given) if given else None
         if known is None:
-            frozen = freeze_all(params.items())
+            frozen = tuple(sorted(params.items())) if given else freeze_all(params.items())
             known = self._by_bits.setdefault(bits(frozen), frozen)
             if given:
                 self._by_values[given] = known

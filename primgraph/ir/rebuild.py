@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeAlias, final
 
 from primgraph.base.user_lines import Source
 from primgraph.errors import BuildError, MissingRuleError
@@ -70,6 +70,103 @@ def keep(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Va
     distinct = any(v.type.is_inexact for v in eqn.outputs)
     outputs = builder.share(eqn, operands, distinct=distinct)
     return tuple([moved.setdefault(v, w) for v, w in zip(eqn.outputs, outputs, strict=True)])
+
+
+# Equations of a pattern, with the places of their inputs among operands and earlier results.
+Equations: TypeAlias = tuple[tuple[Equation, tuple[int, ...]], ...]
+# Results of a rule; None for those without a value.
+Results: TypeAlias = Sequence[Value | None]
+
+
+@final
+class RuleCache:
+    """Cache of what rules record: for operands of known types, they record copies of equations.
+
+    Rules that ask the recorder for anything else than equations, such as how an operand was
+    computed, are applied each time.
+    """
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+        self._known: dict[Hashable, tuple[Equations, list[int]] | None] = {}
+
+    def apply(
+        self, key: Hashable, values: list[Value], rule: Callable[[Builder], Results]
+    ) -> Results:
+        """Return the results of `rule`, which records into the builder that it is given.
+
+        It records the same for equal keys, except that it uses other distinct `values`; a `key` of
+        None equals no other.
+        """
+        builder = self._builder
+        if key is None or len(set(values)) < len(values) or builder.outer is not None:
+            return rule(builder)
+        if key not in self._known:
+            with _Watcher(builder, values) as watcher:
+                results = rule(builder)
+            self._known[key] = watcher.pattern(results)
+            return results
+        known = self._known[key]
+        if known is None:
+            return rule(builder)
+        equations, places = known
+        copy_equations(builder, equations, values, builder.source)
+        return [None if i < 0 else values[i] for i in places]
+
+
+def copy_equations(
+    builder: Builder, equations: Equations, values: list[Value], source: Source | None
+) -> None:
+    """Record copies of `equations` on `values`, and append their results to these."""
+    for eqn, places in equations:
+        values += builder.copy(eqn, tuple([values[i] for i in places]), source)
+
+
+@final
+class _Watcher:
+    """Context manager that notes what is emitted into a builder, as a pattern of `values`.
+
+    There is no pattern if equations are recorded otherwise, or definitions are asked for.
+    """
+
+    def __init__(self, builder: Builder, values: Sequence[Value]) -> None:
+        self._builder = builder
+        self._definition = builder.definition
+        self._places = {v: i for i, v in enumerate(values)}
+        self._given, self._count = frozenset(values), len(values)
+        self._equations: list[tuple[Equation, tuple[int, ...]]] = []
+        self._is_decided = True
+
+    def __enter__(self) -> _Watcher:
+        vars(self._builder).update(emit=self._emit, definition=self._define)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        del vars(self._builder)["emit"]
+        self._builder.definition = self._definition
+
+    def _define(self, value: Value) -> Equation | None:
+        self._is_decided = False
+        return self._definition(value)
+
+    def _emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
+        results = Builder.emit(self._builder, op, inputs, params)
+        eqn, places = self._definition(results[0]), self._places
+        if eqn is None or not places.keys() >= set(inputs) or not self._given.isdisjoint(results):
+            self._is_decided = False
+            return results
+        self._equations.append((eqn, tuple([places[v] for v in inputs])))
+        for value in results:
+            places.setdefault(value, self._count)
+            self._count += 1
+        return results
+
+    def pattern(self, results: Results) -> tuple[Equations, list[int]] | None:
+        """Return the equations, and the places of `results`, -1 for None; None if undecided."""
+        wanted = [v for v in results if v is not None]
+        if not self._is_decided or not self._places.keys() >= set(wanted):
+            return None
+        return tuple(self._equations), [-1 if v is None else self._places[v] for v in results]
 
 
 def input_positions(graph: Graph, given: Sequence[Any]) -> list[int]:

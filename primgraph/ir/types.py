@@ -189,7 +189,7 @@ def as_shape(shape: Any) -> Shape:
     """Return a shape from an integer or a sequence of integers, none of which is negative."""
     entries = (shape,) if isinstance(shape, int | np.integer | Dim) else shape
     try:
-        extents = tuple(integer(n) for n in require_sequence(entries))
+        extents = tuple([integer(n) for n in require_sequence(entries)])
     except TypeError:
         raise ArgumentError(
             f"a shape is an integer or a sequence of integers, not {shape!r:.80}",

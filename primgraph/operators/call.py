@@ -188,6 +188,7 @@ def handle_operator(function: Callable[P, R], *, users: bool = False) -> Callabl
             if found is None:
                 found = ArgumentError(f"{function.__name__} does not take these arguments: {error}")
                 found.__cause__ = error
+            operands = operands or handles((*args, *kwargs.values()))
             raise found.located(_origin(operands)) from found.__cause__
 
     return call

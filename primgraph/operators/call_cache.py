@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from types import EllipsisType, NoneType
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from primgraph.base.grad_mode import is_on
 from primgraph.base.user_lines import caller
 from primgraph.defaults import current as default_dtype
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Equation, Value
+from primgraph.ir.graph import Value
 from primgraph.ir.primitive import innermost
+from primgraph.ir.rebuild import Equations, copy_equations
 from primgraph.operators.variable import Variable, manner
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-# Equations of a call, with the places of their inputs among operands and earlier results.
-Equations: TypeAlias = tuple[tuple[Equation, tuple[int, ...]], ...]
 
 # Functions whose equations follow from the types of variables and from their other arguments.
 _decided: set[Callable[..., Any]] = set()
@@ -101,8 +99,7 @@ def _copy(builder: Builder, equations: Equations, values: list[Value]) -> Value:
     """Record the equations of an earlier call on the operands `values`, and return the result."""
     source = builder.source or caller(3)
     builder.begin_call()
-    for eqn, places in equations[:-1]:
-        values += builder.copy(eqn, tuple([values[i] for i in places]), source)
+    copy_equations(builder, equations[:-1], values, source)
     eqn, places = equations[-1]
     return builder.copy(eqn, tuple([values[i] for i in places]), source, held=True)[0]
 

@@ -8,7 +8,7 @@ import pytest
 import toy_backend
 
 import primgraph as pg
-from primgraph.codegen.ir.program import Options
+from primgraph.codegen.ir.limits import Options
 from primgraph.codegen.ir.verify import verify
 from primgraph.ir.interpret import interpret
 from primgraph.ir.slices import drop_formal

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.codegen import calls, compile_graph, compiled
+from primgraph.codegen import calls, compile_graph, compiled, planned
 from primgraph.codegen.ir.schedule import CHUNK
 from primgraph.errors import RunError
 from primgraph.ir.builder import Builder
@@ -40,7 +40,7 @@ def graph_of(function, *arrays):
 @pytest.fixture
 def as_calls(monkeypatch):
     """Make all planned code without loops over blocks run as calls."""
-    monkeypatch.setattr(compiled, "CHUNK", -1)
+    monkeypatch.setattr(planned, "CHUNK", -1)
 
 
 def has_text(kernel) -> bool:
@@ -54,7 +54,7 @@ def bits(arrays):
 def test_calls_have_the_bits_of_the_text(monkeypatch):
     graph, k = graph_of(mixed, X, np.array([0, 5])), np.array([0, 5])
     expected = compile_graph(graph).flat(X, k)
-    monkeypatch.setattr(compiled, "CHUNK", -1)
+    monkeypatch.setattr(planned, "CHUNK", -1)
     kernel = compile_graph(graph).flat
     results = kernel(X, k)
     assert not has_text(kernel)
@@ -116,7 +116,7 @@ def test_errors_are_those_of_the_text(monkeypatch):
     assert "kernel line" in found
     np.testing.assert_array_equal(kernel(X, np.array([1])), interpret(graph, X, np.array([1])))
     del kernel
-    monkeypatch.setattr(compiled, "CHUNK", 10 * CHUNK)
+    monkeypatch.setattr(planned, "CHUNK", 10 * CHUNK)
     assert error_of(compile_graph(graph), X, bad) == found
 
 
@@ -128,7 +128,7 @@ def test_an_error_in_a_body_is_that_of_the_text(as_calls, monkeypatch):
     kernel = compile_graph(graph)
     found = error_of(kernel, X, bad)
     del kernel
-    monkeypatch.setattr(compiled, "CHUNK", CHUNK)
+    monkeypatch.setattr(planned, "CHUNK", CHUNK)
     assert error_of(compile_graph(graph), X, bad) == found
 
 
@@ -235,15 +235,15 @@ def test_an_interrupted_call_leaves_the_kernel_usable():
 
 def test_interrupted_writing_of_text_is_done_again(monkeypatch):
     kernel = compile_graph(graph_of(long_chain, X))
-    written = compiled.print_plan
+    written = planned.print_plan
 
     def interrupt(plan):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(compiled, "print_plan", interrupt)
+    monkeypatch.setattr(planned, "print_plan", interrupt)
     with pytest.raises(KeyboardInterrupt):
         kernel.planned_source  # noqa: B018
-    monkeypatch.setattr(compiled, "print_plan", written)
+    monkeypatch.setattr(planned, "print_plan", written)
     assert "sin(" in kernel.planned_source
 
 
@@ -270,16 +270,16 @@ def test_text_takes_over_after_many_runs(as_calls, monkeypatch):
 def test_interrupted_writing_leaves_calls_until_later(as_calls, monkeypatch):
     monkeypatch.setattr(calls, "_RUNS", 3)
     kernel = compile_graph(graph_of(mixed, X, np.array([0]))).flat
-    arrays, written = (X, np.array([0])), compiled.print_plan
+    arrays, written = (X, np.array([0])), planned.print_plan
     found = [bits(kernel(*arrays)), bits(kernel(*arrays))]
 
     def interrupt(plan):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(compiled, "print_plan", interrupt)
+    monkeypatch.setattr(planned, "print_plan", interrupt)
     with pytest.raises(KeyboardInterrupt):
         kernel(*arrays)
-    monkeypatch.setattr(compiled, "print_plan", written)
+    monkeypatch.setattr(planned, "print_plan", written)
     for _ in range(6):
         found.append(bits(kernel(*arrays)))
     assert [b == found[0] for b in found] == [True] * 8

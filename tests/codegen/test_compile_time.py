@@ -178,7 +178,7 @@ def test_rules_do_nothing_but_on_what_they_say(math: str, monkeypatch: pytest.Mo
 
     def anywhere(families: Sequence[rule.Family], op: Op, math: str) -> list[rule.Rule]:
         listed = rule.select_rules(families, op, math)
-        return [replace(r, of=frozenset(), at=()) for r in listed]
+        return [replace(r, of=frozenset(), at=(), alike=(), inexact=None) for r in listed]
 
     # The function of that name hides its module from attribute access.
     module = sys.modules["primgraph.transforms.optimize.simplify"]

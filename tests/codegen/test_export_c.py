@@ -28,7 +28,7 @@ from primgraph.codegen.ops.c.spellings import CODES, FUNCTIONS, SPELLINGS
 from primgraph.codegen.targets.c import parts
 from primgraph.codegen.targets.export import function
 from primgraph.codegen.targets.export.file import c_source
-from primgraph.codegen.targets.export.identifiers import LIBRARY, remark
+from primgraph.codegen.targets.export.identifiers import LIBRARY, remark, wrap_statement
 from primgraph.ir.facts import ops as registry
 
 needs_compiler = pytest.mark.skipif(not compiler(), reason="there is no C compiler")
@@ -499,3 +499,18 @@ def test_lines_of_the_users_do_nothing(tmp_path):
 
 def test_comments_cannot_end_early():
     assert remark("a */ b /* c ??/ d\n") == "/* a * / b / * c ? ?/ d\\u000a */"
+
+
+def test_long_sums_break_before_their_terms():
+    terms = [f"coefficient[{i}] * argument[{i} * 4 + 1]" for i in range(4)]
+    lines = wrap_statement(f"const double total = {' - '.join(terms)};", 1)
+    assert [line.strip() for line in lines] == [
+        "const double total =",
+        f"{terms[0]} - {terms[1]}",
+        f"- {terms[2]} - {terms[3]};",
+    ]
+    inner = " + ".join(terms)
+    first, *others = wrap_statement(f"x[0] = exp({inner}) - 1.0;", 1)
+    assert first == "    x[0] ="
+    assert "".join(x.strip() + " " for x in others) == f"exp({inner}) - 1.0; "
+    assert all(len(line) <= 100 for line in others)

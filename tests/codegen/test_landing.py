@@ -7,11 +7,11 @@ import pytest
 from plan_checks import NEVER, SMALL, poisoned_results
 
 import primgraph as pg
-from primgraph.codegen.compiled import plan_for
-from primgraph.codegen.ir.program import Options
+from primgraph.codegen.ir.limits import Options
 from primgraph.codegen.ir.statements import Compute, Copy, Make, Put
 from primgraph.codegen.ir.verify import verify
 from primgraph.codegen.kernel import compile_graph
+from primgraph.codegen.planned import plan_for
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
 

@@ -11,14 +11,14 @@ from test_blocks import network
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.compiled import plan_for
 from primgraph.codegen.ir.arena import ALIGN, Arena, Packed
+from primgraph.codegen.ir.limits import Options
 from primgraph.codegen.ir.places import Buffer, root_of
-from primgraph.codegen.ir.program import Options
 from primgraph.codegen.ir.statements import Compute, Loop, Make, Release, See
 from primgraph.codegen.ir.text import text_of
 from primgraph.codegen.ir.verify import verify
 from primgraph.codegen.lower.arrays import planner
+from primgraph.codegen.planned import plan_for
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse

@@ -7,14 +7,14 @@ from program_pairs import pair_program
 from test_primitives import CASES
 
 import primgraph as pg
-from primgraph.codegen.compiled import plan_with_bodies
-from primgraph.codegen.ir.program import Options
+from primgraph.codegen.ir.limits import Options
 from primgraph.codegen.ir.reading import read_data, read_nests, read_plan
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.ir.text import data_text, to_text
 from primgraph.codegen.ir.verify import verify
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.ops.table import CARDS
+from primgraph.codegen.planned import plan_with_bodies
 from primgraph.codegen.targets.c.size_arguments import SizeArguments
 from primgraph.codegen.targets.c.source import source
 from primgraph.codegen.targets.inplace.function import print_plan

@@ -410,3 +410,49 @@ def test_a_mean_that_becomes_a_statement_is_not_divided_again():
     space: dict[str, object] = {}
     exec(kernel.source, space)
     assert space["function"](x, y).tobytes() == pg.interpret(kernel.graph, x, y)[0].tobytes()
+
+
+def test_carries_of_a_transposed_loop_are_named_as_cotangents():
+    def loss(xs, w, v):
+        def cell(h, x):
+            gate = x + h @ w
+            h = pg.tanh(gate)
+            return h, h @ v
+
+        return pg.sum(pg.scan(cell, pg.zeros((2, 3)), xs)[1])
+
+    graph = pg.trace(pg.grad(loss, 1), *map(pg.spec, ((5, 2, 3), (3, 3), (3, 1))))
+    source = pg.compile(graph).source
+    assert "    h_bar_next = np.zeros((2, 3))\n" in source
+    assert "        h_bar = h_bar_next + " in source
+    assert "        gate_bar_stack[k] = gate_bar\n" in source
+    assert "        h_bar_next = gate_bar @ w.T\n" in source
+
+
+def test_positions_that_differ_are_assigned_in_derivatives():
+    def loss(x, labels, rows):
+        own = pg.take_along_axis(x, labels[:, None], axis=1)
+        return pg.sum(own) + 2.0 * pg.sum(x[rows])
+
+    specs = (pg.spec((4, 3)), pg.spec(4, "int64"), pg.spec(5, "int64"))
+    kernel = pg.compile(pg.trace(pg.grad(loss), *specs))
+    assert "] = 1.0\n" in kernel.source
+    # Rows may occur twice.
+    assert kernel.source.count("np.add.at(") == 1
+    x, labels, rows = np.zeros((4, 3)), np.array([2, -1, 0, 2]), np.array([1, 1, 3, 0, 1])
+    expected = np.zeros((4, 3))
+    expected[np.arange(4), labels] = 1.0
+    np.add.at(expected, rows, 2.0)
+    for style in ("planned", "readable"):
+        found = compile_graph(kernel.graph, style=style)(x, labels, rows)
+        assert np.array_equal(found, expected)
+
+
+def test_results_in_containers_are_named_without_their_positions():
+    def step(w, b):
+        return pg.sum(w) + b, {"w": w * 2.0, "b": -b}
+
+    source = pg.compile(pg.trace(step, pg.spec(3), pg.spec(()))).source
+    assert "        w: float64, shape (3,)\n        b: float64, shape ()\n" in source
+    twice = pg.compile(pg.trace(lambda w: ({"w": w * 2.0}, {"w": -w}), pg.spec(3))).source
+    assert "0.w, 1.w: float64, shape (3,)\n" in twice

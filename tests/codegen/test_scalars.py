@@ -9,7 +9,9 @@ import pytest
 from program_tolerance import same_bits
 
 import primgraph as pg
+from primgraph.base.user_lines import Source
 from primgraph.codegen import compile_graph
+from primgraph.codegen.ops.spelling.numbers import WORDS
 from primgraph.codegen.ops.table import CARDS
 from primgraph.errors import FeedError
 from primgraph.ir.builder import Builder
@@ -325,3 +327,67 @@ def test_numbers_are_as_good_as_arrays_of_one(kind, monkeypatch):
     assert [x.tobytes() for x in found] == [x.tobytes() for x in expected]
     assert all(x.__class__ is np.ndarray for x in found)
     assert np.isnan(kernel(float("nan"), 1.0)[0])
+
+
+def statements_of(graph) -> str:
+    """The statements of the scalar code of a graph."""
+    return compile_graph(graph).planned_source.partition("def scalar")[2]
+
+
+def test_zeros_of_derivatives_have_any_sign_and_those_of_programs_numpys():
+    def arm(angles):
+        x, y = angles
+        tip = pg.stack([pg.cos(x), pg.sin(x)]) + 0.0 * pg.cos(y)
+        return tip, pg.jacobian(tip, angles)
+
+    graph = pg.compile(pg.trace(arm, pg.spec(2))).graph
+    tip, slopes = statements_of(graph).split("r1 = ")
+    assert "math_cos(x0_1)" in tip
+    assert "math_sin(x0_1)" not in tip + slopes
+    angles = np.array([-0.0, 2.0])
+    kernel = pg.compile(graph)
+    found, known = kernel(angles), by_numpy(kernel.flat, [angles])
+    assert same_bits(found[0], known[0]).all()
+    assert np.array_equal(found[1], known[1])
+    angles[1] = np.inf
+    assert np.isnan(pg.compile(graph)(angles)[1]).any()
+
+
+def test_equal_graphs_of_a_program_and_of_a_derivative_do_not_share_code():
+    text = """graph f(%x: f64[], %y: f64[]) {
+      %0: f64[] = full(value=0.0, shape=(), dtype=f64)
+      %1: f64[] = mul(%0, %x)
+      %2: f64[] = add(%1, %y)
+      return %2
+    }"""
+    program, derivative = parse(text), parse(text)
+    line = Source("model.py", 1).mark_derivative("tangent")
+    for eqn in derivative.body:
+        object.__setattr__(eqn, "source", line)
+    kernels = [compile_graph(g) for g in (program, derivative)]
+    assert program == derivative
+    assert kernels[0]._code is not kernels[1]._code
+    (found,) = kernels[0](np.array(-1.0), np.array(-0.0))
+    assert np.signbit(found)
+
+
+@pytest.mark.parametrize(
+    ("expression", "added"),
+    [
+        (lambda x, y: pg.cos(x) * 0.5 + (y + 0.0), 1),
+        (lambda x, y: (pg.cos(x) + 2.0) * pg.cos(y) - (y + 0.0), 1),
+        (lambda x, y: pg.sin(x) + (y + 0.0), 2),
+        (lambda x, y: pg.sin(x) * pg.cos(y) - (y + 0.0), 1),
+    ],
+)
+def test_zeros_are_not_added_beside_numbers_that_are_never_zero(expression, added):
+    kernel = compile_graph(pg.trace(expression, pg.spec(()), pg.spec(())))
+    assert statements_of(kernel.graph).count("+") == added
+    for x, y in itertools.product([0.0, -0.0, 1.0, math.pi / 2, 1e22], repeat=2):
+        feeds = [np.array(x), np.array(y)]
+        assert same_bits(kernel(*feeds), by_numpy(kernel, feeds))
+
+
+def test_the_cosine_is_nowhere_zero():
+    # The float that is closest to a zero of the cosine.
+    assert abs(math.cos(6381956970095103 * 2.0**797)) > WORDS["cos"].least > 0

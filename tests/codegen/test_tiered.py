@@ -11,13 +11,17 @@ import subprocess
 import sys
 import time
 import warnings
+from collections import Counter
 
 import numpy as np
 import pytest
+from density import starts
+from program_tiered import check_tiered
+from random_programs import random_program
 
 import primgraph as pg
 from primgraph.base.debug_mode import debug
-from primgraph.codegen.runtime.toolchain import cache, code_cache, compile_c
+from primgraph.codegen.runtime.toolchain import cache, compile_c, graph_keys
 from primgraph.codegen.runtime.toolchain.folder import open_private
 from primgraph.codegen.tiered import background, choice, worker
 from primgraph.codegen.tiered.choice import Stage
@@ -52,7 +56,7 @@ def folder(tmp_path_factory, native_cache):
 @pytest.fixture(autouse=True)
 def like_a_user(folder, monkeypatch):
     """A process like a user's, which tries C after the first calls."""
-    monkeypatch.setattr(code_cache, "LOADED", math.inf)
+    monkeypatch.setattr(graph_keys, "LOADED", math.inf)
     monkeypatch.setattr(choice, "START", 0)
     monkeypatch.setattr(choice, "START_EQUATION", 0)
     monkeypatch.setattr(choice, "processors", lambda: 2)
@@ -121,6 +125,18 @@ def test_the_first_calls_run_numpy_and_later_ones_c(caplog):
     for other in copied:
         assert isinstance(other, TieredKernel)
         np.testing.assert_array_equal(other(X), by_c)
+
+
+@pytest.mark.parametrize("start", starts(0, 40, 2, dense=2))
+def test_calls_of_random_programs_give_what_numpy_or_c_does(start):
+    seen = Counter()
+    for seed in range(start, start + 2):
+        program = random_program(seed)
+        try:
+            check_tiered(program, seen)
+        except Exception as error:
+            raise AssertionError(f"{program}\n{error}") from error
+    assert {"tiers: trying", "tiers: settled"} <= seen.keys()
 
 
 def test_jit_takes_it_up_without_a_longer_way():

@@ -28,6 +28,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from program_batched import BatchedProgram  # noqa: E402
 from program_batched_checks import check_batched  # noqa: E402
+from program_calls import CallsProgram, check_calls  # noqa: E402
 from program_checks import check  # noqa: E402
 from program_complex import check_complex  # noqa: E402
 from program_custom import check_custom  # noqa: E402
@@ -50,6 +51,7 @@ from program_singular_checks import check_singular  # noqa: E402
 from program_sizes import check_sizes, sides  # noqa: E402
 from program_spectra import SpectralProgram, check_spectral  # noqa: E402
 from program_statics import check_statics  # noqa: E402
+from program_tiered import check_tiered  # noqa: E402
 from program_torch import TorchProgram, check_torch  # noqa: E402
 from program_training import check_training  # noqa: E402
 from program_transforms import check_transforms  # noqa: E402
@@ -64,11 +66,13 @@ from primgraph.transforms import dead_code  # noqa: E402
 _ENOUGH_FAILURES = 20
 
 # Of so many seeds one makes a training program too, one a program whose size lies at a threshold,
-# one a program that goes through every transform, and one a program with a custom function in it.
+# one a program that goes through every transform, one a program with a custom function in it, and
+# one a program whose kernel changes from NumPy to C.
 _TRAINED = 25
 _TRANSFORMED = 20
 _CUSTOM = 20
 _SIZED = 120
+_TIERED = 20
 # And one a program of sizes that have names, and one of complex numbers.
 _NAMED = 10
 _COMPLEX = 10
@@ -106,6 +110,7 @@ _SPECIAL = (
     Special("placed", PlacedProgram, check_placed, 30, 4),
     Special("identity", IdentityProgram, check_identity, 20, 5),
     Special("torch", TorchProgram, check_torch, 20, 6),
+    Special("calls", CallsProgram, check_calls, 10, 7),
     Special("scalar", ScalarProgram, check_scalars, 5, 2),
     _IN_NUMPY,
 )
@@ -169,6 +174,8 @@ def plainly(seed: int, seen: Counter[str], primitives: Counter[str]) -> int:
         failures += not keeps_meaning(program, seen, check_transforms)
     if seed % _CUSTOM == 1:
         failures += not keeps_meaning(program, seen, check_custom)
+    if seed % _TIERED == 6:
+        failures += not keeps_meaning(program, seen, check_tiered)
     if seed % _OF_HIGH_ORDER == 3:
         failures += not keeps_meaning(program, seen, check_jets)
     if seed % _NAMED == 2:

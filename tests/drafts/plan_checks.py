@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.compiled import Compiled, Job, add_body_runners, bind_calls, plan_for
-from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.program import Options
+from primgraph.codegen.compiled import Compiled, Job
+from primgraph.codegen.ir.limits import Limits, Options
 from primgraph.codegen.ir.verify import verify
-from primgraph.codegen.load import Loaded
+from primgraph.codegen.load import load_module
+from primgraph.codegen.planned import bind_calls, bind_objects, plan_for
 from primgraph.codegen.targets.inplace.function import print_plan
-from primgraph.codegen.targets.text.render import render
 from primgraph.ir.graph import Graph
 
 # Everything in blocks of two or three rows, however small it is; then in threads too.
@@ -26,8 +25,8 @@ SHARED = replace(SMALL, processors=2, least_share=0)
 def poisoned_results(graph: Graph, feeds: list[Any], limits: Limits) -> list[Any]:
     """What the planned code computes if all memory that is not in use is full of NaNs."""
     module = print_plan(verify(plan_for(graph, Options(poisoned=True), limits)))
-    add_body_runners(module, limits)
-    loaded = Loaded(module, render(module))
+    bind_objects(module, limits)
+    loaded = load_module(module)
     workspace = loaded.function("workspace")()
     with np.errstate(all="ignore"):
         first = loaded.function("run")(workspace, feeds)

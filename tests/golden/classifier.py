@@ -15,7 +15,7 @@ def as_array(x, dtype, shape, name):
 
 @np.errstate(all="ignore")
 def step(x, labels, params, rate):
-    """Compute loss, 1.w1, 1.b1, 1.w2 and 1.b2.
+    """Compute loss, w1, b1, w2 and b2.
 
     x: float64, shape (32, 784)
     labels: int64, shape (32,)
@@ -26,10 +26,10 @@ def step(x, labels, params, rate):
     rate: float64, shape ()
     Returns
         loss: float64, shape ()
-        1.w1: float64, shape (784, 64)
-        1.b1: float64, shape (64,)
-        1.w2: float64, shape (64, 10)
-        1.b2: float64, shape (10,)
+        w1: float64, shape (784, 64)
+        b1: float64, shape (64,)
+        w2: float64, shape (64, 10)
+        b2: float64, shape (10,)
     """
     if len(params) != 4:
         raise ValueError("params must have length 4")
@@ -58,7 +58,7 @@ def step(x, labels, params, rate):
     loss = np.sum(v7) * -0.03125
     # in the gradient of classifier.py:10
     v8 = np.zeros((32, 10))
-    np.add.at(v8, (k0, v5), np.full((32, 1), -0.03125))
+    v8[k0, v5] = -0.03125
     # in the gradient of classifier.py:11 and classifier.py:9
     logits_bar = v8 - np.sum(v8, axis=1, keepdims=True) / v4 * v3
     params_b2_bar = np.sum(logits_bar, axis=0)

@@ -104,7 +104,7 @@ def gaussian_process(X, y, log_scale, log_amplitude, log_noise):
     # in the gradient of gaussian_process.py:15 and gaussian_process.py:14
     v5 = np.linalg.solve(K_2.T, alpha_bar)
     v6 = cholesky_slope(L, L_bar)
-    K_bar = -v5 @ alpha.reshape(1, 20) + v6
+    K_bar = -v5 @ alpha[None] + v6
     # in the gradient of gaussian_process.py:13 and gaussian_process.py:12
     log_noise_bar = np.sum(K_bar * k0) * v2 * 2.0
     r2_bar = K_bar * v0 * v1 * -0.5

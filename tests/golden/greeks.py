@@ -43,37 +43,37 @@ def greeks(S, K, T, r, sigma):
     v7 = np.exp(-(T * r))
     v8 = K * v7
     call = S * v4 - v8 * v6
-    # in the gradient of greeks.py:13 and greeks.py:11
-    v9 = v7 * (K * v6)
-    v10 = 0.5 / sqrt_T
-    v11 = 1.0 / K
-    d1_dot = v11 / v0 / v2
-    # in the gradient of greeks.py:7
-    v12 = np.exp(-(v3 * v3))
-    v13 = v12 * 1.1283791670955126
-    v14 = np.exp(-(v5 * v5))
-    v15 = -v8 * 0.5
-    v16 = v15 * (v14 * 1.1283791670955126) / 1.4142135623730951
-    v17 = S * 0.5
-    v18 = d1_dot / 1.4142135623730951
-    v19 = v15 * (v18 * v5 * -2.0 * v14 * 1.1283791670955126)
-    v20 = np.where(np.abs(v3) > 40.0, 0.0, v18 * v3 * -2.0 * v12) * 1.1283791670955126
-    # in the gradient of greeks.py:12 and greeks.py:7
-    v21 = v17 * v13 / 1.4142135623730951 + v16
-    v22 = np.where(np.abs(v5) > 40.0, 0.0, v19) / 1.4142135623730951
+    # in the gradient of greeks.py:13
+    v9 = -v8
+    v10 = v7 * (K * v6)
     # in the gradient of greeks.py:11
-    v23 = d1 / v2 * v21
-    v24 = v21 / v2
-    decay = v9 * r - v10 * (sigma * v16) - v10 * (sigma * v23) + v24 * v1
-    v25 = v24 * T
-    rho = T * v9 + v25
-    vega = -(sqrt_T * v16) - sqrt_T * v23 + v25 * 0.5 * (sigma * 2.0)
-    v26 = v24 / v0
-    delta = v4 + v26 / K
+    v11 = 0.5 / sqrt_T
+    v12 = 1.0 / K
+    d1_dot = v12 / v0 / v2
+    # in the gradient of greeks.py:7
+    v13 = np.exp(-(v3 * v3))
+    v14 = np.exp(-(v5 * v5))
+    v15 = v9 * (v14 * 0.5641895835477563) / 1.4142135623730951
+    v16 = v13 * 0.5641895835477563
+    v17 = d1_dot / 1.4142135623730951
+    v18 = v9 * (v17 * v5 * -2.0 * v14 * 0.5641895835477563)
+    v19 = np.where(np.abs(v3) > 40.0, 0.0, v17 * v3 * -2.0 * v13) * 0.5641895835477563
+    # in the gradient of greeks.py:12 and greeks.py:7
+    v20 = S * v16 / 1.4142135623730951 + v15
+    v21 = np.where(np.abs(v5) > 40.0, 0.0, v18) / 1.4142135623730951
+    # in the gradient of greeks.py:11
+    v22 = d1 / v2 * v20
+    v23 = v20 / v2
+    decay = v10 * r - v11 * (sigma * v15) - v11 * (sigma * v22) + v23 * v1
+    v24 = v23 * T
+    rho = T * v10 + v24
+    vega = -(sqrt_T * v15) - sqrt_T * v22 + v24 * sigma
+    v25 = v23 / v0
+    delta = v4 + v25 / K
     # in the gradient of greeks.py:12 and greeks.py:11
-    v27 = (0.5 * v13 + v17 * v20) / 1.4142135623730951 + v22
-    v28 = (v27 / v2 / v0 - v11 * (v26 / v0)) / K
-    gamma = 0.5 * (v18 * v13) + v28
+    v26 = (v16 + S * v19) / 1.4142135623730951 + v21
+    v27 = (v26 / v2 / v0 - v12 * (v25 / v0)) / K
+    gamma = v17 * v16 + v27
     # greeks.py:20  theta = -decay
     theta = -decay
     return call, delta, gamma, vega, theta, rho

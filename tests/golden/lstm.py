@@ -103,26 +103,28 @@ def lstm(xs, targets, Wx, Wh, b, Wo):
     v9 = 1.0 - tanh_c_stack * tanh_c_stack
     # in the gradient of lstm.py:15 and lstm.py:18
     v10 = (v4 @ Wo.T).reshape(30, 8, 16)
-    v11 = np.zeros((8, 16))
-    v12 = np.zeros((8, 16))
-    stack0 = np.empty((30, 8, 64))
+    h_bar_next = np.zeros((8, 16))
+    c_bar_next = np.zeros((8, 16))
+    gates_bar_stack = np.empty((30, 8, 64))
     for k in range(29, -1, -1):
         # in the gradient of lstm.py:15 and lstm.py:14
-        v13 = v11 + v10[k]
-        v14 = v12 + v13 * sigmoid_o_stack[k] * v9[k]
+        h_bar = h_bar_next + v10[k]
+        c_bar = c_bar_next + h_bar * sigmoid_o_stack[k] * v9[k]
         # in the gradient of lstm.py:13
-        v15 = v14 * sigmoid_i_stack[k] * v7[k]
-        v16 = v14 * c_before_stack[k] * v5[k]
-        v17 = v14 * tanh_g_stack[k] * v6[k]
+        v11 = c_bar * sigmoid_i_stack[k] * v7[k]
+        v12 = c_bar * c_before_stack[k] * v5[k]
+        v13 = c_bar * tanh_g_stack[k] * v6[k]
         # in the gradient of lstm.py:12
-        v18 = np.concatenate([v17, v16, v15, v13 * tanh_c_stack[k] * v8[k]], axis=1)
-        stack0[k] = v18
+        gates_bar = np.concatenate(
+            [v13, v12, v11, h_bar * tanh_c_stack[k] * v8[k]], axis=1
+        )
+        gates_bar_stack[k] = gates_bar
         # in the gradient of lstm.py:11 and lstm.py:13
-        v11, v12 = v18 @ Wh.T, v14 * sigmoid_f_stack[k]
+        h_bar_next, c_bar_next = gates_bar @ Wh.T, c_bar * sigmoid_f_stack[k]
     # in the gradient of lstm.py:18
-    v19 = stack0.reshape(240, 64)
-    Wx_bar = v0.T @ v19
-    Wh_bar = h_before_stack.reshape(240, 16).T @ v19
-    b_bar = np.sum(stack0, axis=(0, 1))
+    v14 = gates_bar_stack.reshape(240, 64)
+    Wx_bar = v0.T @ v14
+    Wh_bar = h_before_stack.reshape(240, 16).T @ v14
+    b_bar = np.sum(gates_bar_stack, axis=(0, 1))
     Wo_bar = v2.T @ v4
     return np.asarray(loss), Wx_bar, Wh_bar, b_bar, Wo_bar

@@ -135,6 +135,8 @@ def test_errors_are_those_of_the_first_call():
             x + z
         with pytest.raises(pg.ShapeError, match="add cannot broadcast"):
             x + z
+        with pytest.raises(pg.ArgumentError, match=r"'reps'\n.*\n.*is input 'x' of"):
+            pg.tile(x)
         with pg.Program() as other, pytest.raises(pg.BuildError):
             _ = x + pg.data("y", (3,))
     assert len(other.builder.body) == 0

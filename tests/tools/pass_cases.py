@@ -15,13 +15,12 @@ from pathlib import Path
 
 from rewrite_cases import Case, read
 
-from primgraph.codegen.compiled import plan_with_bodies
-from primgraph.codegen.ir.limits import Limits
-from primgraph.codegen.ir.program import Options
+from primgraph.codegen.ir.limits import Limits, Options
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.ir.text import to_text as plan_text
 from primgraph.codegen.ir.verify import verify
 from primgraph.codegen.lower.nests.nests import nests
+from primgraph.codegen.planned import plan_with_bodies
 from primgraph.ir.graph import Graph
 from primgraph.ir.text import to_text
 from primgraph.transforms import batch, clean_up, linearize, transpose

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from primgraph.codegen.ir import places
-from primgraph.codegen.ir.program import Options, Plan
+from primgraph.codegen.ir import limits, places
+from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.ir.statements import Compute, Copy, Make, Release, Return, See
 from primgraph.codegen.ir.views import How, Repeat
@@ -46,7 +46,7 @@ CARDS = {
 }
 
 
-def compiled(graph: Graph, options: Options) -> tuple[Plan, Callable[..., Any]]:
+def compiled(graph: Graph, options: limits.Options) -> tuple[Plan, Callable[..., Any]]:
     """The plan of a graph, and a function of flat lists that returns a list of such."""
     plan = plan_schedule(schedule(graph), (), options, CARDS)
     exec(printed(plan), namespace := dict[str, Any]())

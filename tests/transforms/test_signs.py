@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from program_checks import numbers_in
 from program_tolerance import same_bits
 
 import primgraph as pg
@@ -104,6 +105,13 @@ POWERS: dict[str, tuple[Function, dict[str, int]]] = {
     "sum of x * (-4 * y)": (lambda x, y: total(x * (y * -4.0)), {"reduce_sum": 1, "mul": 2}),
 }
 
+# What moves powers of two from one factor to another: function, what is left.
+FACTORS: dict[str, tuple[Function, dict[str, int]]] = {
+    "(0.5 * x) * (2 * y)": (lambda x, y: (x * 0.5) * (y * 2.0), {"mul": 1}),
+    "(0.5 * x) * (0.3 * y)": (lambda x, y: (x * 0.5) * (y * 0.3), {"mul": 2}),
+    "0.5 * (x * (0.3 * y))": (lambda x, y: c(0.5, x) * (x * (y * 0.3)), {"mul": 2}),
+}
+
 
 def specials(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of numbers at which a rewrite shows that is not exact, four in a row."""
@@ -158,9 +166,31 @@ def test_powers_of_two_differ_only_where_products_with_them_over_or_underflow(na
     assert np.all(same | rescued | denormal)
 
 
-@pytest.mark.parametrize("name", [*SIGNS, *POWERS])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", FACTORS)
+def test_powers_of_two_move_between_factors_where_none_over_or_underflows(name, dtype):
+    function, left = FACTORS[name]
+    x, y = specials(dtype)
+    graph = built(function, dtype, len(x), DERIVED)
+    simple = simplify(graph)
+    assert ops(simple) == left
+    assert simplify(simple) == simple
+    before, after = (interpret(g, x, y)[0] for g in (graph, simple))
+    numbers = [a for g in (graph, simple) for a in numbers_in(g, [x, y]) if a.shape == x.shape]
+    moved = [np.abs(a) < np.finfo(dtype).tiny for a in numbers]
+    moved += [np.isinf(a) & np.isfinite(x) & np.isfinite(y) for a in numbers]
+    zero = (x == 0) | (y == 0)
+    same = same_but_for_zeros(before, after)
+    usual = zero & np.isfinite(before) | ~np.any(moved, axis=0)
+    assert np.count_nonzero(usual) > 100
+    assert np.all(same | ~usual)
+    # Nothing is infinite or NaN that was not.
+    assert np.all(np.isfinite(after) | ~np.isfinite(before))
+
+
+@pytest.mark.parametrize("name", [*SIGNS, *POWERS, *FACTORS])
 def test_what_is_no_derivative_stays_exact(name):
-    function, _ = {**SIGNS, **POWERS}[name]
+    function, _ = {**SIGNS, **POWERS, **FACTORS}[name]
     own = built(function, np.dtype(np.float64), 3, LINE)
     derived = built(function, np.dtype(np.float64), 3, DERIVED)
     assert own == derived

@@ -12,6 +12,7 @@ import pytest
 from density import starts
 from program_batched import BatchedProgram
 from program_batched_checks import check_batched
+from program_calls import CallsProgram, check_calls
 from program_checks import check
 from program_edges import EdgeProgram, check_edges
 from program_identity import IdentityProgram, check_identity
@@ -39,6 +40,7 @@ _SPECIAL: dict[str, tuple[Any, Any]] = {
     "edge": (EdgeProgram, check_edges),
     "identity": (IdentityProgram, check_identity),
     "torch": (TorchProgram, check_torch),
+    "calls": (CallsProgram, check_calls),
 }
 _SPECIAL_PROGRAMS = 30
 
@@ -77,6 +79,7 @@ def test_promises_hold_for_random_programs_of_special_kinds(kind: str, start: in
         "edge": "edges: slopes that are NaN",
         "identity": "derivatives by intermediate variables, tensors",
         "torch": "programs of torch, vmap",
+        "calls": "calls from a cache",
     }
     assert seen[telling[kind]]
 

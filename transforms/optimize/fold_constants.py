@@ -11,7 +11,8 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
-from primgraph.primitives.constants import constant_op, filled_constant
+from primgraph.ir.types import scalar_of
+from primgraph.primitives.constants import constant_op, full
 from primgraph.primitives.linear_algebra.products import CONTRACTS
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 
@@ -55,15 +56,16 @@ def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | 
     # Constants are folded already; other ops must stay visible to later transforms.
     if eqn.op.stops or eqn.op.random or eqn.is_known or eqn.size is not None:
         return None
-    definitions = []
+    definitions, scalars = [], []
     for value in inputs:
         made = builder.definition(value)
-        if made is None or not made.is_known:
+        number = None if made is None else made.number
+        if made is None or (number is None and made.array is None):
             return None
         definitions.append(made)
-    scalars = [d.number for d in definitions if d.array is None]
-    if eqn.op.elementwise and len(scalars) == len(inputs):
-        return _fold_uniform(eqn, inputs, scalars)
+        scalars.append(number)
+    if eqn.op.elementwise and None not in scalars:
+        return _fold_uniform(builder, eqn, inputs, scalars)
     sizes = [d.outputs[0].type.size for d in definitions if d.array is not None]
     limit = min(max([_SMALL, *sizes]), _LARGEST)
     if any(v.type.is_larger(limit) for v in eqn.outputs):
@@ -94,13 +96,17 @@ def _evaluate(eqn: Equation, arrays: list[np.ndarray[Any, Any]]) -> tuple[Any, .
         return None
 
 
-def _fold_uniform(eqn: Equation, inputs: list[Value], scalars: list[Any]) -> list[Value] | None:
+def _fold_uniform(
+    builder: Builder, eqn: Equation, inputs: list[Value], scalars: list[Any]
+) -> list[Value] | None:
     results = _evaluate(eqn, [np.asarray(s, v.dtype) for s, v in zip(scalars, inputs, strict=True)])
     if results is None:
         return None
-    result = np.asarray(results[0], eqn.output.dtype)
+    type = eqn.outputs[0].type
     # A NaN of any sign and payload becomes the default NaN of parameters.
-    return [filled_constant(result.item(), eqn.output.type)]
+    number = scalar_of(np.asarray(results[0], type.dtype).item(), type.dtype)
+    params = {"value": number, "shape": type.shape, "dtype": type.dtype}
+    return [*builder.emit(full, (), params)]
 
 
 def _array(definition: Equation) -> np.ndarray[Any, Any]:

@@ -134,9 +134,11 @@ def _sweep(graph: Graph, fold: Fold, tables: tuple[Table, Table]) -> tuple[Graph
             if possible.folding or possible.rules:
                 builder.source = eqn.source or NOWHERE
                 operands = list(inputs)
-                results = fold(builder, eqn, operands) if possible.folding else None
+                results = seen.fold(eqn, operands) if possible.folding else None
                 if results is None:
                     results = seen.rewrite(possible, operands, eqn.kwargs, eqn.outputs[0].type)
+            if results is None and possible.makes_factor:
+                seen.has_factors = True
             new = builder.share(eqn, inputs) if results is None else results
             if new is not eqn.outputs:
                 for value, result in zip(eqn.outputs, new, strict=True):

@@ -23,6 +23,7 @@ from primgraph.ir.params import Params
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import DType
 from primgraph.primitives.constants import filled_constant, full
+from primgraph.primitives.elementwise import add, mul, neg, sub
 from primgraph.transforms.rewrite.rule import Family, Rule, Seen, SimplifyRule, is_zero
 from primgraph.transforms.rewrite.terms import (
     Applied,
@@ -84,7 +85,33 @@ def _rules(row: Row, any_dtype: bool) -> Iterator[Rule]:
             known.add(key)
         wanted = tuple([_made_by(part.term) for part in reading.parts])
         apply = _Matching(row, reading).function(name)
-        yield Rule(row.level, apply, at=wanted, row=row, any_dtype=any_dtype)
+        alike = _alike([part.term for part in reading.parts])
+        kind = _is_inexact(row)
+        yield Rule(
+            row.level, apply, at=wanted, alike=alike, inexact=kind, row=row, any_dtype=any_dtype
+        )
+
+
+def _alike(terms: list[Term]) -> tuple[tuple[int, int], ...]:
+    """Return the positions of equal terms, which match the same value."""
+    return tuple([
+        (terms.index(t), i)
+        for i, t in enumerate(terms)
+        if not isinstance(t, Literal) and terms.index(t) < i
+    ])  # fmt: skip
+
+
+def _is_inexact(row: Row) -> bool | None:
+    """Return what the conditions of a row of arithmetic say about its dtype, None for nothing."""
+    names = {asked.name for asked in row.conditions} if _is_arithmetic(row.left) else set()
+    return True if "floats" in names else False if "integers" in names else None
+
+
+def _is_arithmetic(given: Term) -> bool:
+    """Return whether all parts of a term are of its dtype."""
+    if not isinstance(given, Applied):
+        return True
+    return given.op in (add, sub, mul, neg) and all(map(_is_arithmetic, given.operands))
 
 
 class _Reading(NamedTuple):

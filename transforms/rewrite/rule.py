@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -16,7 +16,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive, loaded_ops
 from primgraph.ir.types import BOOL, TensorType
-from primgraph.primitives.constants import constant, full
+from primgraph.primitives.constants import constant, extent, full
 from primgraph.primitives.elementwise import mul, neg
 from primgraph.transforms.rewrite.terms import Row
 
@@ -49,6 +49,9 @@ class Rule:
 
     With `of`, the rule applies only if one of these ops computes some operand. With `at`, each of
     these ops, or one of a set, must compute the operand at its position; None stands for any op.
+    `alike` has positions of operands that must be the same value. `inexact` tells whether the
+    result must be of floats or complex numbers, or must not; None for any dtype.
+
     `row` is the row of the rule, if it has one. Only rules of `any_dtype` apply to equations with
     complex operands or results. A complex product sums several real products, so that rules for
     real numbers need not hold.
@@ -58,12 +61,16 @@ class Rule:
     apply: SimplifyRule
     of: frozenset[Op] = frozenset()
     at: tuple[Op | frozenset[Op] | None, ...] = ()
+    alike: tuple[tuple[int, int], ...] = ()
+    inexact: bool | None = None
     row: Row | None = None
     any_dtype: bool = False
 
     def may_apply(self, made: Sequence[Op | None]) -> bool:
         """Return whether the rule may apply if the ops `made` compute the operands."""
         if self.of and self.of.isdisjoint(made):
+            return False
+        if any(made[i] is not made[k] for i, k in self.alike):
             return False
         return all(_allows(op, found) for op, found in zip(self.at, made, strict=False))
 
@@ -196,12 +203,15 @@ class Readers:
 class Possible(NamedTuple):
     """The rewrites that an equation allows: whether to fold it, and the rules that may apply.
 
-    `of_complex` has those for equations with complex operands or results. `makes_factor` tells
-    whether it is a negation, or a product with a number.
+    `of_floats` and `of_others` have those by the dtype of the result, `of_complex` those for
+    equations with complex operands or results. `makes_factor` tells whether it is a negation, or a
+    product with a number.
     """
 
     folding: bool
     rules: list[Rule]
+    of_floats: list[Rule]
+    of_others: list[Rule]
     of_complex: list[Rule]
     makes_factor: bool
 
@@ -218,10 +228,11 @@ class Table:
     def possible(self, op: Op, made: tuple[Op | None, ...]) -> Possible:
         """Return the rewrites of `op` whose operands the ops `made` compute, cached."""
         rules = [r for r in self._rules(op) if r.may_apply(made)]
+        of_floats, of_others = ([r for r in rules if r.inexact in (None, k)] for k in (True, False))
         of_complex = [r for r in rules if r.any_dtype]
-        folding = all(o in (full, constant) for o in made)
+        folding = op not in (full, constant, extent) and all(o in (full, constant) for o in made)
         makes_factor = op is neg or (op is mul and full in made)
-        found = Possible(folding, rules, of_complex, makes_factor)
+        found = Possible(folding, rules, of_floats, of_others, of_complex, makes_factor)
         if len(made) <= _WIDEST:
             self.known[op, *made] = found
         return found
@@ -241,7 +252,7 @@ class Seen:
         self, builder: Builder, tables: tuple[Table, Table], fold: Fold, readers: Readers
     ) -> None:
         self.builder = builder
-        self.fold = fold
+        self._fold = fold
         self.source = builder.source
         self.expands = builder.expands
         self.rename = builder.rename
@@ -258,6 +269,8 @@ class Seen:
         # Whether there may be signs or numbers as factors, and the cached distances to them.
         self.has_factors = False
         self.distances: dict[Value, int] = {}
+        # Results of equations on constants, by op, operands and parameters; None if not folded.
+        self._folded: dict[Hashable, list[Value] | None] = {}
         self._depth = 0
         self._definition = builder.definition
         self._tables = tables
@@ -270,26 +283,33 @@ class Seen:
         self._possible = self._table.known
 
     def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
-        possible = self.possible(op, inputs)
+        builder, operands = self.builder, tuple(inputs)
+        possible = self.possible(op, operands)
+        frozen = builder.params.frozen(params) if params else ()
         if possible.rules and self._depth < _DEEPEST:
-            types = tuple([v.type for v in inputs])
-            frozen = self.builder.params.frozen(params) if params else ()
-            type = self.builder.infer(op, types, frozen)[0]
-            better = self.rewrite(possible, list(inputs), params, type)
+            type = builder.infer(op, tuple([v.type for v in operands]), frozen)[0]
+            better = self.rewrite(possible, list(operands), params, type)
             if better is not None:
                 return tuple(better)
-        outputs = self.builder.emit(op, inputs, params)
+        outputs = builder.record(op, operands, frozen)
+        if possible.makes_factor:
+            self.has_factors = True
         eqn = self._definition(outputs[0]) if possible.folding else None
-        results = None if eqn is None else self.fold(self.builder, eqn, list(eqn.inputs))
+        results = None if eqn is None else self.fold(eqn, list(eqn.inputs))
         return outputs if results is None else tuple(results)
+
+    def fold(self, eqn: Equation, inputs: list[Value]) -> list[Value] | None:
+        """Return the results of `eqn` on constant `inputs` as constants, cached; None if it is not
+        to be folded."""
+        key = (eqn.op, *inputs, id(self.builder.params.own(eqn.params)))
+        if key not in self._folded:
+            self._folded[key] = self._fold(self.builder, eqn, inputs)
+        return self._folded[key]
 
     def possible(self, op: Op, inputs: Sequence[Value]) -> Possible:
         """Return the rewrites of `op` that the ops of its operands allow."""
         key = (op, *[eqn and eqn.op for eqn in map(self._definition, inputs)])
-        found = self._possible.get(key) or self._table.possible(op, key[1:])
-        if found.makes_factor:
-            self.has_factors = True
-        return found
+        return self._possible.get(key) or self._table.possible(op, key[1:])
 
     def rewrite(
         self,
@@ -301,9 +321,10 @@ class Seen:
         """Return the result of the first of the `possible` rules that applies, or None."""
         outer, found = self.type, None
         self._depth += 1
-        rules = possible.rules
         if type.is_complex or True in [v.type.is_complex for v in inputs]:
             rules = possible.of_complex
+        else:
+            rules = possible.of_floats if type.is_inexact else possible.of_others
         for rule in rules:
             self.type = type
             try:

@@ -3,8 +3,8 @@
 Derivatives contain many of them, such as a factor -2 next to a factor 0.125, or a negation before a
 sum. All these rules are exact up to the sign of zero, also for NaN and infinities, as rounding is
 symmetric and numbers are binary. Overflow and underflow of products with powers of two may differ.
-If these are multiplied at once, or after a sum, fewer results are infinite, and subnormal
-intermediates round elsewhere.
+If these are multiplied at once, after a sum, or in a constant of another factor, fewer results are
+infinite, and subnormal intermediates round elsewhere.
 
 The value that one user line passes to another is a cotangent or tangent, which readers know by its
 name. It is kept: factors are only moved within one line.
@@ -45,6 +45,9 @@ _SCALED: dict[Op, tuple[int, ...]] = {
     **dict.fromkeys((broadcast, permute, reshape), (0,)),
     mul: (0, 1),
 }
+
+# Operands from which any factor moves through if it becomes smaller.
+_PRODUCTS: dict[Op, tuple[int, ...]] = {mul: (0, 1)}
 
 _Fits: TypeAlias = Callable[[float], bool]
 
@@ -145,6 +148,10 @@ def _grows(scalar: float) -> bool:
     return is_power_of_two(scalar) and abs(scalar) > 1
 
 
+def _shrinks(scalar: float) -> bool:
+    return is_power_of_two(scalar) and abs(scalar) < 1
+
+
 def _ordinary_product(a: float, b: float, dtype: DType) -> float | None:
     """Return `a * b`, rounded, if it is finite and normal; else None."""
     product = np.multiply(*(np.asarray(s, dtype) for s in (a, b)))
@@ -218,15 +225,16 @@ def _power_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Va
 
 @_rule_for_number
 def _powers_together(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Rewrite `a * (b * x)` to `(a * b) * x` if one is a power of two, as it rounds once."""
+    """Rewrite `a * (b * x)` to `(a * b) * x` if one is a power of two, as it rounds once, and
+    `0.5 * (x * (c * y))` to `x * (0.5 * c * y)`."""
     for c, y in _either_way(inputs):
         scalar = seen.scalar(c)
         if isinstance(scalar, float):
             fits = _any if is_power_of_two(scalar) else is_power_of_two
-            found = _factor(seen, y, {}, fits)
+            found = _factor(seen, y, _PRODUCTS if _shrinks(scalar) else {}, fits)
             product = None if found is None else _ordinary_product(scalar, found.c, y.dtype)
             if found is not None and product is not None:
-                return found.rest * product
+                return _Factor(1.0, found.rest * product, found.way).rebuild_rest()
     return None
 
 
@@ -244,11 +252,23 @@ def _powers_that_cancel(seen: Seen, inputs: list[Value], params: dict[str, Any])
 
 @SIGNS.rule(mul, level="signs", at=(mul, mul))
 def _powers_of_factors(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Rewrite `(2 * x) * (4 * y)` to `(x * y) * 8`."""
-    x, y = (_factor(seen, v, {}, _grows) for v in inputs)
-    if x is None or y is None:
+    """Rewrite `(2 * x) * (4 * y)` to `(x * y) * 8`, and `(0.5 * x) * (2 * y)` to `x * y`."""
+    x, y = (_factor(seen, v, {}, is_power_of_two) for v in inputs)
+    if x is None or y is None or abs(x.c * y.c) < 1:
         return None
-    return (x.rest * y.rest) * (x.c * y.c)
+    product: Value = x.rest * y.rest
+    return product if x.c * y.c == 1 else product * (x.c * y.c)
+
+
+@SIGNS.rule(mul, level="signs", at=(mul, mul))
+def _power_into_factor(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Rewrite `(0.5 * x) * (c * y)` to `x * (0.5 * c * y)`."""
+    for one, other in _either_way(inputs):
+        x, y = _factor(seen, one, {}, _shrinks), _factor(seen, other, {}, _any)
+        product = None if x is None or y is None else _ordinary_product(x.c, y.c, other.dtype)
+        if x is not None and y is not None and product is not None:
+            return x.rest * (y.rest * product)
+    return None
 
 
 @SIGNS.rule(mul, level="signs", of=(full,), any_dtype=True)

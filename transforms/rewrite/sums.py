@@ -12,7 +12,7 @@ from primgraph.ir.dims import typical
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import FLOAT16, DType
-from primgraph.primitives.constants import filled_constant, full, iota
+from primgraph.primitives.constants import constant, filled_constant, full, iota
 from primgraph.primitives.elementwise import add, cast, mul, neg, sub
 from primgraph.primitives.linear_algebra.products import matmul, swap_last
 from primgraph.primitives.logic import equal
@@ -61,7 +61,7 @@ def _sum_of_one_float(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
     return reshape_to(x, seen.type.shape) if alone else None
 
 
-@_rule(reduce_max, reduce_min)
+@_rule(reduce_max, reduce_min, of=(broadcast,))
 def _extremum_of_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Drop a maximum or minimum along broadcast axes."""
     inner, axes = seen.made_by(broadcast, inputs[0]), params["axes"]
@@ -95,7 +95,7 @@ def _count(inputs: list[Value], params: dict[str, Any]) -> int:
     return math.prod(inputs[0].shape[a] for a in params["axes"])
 
 
-@_rule(reduce_sum)
+@_rule(reduce_sum, of=(broadcast,))
 def _sum_of_equal_integers(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Turn the sum of n equal integers into a product, which is exact as integers wrap round."""
     return None if inputs[0].type.is_float else _sum_of_equals(seen, inputs, params)
@@ -106,14 +106,14 @@ def _sum_of_equal_integers(seen: Seen, inputs: list[Value], params: dict[str, An
 _SAFE, _SAFE_HALF = 4, 2048
 
 
-@_rule(reduce_sum, level="signs")
+@_rule(reduce_sum, level="signs", of=(broadcast,))
 def _sum_of_few_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Turn the sum of up to four equal floats into a product; NumPy's sum of -0 is 0."""
     limit = _SAFE_HALF if inputs[0].dtype == FLOAT16 else _SAFE
     return _sum_of_equals(seen, inputs, params) if _count(inputs, params) <= limit else None
 
 
-@_rule(reduce_sum, level="fast")
+@_rule(reduce_sum, level="fast", of=(broadcast,))
 def _sum_of_many_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Turn the sum of n equal floats into a product, which rounds once."""
     return _sum_of_equals(seen, inputs, params)
@@ -131,19 +131,19 @@ def _sum_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Valu
     return sum_over(x, [*done, *(left[a] for a in params["axes"])])
 
 
-@_rule(reduce_sum)
+@_rule(reduce_sum, of=(reduce_sum,))
 def _sum_of_integer_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Merge nested sums of integers, which is exact as integers wrap round."""
     return None if inputs[0].type.is_float else _sum_of_sum(seen, inputs, params)
 
 
-@_rule(reduce_sum, level="fast")
+@_rule(reduce_sum, level="fast", of=(reduce_sum,))
 def _sum_of_float_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Merge nested sums of floats, which changes the order of addition."""
     return _sum_of_sum(seen, inputs, params)
 
 
-@_rule(reduce_sum, level="signs")
+@_rule(reduce_sum, level="signs", of=(neg,))
 def _sum_of_negated(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Move a negation out of a sum; exact up to the sign of zero."""
     negated = seen.inside(neg, inputs[0])
@@ -161,13 +161,13 @@ def _sum_of_scaled(
     return None
 
 
-@_rule(reduce_sum, level="finite")
+@_rule(reduce_sum, level="finite", of=(mul,))
 def _sum_of_doubled(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Move a power of two out of a sum, which changes no rounding."""
     return _sum_of_scaled(seen, inputs, params, is_power_of_two)
 
 
-@_rule(reduce_sum, level="fast")
+@_rule(reduce_sum, level="fast", of=(mul,))
 def _sum_of_multiple(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Move a constant factor out of a sum."""
     return _sum_of_scaled(seen, inputs, params, lambda scalar: True)
@@ -223,14 +223,14 @@ def _operand_of_transpose(seen: Seen, value: Value) -> Value | None:
     return eqn.inputs[0] if eqn.kwargs["axes"] == swap else None
 
 
-@_rule(matmul, level="finite")
+@_rule(matmul, level="finite", of=(full,))
 def _product_with_zeros(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Turn a product with a zero matrix into zeros, for finite numbers."""
     found = any(seen.scalar(v) == 0 for v in inputs)
     return filled_constant(0, seen.type) if found else None
 
 
-@_rule(matmul)
+@_rule(matmul, of=(constant, cast))
 def _integers_with_identity(
     seen: Seen, inputs: list[Value], params: dict[str, Any]
 ) -> Value | None:
@@ -238,7 +238,7 @@ def _integers_with_identity(
     return None if seen.type.is_float else _other_than_identity(seen, inputs)
 
 
-@_rule(matmul, level="finite")
+@_rule(matmul, level="finite", of=(constant, cast))
 def _floats_with_identity(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Drop the product of a float matrix with an identity; 0 * inf would be NaN."""
     return _other_than_identity(seen, inputs)
@@ -270,7 +270,7 @@ def _counts(dtype: DType, size: int) -> bool:
     return dtype.kind in "iu" and size <= int(np.iinfo(dtype).max)
 
 
-@_rule(permute, level="signs")
+@_rule(permute, level="signs", of=(matmul,))
 def _transposed_product_of_derivative(
     seen: Seen, inputs: list[Value], params: dict[str, Any]
 ) -> Value | None:
@@ -278,7 +278,7 @@ def _transposed_product_of_derivative(
     return _transposed_product(seen, inputs, params) if seen.derived else None
 
 
-@_rule(permute, level="fast")
+@_rule(permute, level="fast", of=(matmul,))
 def _transposed_product(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Rewrite the transpose of `x.T @ y` to `y.T @ x`; BLAS may add in another order."""
     last = seen.type.ndim - 1

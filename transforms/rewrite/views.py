@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from primgraph.ir.graph import Value
-from primgraph.primitives.constants import filled_constant
+from primgraph.primitives.constants import filled_constant, full
 from primgraph.primitives.elementwise import as_function_of
 from primgraph.primitives.shapes import broadcast, pad, permute, reshape, reverse, slice_
 from primgraph.transforms.rewrite.rule import Family, Seen, is_zero
@@ -19,7 +19,7 @@ VIEWS = Family(any_dtype=True)
 _rule = VIEWS.rule
 
 
-@_rule(reshape, permute, broadcast, reverse, slice_)
+@_rule(reshape, permute, broadcast, reverse, slice_, at=(full,))
 def _move_uniform(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Turn a moved uniform array into a uniform array."""
     scalar = seen.uniform(inputs[0])
@@ -50,10 +50,12 @@ def _reshape(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value |
     if x.shape == shape:
         return x
     inner = seen.inside(reshape, x)
-    return None if inner is None else reshape_to(inner, shape)
+    if inner is None or inner.shape == shape:
+        return inner
+    return reshape_to(inner, shape)
 
 
-@_rule(reshape)
+@_rule(reshape, of=(broadcast, permute))
 def _reshape_of_move(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Turn broadcasts and permutations that only move axes of size 1 into reshapes."""
     (x,), shape = inputs, params["shape"]
@@ -82,7 +84,7 @@ def _reshape_of_repeated(seen: Seen, inputs: list[Value], params: dict[str, Any]
     return repeat_axes(reshape_to(small, kept), shape, repeating)
 
 
-@_rule(reshape)
+@_rule(reshape, of=(permute,))
 def _reshape_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Reshape before a permutation if the reshape only joins axes that were adjacent before.
 
@@ -140,7 +142,7 @@ def permute_axes(x: Value, axes: Sequence[int]) -> Value:
     return permute(x, axes=tuple(axes))
 
 
-@_rule(permute)
+@_rule(permute, of=(broadcast,))
 def _permute_of_broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Sink a broadcast below the permutation."""
     inner = seen.made_by(broadcast, inputs[0])

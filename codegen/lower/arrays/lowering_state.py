@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, final
 from primgraph.base.records import dataclass
 from primgraph.codegen.ir.arena import AnyArena
 from primgraph.codegen.ir.card import Cards, Facts
+from primgraph.codegen.ir.limits import Options
 from primgraph.codegen.ir.places import (
     Argument,
     Buffer,
@@ -19,7 +20,6 @@ from primgraph.codegen.ir.places import (
     Result,
     View,
 )
-from primgraph.codegen.ir.program import Options
 from primgraph.codegen.ir.schedule import Schedule, Step, seen_shape
 from primgraph.codegen.ir.statements import Combine, Instruction, Make, Region, Release, See
 from primgraph.codegen.ir.views import Repeat

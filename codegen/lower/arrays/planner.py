@@ -7,7 +7,8 @@ from typing import Any
 
 from primgraph.codegen.ir.arena import AnyArena, Arena, worthwhile_packing
 from primgraph.codegen.ir.card import Cards
-from primgraph.codegen.ir.program import Options, Plan
+from primgraph.codegen.ir.limits import Options
+from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.ir.schedule import Schedule, assigns
 from primgraph.codegen.ir.statements import Loop, Region
 from primgraph.codegen.lower.arrays.blocks import plan_region

@@ -1,7 +1,7 @@
-"""Elementary functions called from C: the C files split into families.
+"""Functions of runs called from C: elementary ones and reductions, cut out of the C files.
 
-Definitions in these files are separated by empty lines, and each follows what it uses. A family is
-compiled separately, and cached for all kernels that call one of its functions.
+Definitions in the files of elementary functions are separated by empty lines, and each follows what
+it uses. Each function is compiled separately, and cached for all kernels that call it.
 """
 
 from __future__ import annotations
@@ -11,55 +11,68 @@ from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
+_HERE = Path(__file__).parents[2] / "targets" / "c"
 # Each file may use definitions of the files before it.
 _FILES = ("elementary.c", "single.c")
 # For loose accuracy, definitions here override those of the same name.
 _LOOSE = (*_FILES, "loose.c")
 
-FAMILIES = {
-    "exponential": ("exp", "expm1"),
-    "saturating": ("tanh", "sigmoid"),
-    "hyperbolic": ("sinh", "cosh"),
-    "logarithm": ("log", "log1p", "asinh", "acosh", "atanh"),
-    "circular": ("sin", "cos", "tan"),
-    "inverse": ("asin", "acos", "atan", "atan2"),
-    "error": ("erf", "erfc"),
-    "power": ("pow", "logaddexp"),
-}
-_FAMILY = {
-    f"pg_{name}{ending}": family
-    for family, names in FAMILIES.items()
-    for name in names
-    for ending in ("", "f")
-}
+ELEMENTARY = (
+    "exp", "expm1", "tanh", "sigmoid", "sinh", "cosh", "log", "log1p", "asinh", "acosh", "atanh",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "erf", "erfc", "pow", "logaddexp",
+)  # fmt: skip
+NAMES = frozenset([f"pg_{name}{ending}" for name in ELEMENTARY for ending in ("", "f")])
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _DEFINED = re.compile(
     r"^(?:#define|INLINE \w+|\} \w+;|typedef .*\})\s*(\w+)|^\} (\w+);$", re.MULTILINE
 )
 # A name that a macro builds by token pasting.
 _PASTED = re.compile(r"##(_\w+)")
+# A line that defines a reduction: a macro call with its kind, C type and type.
+_REDUCTION = re.compile(r"^[A-Z]+\((sum|prod|max|min), \w+, (\w+)\b.*", re.MULTILINE)
 # A line with a macro call that defines a function of runs.
 _RUN = re.compile(r"^([A-Z_]+)\((\w+)(?:, \w+)*\)$")
 
 
-def families(text: str) -> list[str]:
-    """Return the families of the functions of runs that C calls."""
-    return sorted({_FAMILY[name] for name in _WORD.findall(text) if name in _FAMILY})
+def elementary_functions(text: str) -> list[str]:
+    """Return the elementary functions of runs that C calls, such as `pg_exp`."""
+    return sorted(NAMES.intersection(_WORD.findall(text)))
+
+
+def elementary_function(name: str, *, loose: bool = False) -> str:
+    """Return the self-contained C of an elementary function.
+
+    If it is a function of float that calls the one of double, that has another name here.
+    """
+    double = name.removesuffix("f")
+    renamed = f"#define {double} {name}_double\n" if double != name and double in NAMES else ""
+    return renamed + definitions([name], loose=loose)
+
+
+def reductions(text: str) -> list[str]:
+    """Return the reductions of runs that C calls, such as `pg_sum_f64`."""
+    return sorted(_reductions().keys() & set(_WORD.findall(text)))
+
+
+def reduction(name: str) -> str:
+    """Return the self-contained C of a reduction."""
+    return _reductions()[name]
 
 
 @cache
-def family(name: str, *, loose: bool = False) -> str:
-    """Return the self-contained C of a family; if `loose`, within four units in the last place."""
-    names = [f"pg_{n}{ending}" for n in FAMILIES[name] for ending in ("", "f")]
-    return definitions(names, loose=loose)
+def _reductions() -> dict[str, str]:
+    """Return the C of each reduction: the macros of the file, and its own line."""
+    text = (_HERE / "reductions.c").read_text()
+    lines = [(match[0], f"pg_{match[1]}_{match[2]}") for match in _REDUCTION.finditer(text)]
+    macros = text[: text.index(lines[0][0])]
+    return {name: f"{macros}{line}\n" for line, name in lines}
 
 
 @cache
 def _blocks(loose: bool) -> tuple[list[tuple[str, set[str]]], dict[str, int]]:
     """Return the definitions with the words that they use, and where each name is defined."""
-    here = Path(__file__).parents[2] / "targets" / "c"
     names = _LOOSE if loose else _FILES
-    text = "\n\n".join([(here / name).read_text().strip("\n") for name in names])
+    text = "\n\n".join([(_HERE / name).read_text().strip("\n") for name in names])
     blocks: list[tuple[str, set[str]]] = []
     where: dict[str, int] = {}
     for block in re.split(r"\n\n+", text):

@@ -257,6 +257,9 @@ def _add(new: Numbers, x: Number, y: Number) -> Number | None:
     if x.word == "-x":
         return new("-", y, x.args[0])
     for a, b in ((x, y), (y, x)):
+        if _has_minus(b):
+            return new("-", a, new("-x", b))
+    for a, b in ((x, y), (y, x)):
         if a.is_zero and (a.negative_zero or not b.negative_zero):
             return b
     return None
@@ -265,7 +268,14 @@ def _add(new: Numbers, x: Number, y: Number) -> Number | None:
 def _sub(new: Numbers, x: Number, y: Number) -> Number | None:
     if y.word == "-x":
         return new("+", x, y.args[0])
+    if _has_minus(y):
+        return new("+", x, new("-x", y))
     return x if y.is_zero and not y.negative_zero else None
+
+
+def _has_minus(x: Number) -> bool:
+    """Return whether this is a product or quotient with a negative constant."""
+    return x.word in ("*", "/") and any(a.word == CONSTANT and a.value < 0 for a in x.args)
 
 
 def _mul(new: Numbers, x: Number, y: Number) -> Number | None:

@@ -35,12 +35,18 @@ _KEPT = re.compile(r"[0-9a-f]{40}\.")
 _OURS = re.compile(rf"[0-9a-f]{{40}}\.|{WORK}|lock-\d+$|compiler-[0-9a-f]{{40}}$")
 # The suffix of files with the C code of a graph.
 GRAPH = ".graph"
+# The suffix of files with the NumPy code of a graph.
+CODE = ".code"
 # The suffix of files with the times of NumPy and C for a graph.
 TIMES = ".times"
 # Checksum files of older versions.
 _OLD = ".sum"
 # Size of the checksum at the end of a file: a newline and a hash.
 _TAIL = 65
+
+
+class UnknownError(Exception):
+    """Raised if a key would depend on state that other processes do not share."""
 
 
 @final
@@ -154,10 +160,11 @@ def keep(folder: Folder, name: str, content: bytes) -> None:
     folder.write(name, content, _sum_of(name, content))
 
 
-def forget(name: str) -> None:
-    """Remove an unusable file."""
+def forget(*names: str) -> None:
+    """Remove unusable files."""
     with contextlib.suppress(OSError), usable_folder() as folder:
-        folder.remove(name)
+        for name in names:
+            folder.remove(name)
 
 
 @contextlib.contextmanager
@@ -264,7 +271,7 @@ def _contents(*, remove: bool) -> Contents:
         for name, status in _ours(folder):
             is_file = stat.S_ISREG(status.st_mode)
             size += status.st_size if is_file else 0
-            compiled = _KEPT.match(name) and not name.endswith((_OLD, GRAPH, TIMES))
+            compiled = _KEPT.match(name) and not name.endswith((_OLD, GRAPH, CODE, TIMES))
             files += bool(compiled)
             if remove and not _is_work(name):
                 folder.unlink(name)

@@ -12,35 +12,23 @@ import base64
 import contextlib
 import hashlib
 import json
-import os
-from array import array
 from collections.abc import Iterator, Sequence
-from functools import cache as once
-from pathlib import Path
-from types import NoneType
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from primgraph import ir, primitives
-from primgraph.codegen.ir.limits import Limits, default_limits
-from primgraph.codegen.ir.program import Options
-from primgraph.codegen.ops.table import family_of
-from primgraph.codegen.runtime.lapack import lapack
+from primgraph.codegen.ir.limits import Limits, Options, default_limits
 from primgraph.codegen.runtime.toolchain import cache
+from primgraph.codegen.runtime.toolchain.cache import UnknownError
 from primgraph.codegen.runtime.toolchain.compile_c import Compiler, machine
-from primgraph.ir import LOADED
-from primgraph.ir.dims import Dim
-from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.params import Array
-from primgraph.ir.primitive import Op, Primitive
+from primgraph.codegen.runtime.toolchain.graph_keys import (
+    digest_of_graph,
+    generator_files,
+)
+from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.primitive import Primitive
 from primgraph.ir.sizes import names_in_params
-from primgraph.ir.text import value_text
-from primgraph.ir.types import Shape, TensorType
-from primgraph.primitives.control import CONTROL
-
-# Primitives with user C.
-spelled: set[Op] = set()
+from primgraph.ir.types import Shape
 
 # Prefix of the function names in a text, and the name of the function that computes sizes.
 NAME = "kernel"
@@ -51,11 +39,6 @@ FIRST = 2
 # overwrites.
 MADE, HANDED = -1, -2
 
-# Primitives whose C depends on whether this process finds LAPACK.
-_FAR = frozenset((
-    "linear_algebra.systems", "linear_algebra.cholesky", "linear_algebra.spectra",
-    "linear_algebra.matrix_functions",
-))  # fmt: skip
 # Size limit in bytes of constants that are stored because no equation defines them.
 _MOST = 1 << 16
 
@@ -127,110 +110,20 @@ def modes_of(options: Options, outputs: int) -> tuple[int, ...]:
     return tuple([donated.get(k, HANDED if k in options.given else MADE) for k in range(outputs)])
 
 
-# The digest of a graph.
-
-
-class _UnknownError(Exception):
-    """Raised if the key would depend on state that other processes do not share."""
-
-
 def key_of(graph: Graph, options: Options, limits: Limits, compiler: Compiler) -> str | None:
     """Return the cache key of the generated C; None if it is not to be cached."""
     own = default_limits()
     try:
         parts = (
-            _digest(graph),
+            digest_of_graph(graph),
             repr(options),
             repr((own, None if limits == own else limits)),
-            _writers(),
+            generator_files(),
             *machine(compiler),
         )
-    except (_UnknownError, OSError):
+    except (UnknownError, OSError):
         return None
     return cache.key_of(*parts)
-
-
-def _digest(graph: Graph) -> str:
-    """Return a hash of the graph's structure: equal graphs have equal hashes."""
-    number: dict[Value, int] = {}
-    places: dict[str, int] = {}
-    known: dict[Any, int] = {}
-    wiring: list[int] = []
-    for v in graph.inputs:
-        number[v] = len(number)
-        wiring.append(places.setdefault(str(v.type), len(places)))
-    for e in graph.body:
-        inputs, outputs = e.inputs, e.outputs
-        types: Any = outputs[0].type if len(outputs) == 1 else tuple([v.type for v in outputs])
-        # In derivatives the sign of a zero is free, so that their C may differ.
-        derived = e.source is not None and e.source.is_derived
-        # Equal parameters are usually one object.
-        key = e.op, id(e.params), types, len(inputs), derived
-        at = known.get(key)
-        if at is None:
-            text = f"{_equation_key(e)}{' derived' if derived else ''}"
-            at = known[key] = places.setdefault(text, len(places))
-        wiring.append(at)
-        wiring += [number[v] for v in inputs]
-        for v in outputs:
-            number[v] = len(number)
-    wiring.append(-1)
-    wiring += [number[v] for v in graph.outputs]
-    found = hashlib.sha256("\n".join(places).encode())
-    found.update(array("q", wiring).tobytes())
-    return found.hexdigest()
-
-
-def _equation_key(eqn: Equation) -> str:
-    op = eqn.op
-    family = family_of(op)
-    if not (family or op in CONTROL) or op in spelled:
-        raise _UnknownError
-    params = ",".join([f"{name}={_text(value)}" for name, value in eqn.params])
-    types = ",".join([str(v.type) for v in eqn.outputs])
-    library = " with LAPACK" if family in _FAR and lapack() is not None else ""
-    return f"{op.name}({params}){len(eqn.inputs)}:{types}{library}"
-
-
-# Types of parameters whose text distinguishes values bit by bit.
-_KNOWN = (int, str, NoneType, float, complex, Dim, Array, TensorType, np.dtype)
-
-
-def _text(value: Any) -> str:
-    """Return a parameter as text that distinguishes values bit by bit."""
-    if isinstance(value, tuple):
-        return f"({' '.join(map(_text, value))})"
-    if isinstance(value, Graph):
-        return f"<{_digest(value)}>"
-    if not isinstance(value, _KNOWN):
-        raise _UnknownError
-    return value_text(value)
-
-
-@once
-def _writers() -> str:
-    """Return a hash of the files that code generation depends on.
-
-    Raise if one was changed after this process loaded it, as the loaded version is unknown.
-    """
-    found = hashlib.sha256()
-    for folder in (str(Path(__file__).parents[2]), *ir.__path__, *primitives.__path__):
-        for path, status in sorted(_files(folder)):
-            found.update(f"{path}\0{status}\n".encode(errors="surrogatepass"))
-    return found.hexdigest()
-
-
-def _files(folder: str) -> Iterator[tuple[str, str]]:
-    with os.scandir(folder) as found:
-        files = [*found]
-    for file in files:
-        if file.name.endswith((".py", ".c")):
-            s = file.stat()
-            if s.st_ctime > LOADED:
-                raise _UnknownError
-            yield file.path, f"{s.st_size} {s.st_mtime_ns} {s.st_ctime_ns} {s.st_ino}"
-        elif file.is_dir() and file.name != "__pycache__":
-            yield from _files(file.path)
 
 
 # Stored entries.

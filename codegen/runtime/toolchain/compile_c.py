@@ -16,7 +16,7 @@ import platform
 import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache as once
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -54,10 +54,8 @@ LOOSE_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=fast", "-DLOOSE")
 # Workaround for a bug of GCC 12: it drops the conversion of adjacent doubles to float and back,
 # unless SLP vectorisation is off.
 _NARROWED, _ONE_BY_ONE = "(float)", ("-fno-tree-slp-vectorize",)
-RUNTIME = {
-    "runtime.c": (*_FLAGS, "-O3", "-ffp-contract=fast"),
-    "products.c": (*_FLAGS, *_VECTORS, "-ffp-contract=fast"),
-}
+RUNTIME_FLAGS = (*_FLAGS, "-O3", "-ffp-contract=fast")
+PRODUCT_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=fast")
 _PRODUCTS = ("pg_matmul_", "pg_onto_", "pg_product_", "pg_added_")
 # For elementary functions, whose rounding is explicit: branches that clamp arguments must not be
 # threaded out.
@@ -229,13 +227,32 @@ def library(text: str, *, runtime: bool = True, loose: bool = False, units: int 
     Raises `UnavailableError` if nothing can be compiled, and `CompileError` with the compiler's
     message if it fails.
     """
-    parts: list[_Part] = []
-    if runtime:
-        products = ["products.c"] if has_products(text) else []
-        parts = [_runtime_part(name, loose=loose) for name in ("runtime.c", *products)]
-        parts += [_family(name, loose=loose) for name in _functions().families(text)]
     flags = (*(LOOSE_FLAGS if loose else KERNEL_FLAGS), *(_ONE_BY_ONE if _NARROWED in text else ()))
-    return _build(_Part(text, ".so", flags, ("-shared",), ("-lm",)), parts, units=units)
+    parts = _runtime_parts(text, loose=loose) if runtime else ()
+    beside = (_caller_part(),) if runtime and not caller.cache_info().currsize else ()
+    part = _Part(text, ".so", flags, ("-shared",), ("-lm",))
+    return _build(part, parts, beside=beside, units=units)
+
+
+def forget_library(stored: Stored, text: str, *, loose: bool = False) -> None:
+    """Remove a library of `text` that cannot be loaded, and its parts, from the cache."""
+    chosen = compiler()
+    assert chosen is not None
+    parts = [*_runtime_parts(text, loose=loose), _caller_part()]
+    cache.forget(stored.name, *[part.name(chosen) for part in parts])
+
+
+def _runtime_parts(text: str, *, loose: bool) -> Iterator[_Part]:
+    """Yield the parts of the runtime that C calls: a function each, but for products."""
+    functions: Any = importlib.import_module("primgraph.codegen.ops.c.functions")
+    flags = (*RUNTIME_FLAGS, *(("-DLOOSE",) if loose else ()))
+    yield _Part((_HERE / "runtime.c").read_text(), ".o", RUNTIME_FLAGS)
+    if has_products(text):
+        yield _Part((_HERE / "products.c").read_text(), ".o", PRODUCT_FLAGS)
+    for name in functions.reductions(text):
+        yield _Part(functions.reduction(name), ".o", flags)
+    for name in functions.elementary_functions(text):
+        yield _Part(functions.elementary_function(name, loose=loose), ".o", FUNCTION_FLAGS)
 
 
 def has_products(text: str) -> bool:
@@ -246,7 +263,7 @@ def has_products(text: str) -> bool:
 class _Part(NamedTuple):
     """The source of a file to be compiled, its ending, and the options of the compiler.
 
-    `kind` says what is made, and `libraries` follow all files.
+    `kind` says what is made, and `libraries` follow all files. An extension module needs headers.
     """
 
     text: str
@@ -254,6 +271,12 @@ class _Part(NamedTuple):
     flags: tuple[str, ...]
     kind: tuple[str, ...] = ("-c",)
     libraries: tuple[str, ...] = ()
+    is_extension: bool = False
+
+    def command(self, chosen: Compiler) -> list[str]:
+        """Return the command line, without the files."""
+        headers = _headers() if self.is_extension else ()
+        return [*chosen.command, *self.flags, *headers, *chosen.processor, *self.kind]
 
     def key(self, chosen: Compiler, parts: Sequence[_Part] = ()) -> str:
         """Return the key of the result in the cache, with `parts` linked to it."""
@@ -265,52 +288,40 @@ class _Part(NamedTuple):
         return f"{self.key(chosen)}{self.ending}"
 
 
-def _runtime_part(name: str, *, loose: bool) -> _Part:
-    flags = (*RUNTIME[name], *(("-DLOOSE",) if loose and name == "runtime.c" else ()))
-    return _Part((_HERE / name).read_text(), ".o", flags)
-
-
-def _family(name: str, *, loose: bool) -> _Part:
-    return _Part(_functions().family(name, loose=loose), ".o", FUNCTION_FLAGS)
-
-
-def _functions() -> Any:
-    """Return the module of the elementary functions, imported lazily."""
-    return importlib.import_module("primgraph.codegen.ops.c.functions")
-
-
 @once
 def caller() -> Stored:
     """Return the extension module whose objects call native kernels."""
-    flags = (*_FLAGS[:3], "-O2", "-pthread")
+    return _build(_caller_part())
+
+
+def _caller_part() -> _Part:
+    # The folder of Python stands for its headers in the cache key.
+    flags = (*_FLAGS[:3], "-O1", "-pthread", f"-DPYTHON={sys.base_prefix}")
     extra = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
     text = "".join([(_HERE / name).read_text() for name in ("call.c", "direct.c", "crew.c")])
     ending = importlib.machinery.EXTENSION_SUFFIXES[0]
-    part = _Part(text, ending, (*flags, sys.base_prefix), ("-shared",), tuple(extra))
-    return _build(part, spelled=_with_headers)
+    return _Part(text, ending, flags, ("-shared",), tuple(extra), is_extension=True)
 
 
-def _with_headers(flags: Sequence[str]) -> list[str]:
-    """Return `flags` with the include paths of Python and NumPy."""
+def _headers() -> list[str]:
+    """Return the include paths of Python and NumPy."""
     headers = importlib.import_module("sysconfig").get_paths()["include"]
     if not (Path(headers) / "Python.h").is_file():
         raise UnavailableError(
             f"Python's headers are not in {headers}",
             hint="install them: python3-dev, python3-devel",
         )
-    return [*flags[:-1], f"-I{headers}", f"-I{np.get_include()}"]
+    return [f"-I{headers}", f"-I{np.get_include()}"]
 
 
 def _build(
-    part: _Part,
-    parts: Sequence[_Part] = (),
-    spelled: Callable[[Sequence[str]], Sequence[str]] = tuple,
-    units: int = 1,
+    part: _Part, parts: Iterable[_Part] = (), *, beside: Sequence[_Part] = (), units: int = 1
 ) -> Stored:
     """Compile `part` and link `parts` to it, or return the result from the cache.
 
-    The compiler is run with `spelled(flags)`.
+    Parts `beside` it are compiled meanwhile if they are not in the cache.
     """
+    parts = [*parts]
     chosen = compiler()
     if chosen is None:
         raise UnavailableError("there is no C compiler", hint="install gcc or clang, or set CC")
@@ -322,12 +333,11 @@ def _build(
             if content is not None:
                 note_source(FROM_CACHE)
                 return Stored(name, content)
-            command = [*chosen.command, *spelled(part.flags), *chosen.processor]
             with cache.lock_key(folder, key, TIME_LIMIT):
                 content = cache.recall(folder, name)
                 if content is None:
                     with folder.work() as work:
-                        content = _compile(part, parts, command, folder, work, units)
+                        content = _compile(part, parts, beside, folder, work, units)
                     # The result is usable even if it cannot be stored.
                     with contextlib.suppress(OSError):
                         cache.keep(folder, name, content)
@@ -354,44 +364,49 @@ _SOURCE = "kernel.c"
 def _compile(
     part: _Part,
     parts: Sequence[_Part],
-    command: Sequence[str],
+    beside: Sequence[_Part],
     folder: Folder,
     work: Folder,
     units: int,
 ) -> bytes:
     """Compile `part` in the folder `work`, and link `parts`; return the result.
 
-    Parts that are not in the cache are compiled as well, and kept, side by side with the units.
+    Parts that are not in the cache are compiled as well, and kept, side by side with the units;
+    those `beside` it first, as they take longest.
     """
     if _stuck:
         raise UnavailableError(_stuck[0])
     note_source(FROM_COMPILER)
+    chosen = compiler()
+    assert chosen is not None
     out = f"out{part.ending}"
     source, target = (os.path.join(work.path, name) for name in (_SOURCE, out))
     work.write(_SOURCE, part.text.encode())
-    objects, missing = _objects_of(parts, folder, work)
+    objects, missing = _objects_of([*beside, *parts], chosen, folder, work)
+    command = part.command(chosen)
     if units > 1 or missing:
-        first = [*command, *(_long_file_flags() if units > 1 else ()), "-c"]
+        first = [*command[: -len(part.kind)], *(_long_file_flags() if units > 1 else ()), "-c"]
         made = [os.path.join(work.path, f"unit{k}.o") for k in range(units)]
-        jobs = [
-            *missing.values(),
-            *(
-                [*first, *([f"-DUNIT={k}"] if units > 1 else []), "-o", unit, source]
-                for k, unit in enumerate(made)
-            ),
+        jobs = [*missing.values()]
+        # Short jobs go last.
+        jobs[len(beside) : len(beside)] = [
+            (part, [*first, *([f"-DUNIT={k}"] if units > 1 else []), "-o", unit, source])
+            for k, unit in enumerate(made)
         ]
-        _check(_runner().run_all(jobs, TIME_LIMIT, work.path)[-1], command, part, work)
+        done = _runner().run_all([words for _, words in jobs], TIME_LIMIT, work.path)
+        place, result = done[-1]
+        _check(result, chosen, jobs[place][0], work)
         for name in missing:
             content = work.read_output(name)
             with contextlib.suppress(OSError):
                 cache.keep(folder, name, content or b"")
     else:
         made = [source]
-    words = [*command, *part.kind, "-o", target, *made, *objects, *part.libraries]
-    told = _check(_runner().run(words, TIME_LIMIT, folder=work.path), command, part, work)
+    words = [*command, "-o", target, *made, *objects[len(beside) :], *part.libraries]
+    told = _check(_runner().run(words, TIME_LIMIT, folder=work.path), chosen, part, work)
     found = work.read_output(out)
     if found is None:
-        raise _failed(command, part, told)
+        raise _failed(chosen, part, told)
     return found
 
 
@@ -403,13 +418,11 @@ def _long_file_flags() -> tuple[str, ...]:
 
 
 def _objects_of(
-    parts: Sequence[_Part], folder: Folder, work: Folder
-) -> tuple[list[str], dict[str, list[str]]]:
-    """Copy `parts` to the folder `work`; return their paths, and commands for missing ones."""
-    chosen = compiler()
-    assert chosen is not None
+    parts: Sequence[_Part], chosen: Compiler, folder: Folder, work: Folder
+) -> tuple[list[str], dict[str, tuple[_Part, list[str]]]]:
+    """Copy `parts` to the folder `work`; return their paths, and missing ones with commands."""
     objects: list[str] = []
-    missing: dict[str, list[str]] = {}
+    missing: dict[str, tuple[_Part, list[str]]] = {}
     for k, part in enumerate(parts):
         name = part.name(chosen)
         objects.append(os.path.join(work.path, name))
@@ -419,36 +432,37 @@ def _objects_of(
             continue
         work.write(f"part{k}.c", part.text.encode())
         source = os.path.join(work.path, f"part{k}.c")
-        command = [*chosen.command, *part.flags, *chosen.processor, *part.kind]
-        missing[name] = [*command, "-o", objects[-1], source]
+        missing[name] = part, [*part.command(chosen), "-o", objects[-1], source, *part.libraries]
     return objects, missing
 
 
-def _check(done: Any, command: Sequence[str], part: _Part, work: Folder) -> str:
+def _check(done: Any, chosen: Compiler, part: _Part, work: Folder) -> str:
     """Raise the error of a run of the compiler, if it failed; return its message."""
     if done is None:
         # A compiler that timed out is not run again.
-        _stuck.append(f"{command[0]} did not end within {TIME_LIMIT} seconds")
+        _stuck.append(f"{chosen.command[0]} did not end within {TIME_LIMIT} seconds")
         raise UnavailableError(_stuck[0])
     told = str(done.stderr.strip()[:2000])
     if done.returncode < 0:
-        raise UnavailableError(f"{command[0]} was killed by signal {-done.returncode}: {told}")
+        raise UnavailableError(
+            f"{chosen.command[0]} was killed by signal {-done.returncode}: {told}"
+        )
     if _runner().NO_ROOM.search(told):
-        raise UnavailableError(f"{command[0]} has no room: {told}")
+        raise UnavailableError(f"{chosen.command[0]} has no room: {told}")
     if not os.path.isfile(os.path.join(work.path, _SOURCE)):
         raise FileNotFoundError(f"{work.path} was removed")
     if done.returncode and not told:
         # A compiler that rejects its source prints a message.
-        raise UnavailableError(f"{command[0]} failed without a message: is a disk full?")
+        raise UnavailableError(f"{chosen.command[0]} failed without a message: is a disk full?")
     # The names of a removed folder are useless.
     told = told.replace(f"{work.path}{os.sep}", "")
     if done.returncode:
-        raise _failed(command, part, told)
+        raise _failed(chosen, part, told)
     return told
 
 
-def _failed(command: Sequence[str], part: _Part, told: str) -> FailedError:
-    return FailedError(f"{command[0]} failed{_kept_for_the_user(part.text)}:\n{told}", told)
+def _failed(chosen: Compiler, part: _Part, told: str) -> FailedError:
+    return FailedError(f"{chosen.command[0]} failed{_kept_for_the_user(part.text)}:\n{told}", told)
 
 
 def _kept_for_the_user(text: str) -> str:

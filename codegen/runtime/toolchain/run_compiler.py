@@ -9,8 +9,7 @@ import re
 import select
 import signal
 import subprocess
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import IO, Self, TypeAlias, final
 
@@ -30,25 +29,44 @@ def run(command: Sequence[str], limit: float, given: str = "", folder: str = "")
         return running.result(limit)
 
 
-def run_all(commands: Sequence[Sequence[str]], limit: float, folder: str) -> list[Done | None]:
-    """Run commands side by side on all processors; return their results, None if one timed out.
+def run_all(
+    commands: Sequence[Sequence[str]], limit: float, folder: str
+) -> list[tuple[int, Done | None]]:
+    """Run commands side by side on all processors; return their places and results as they end.
 
-    The commands after one that failed or timed out are not run. On timeout or interrupt all are
-    killed.
+    The result is None for one that timed out. Commands that have not begun when one fails or times
+    out are not run. On timeout or interrupt all are killed.
     """
-    done: list[Done | None] = []
+    done: list[tuple[int, Done | None]] = []
     with contextlib.ExitStack() as stack:
-        left = iter(commands)
-        running = deque(
-            [stack.enter_context(_Running(c, "", folder)) for c in islice(left, processors())]
-        )
-        while running:
-            result = running.popleft().result(limit)
-            done.append(result)
+        left = enumerate(commands)
+        running: dict[int, _Running] = {}
+        while True:
+            for place, command in islice(left, processors() - len(running)):
+                running[place] = stack.enter_context(_Running(command, "", folder))
+            if not running:
+                break
+            place = _first_to_end(running, limit)
+            done.append((place, running.pop(place).result(limit)))
+            result = done[-1][1]
             if result is None or result.returncode:
                 break
-            running += [stack.enter_context(_Running(c, "", folder)) for c in islice(left, 1)]
     return done
+
+
+def _first_to_end(running: Mapping[int, _Running], limit: float) -> int:
+    """Wait until one of some commands has ended, if the system can tell; return its place."""
+    first = next(iter(running))
+    if len(running) > 1 and hasattr(os, "pidfd_open"):
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            ended, places = select.poll(), {}
+            for place, command in running.items():
+                handle = stack.enter_context(os.fdopen(os.pidfd_open(command.process.pid)))
+                places[handle.fileno()] = place
+                ended.register(handle, select.POLLIN)
+            found = ended.poll(1000 * limit)
+            return places[found[0][0]] if found else first
+    return first
 
 
 @final

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, final
 
-from primgraph.codegen.ir.limits import Limits, default_limits
-from primgraph.codegen.ir.program import Options, stays_inside
+from primgraph.codegen.ir.limits import Limits, Options, default_limits
+from primgraph.codegen.ir.program import stays_inside
 from primgraph.codegen.ir.schedule import Schedule, schedule
 from primgraph.codegen.ir.statements import Control, HostCall, Nests
 from primgraph.codegen.lower.nests.nests import nests

@@ -22,7 +22,7 @@ from primgraph.codegen.ops.c.spellings import (
     SPELLINGS,
     c_type,
 )
-from primgraph.codegen.runtime.toolchain import code_cache
+from primgraph.codegen.runtime.toolchain import graph_keys
 from primgraph.codegen.runtime.toolchain.compile_c import compiler, fault_of
 from primgraph.errors import BuildError, CompileError, near_matches
 from primgraph.ir.frontend.signature import check_arguments
@@ -65,7 +65,7 @@ def spell_c(
     if any(op in table for table in (SPELLINGS, FUNCTIONS, FUNCTIONS_OF_TWO, ROUTINES)):
         raise BuildError(f"spell_c: primitive {op.name} is written in C already")
     _require_c(op, text, code)
-    code_cache.spelled.add(op)
+    graph_keys.spelled[op] = text, code, *dtypes
     if op.elementwise:
         elements = {as_dtype(name) for name in dtypes}
         SPELLINGS[op] = _element_spelling(text, elements)

@@ -202,6 +202,8 @@ _INDENT = "    "
 
 # Maximum width of a line.
 _WIDTH = 100
+# Operators before which a line breaks, rather than within their operands.
+_BEFORE = frozenset({"+", "-", "?", ":", "&&", "||"})
 
 
 def fill_lines(head: str, words: Sequence[str], indent: str, ends: str) -> list[str]:
@@ -228,6 +230,21 @@ def _fill(head: str, words: Iterable[str], indent: str) -> list[str]:
     return [*lines, line]
 
 
+def _terms(expression: str, indent: int) -> list[str]:
+    """Return the terms of an expression, with their signs, or the words of those that are long."""
+    terms: list[str] = []
+    opened = 0
+    for word in expression.split(" "):
+        if terms and (opened or word not in _BEFORE):
+            # Behind an operator, too, a word belongs to the term before.
+            terms[-1] += f" {word}"
+        else:
+            terms.append(word)
+        opened += word.count("(") + word.count("[") - word.count(")") - word.count("]")
+    fits = [len(term) + indent <= _WIDTH for term in terms]
+    return [w for t, fit in zip(terms, fits, strict=True) for w in ([t] if fit else t.split(" "))]
+
+
 def wrap_statement(text: str, depth: int) -> list[str]:
     """Return the lines of a statement, wrapped if it is too long."""
     line, inner = _INDENT * depth + text, _INDENT * (depth + 1)
@@ -235,5 +252,5 @@ def wrap_statement(text: str, depth: int) -> list[str]:
         return [line]
     head, sign, rest = text.partition(" = ")
     if sign:
-        return [f"{_INDENT * depth}{head} =", *_fill(inner, rest.split(" "), inner)]
+        return [f"{_INDENT * depth}{head} =", *_fill(inner, _terms(rest, len(inner)), inner)]
     return _fill(_INDENT * depth, text.split(" "), inner)

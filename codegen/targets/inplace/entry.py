@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from primgraph.codegen.ir.program import Options, Plan
+from primgraph.codegen.ir.limits import Options
+from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.ir.views import tuple_text
 from primgraph.codegen.ops.spelling.literals import dtype_text
 from primgraph.codegen.runtime.feeds import strides_of

@@ -33,7 +33,6 @@ from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.inplace.entry import add_check, entries, trips
 from primgraph.codegen.targets.inplace.statements import STATEMENTS, constant_text, print_results
 from primgraph.codegen.targets.inplace.workspace import Workspace, row_view
-from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.module import MANY, Function, Line, Module, Parts
 
 if TYPE_CHECKING:
@@ -52,8 +51,8 @@ def print_plan(plan: Plan) -> Module:
     arrays are passed, it is `run(w, arrays, results)`, and returns these in their positions. A loop
     body is `trips(w, fixed, rows)`, unless it is very long.
     """
-    opening, table = _constants(plan)
-    printer = Printer(plan, table)
+    opening, constants = _constants(plan)
+    printer, table = Printer(plan), dict[str, Any]()
     results = printer.print()
     arguments = [name_of(x) for x in plan.arguments]
     given = [f"r{k}" for k in dict.fromkeys(plan.options.given)]
@@ -82,38 +81,38 @@ def print_plan(plan: Plan) -> Module:
         [*setup, *printer.functions, *functions],
         entry,
         table,
-        printer.users,
-        loops=printer.loops,
+        [step.op.name for step in printer.users.values()],
+        objects={**constants, **printer.users, **printer.loops},
+        products=any(region.products for region in plan.regions),
     )
 
 
-def _constants(plan: Plan) -> tuple[list[str], dict[str, Any]]:
-    """Return the lines that create constants, and the table of constants outside the code."""
+def _constants(plan: Plan) -> tuple[list[str], dict[str, Step]]:
+    """Return the lines that create constants, and the steps of arrays outside the code."""
     lines: list[str] = []
-    table: dict[str, Any] = {}
+    outside: dict[str, Step] = {}
     for place in plan.constants:
         name = name_of(place)
-        array = place.step.eqn.array if isinstance(place, Constant) else None
-        if array is not None:
-            table[name] = array
+        if isinstance(place, Constant) and place.step.eqn.array is not None:
+            outside[name] = place.step
             continue
         lines.append(f"{name} = {constant_text(place)}")
         if not isinstance(place, Constant):
             lines.append(f"{name}.setflags(write=False)")
-    return lines, table
+    return lines, outside
 
 
 @final
 class Printer:
     """Printer of instructions; `taken` has the names of the workspace by part."""
 
-    def __init__(self, plan: Plan, table: dict[str, Any]) -> None:
-        self.plan, self.table = plan, table
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self.workspace = Workspace(plan)
         self.parts = Parts("w, carried")
         self.taken: list[dict[str, None]] = []
         self.bindings: list[str] = []
-        self.users: list[str] = []
+        self.users: dict[str, Step] = {}
         self.loops: dict[str, Step] = {}
         # Loops that are functions, as threads may share their blocks.
         self.functions: list[Function] = []
@@ -301,8 +300,7 @@ def _call_text(printer: Printer, step: Step, args: list[str]) -> str:
         found: str = card.read([Text(a) for a in args], step).code
         return found
     function = f"user_{len(printer.users)}"
-    printer.table[function] = caller_of(step)
-    printer.users.append(step.op.name)
+    printer.users[function] = step
     return f"{function}({', '.join(args)})"
 
 

@@ -15,6 +15,7 @@ from primgraph.codegen.targets.text.layout import WIDTH, statement
 from primgraph.codegen.targets.text.module import Line, Within
 from primgraph.codegen.targets.text.ordering import order_by_source
 from primgraph.ir.dims import TRIPS
+from primgraph.ir.facts.choices import ADDS
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import Flow
@@ -289,7 +290,8 @@ def _body_names(graph: Graph, consts: int, carries: int) -> list[str]:
     """Return names for the results of a body: the next carries, and rows of stacks.
 
     They are what the user calls the values; a row that is a carry before its assignment has
-    the name of that.
+    the name of that. A carry that is only added to a cotangent is its part from the iteration that
+    follows in the order of the program.
     """
     inner = order_by_source(schedule(graph))
     called = name_values(inner, (), [""] * len(graph.outputs))
@@ -298,6 +300,11 @@ def _body_names(graph: Graph, consts: int, carries: int) -> list[str]:
         called.get(v, "") or (function_name(made[v], called) if v in made else "")
         for v in inner.outputs
     ]
+    for k, value in enumerate(range(consts, consts + carries)):
+        readers = [s for s in inner.steps if value in s.inputs]
+        if len(readers) == 1 and readers[0].op.fact(ADDS) and readers[0].is_derived:
+            whole = called.get(readers[0].outputs[0], "")
+            names[k] = names[k] or (f"{whole}_next" if whole.endswith("_bar") else "")
     before = {consts + k: f"{name}_before" for k, name in enumerate(names[:carries]) if name}
     return [before.get(v, name) for v, name in zip(inner.outputs, names, strict=True)]
 

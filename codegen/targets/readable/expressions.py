@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step, stored_shape
 from primgraph.codegen.ops.card import Card
@@ -78,7 +82,12 @@ def _compute(page: Page, i: int, step: Step, card: Card) -> None:
         page.shared.add(piece.value)
     page.settle(piece, card.inline or step.op.fact(REDUCES))
     if card.amend is not None:
-        line = card.amend(page.pieces[piece.value].text.code, [a.text for a in args], step)
+        amend = card.amend
+        if card.assign is not None and _is_first_at_each_position(page, step):
+            amend = card.assign
+            number = page.pieces[step.inputs[1]]
+            args[1] = args[1] if number.scalar is None else number
+        line = amend(page.pieces[piece.value].text.code, [a.text for a in args], step)
         target, equals, right = line.partition(" = ")
         head, rest = (target + equals, right) if equals else ("", line)
         for row in statement(head, rest, page.depth):
@@ -119,6 +128,19 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
     return card.read(
         [a.text for a in args], step if shown is None else step.with_result_shape(shown)
     )
+
+
+def _is_first_at_each_position(page: Page, step: Step) -> bool:
+    """Return whether a step adds to zeros, once at each position: one index is all different.
+
+    Only a derivative, as that makes a 0.0 of -0.0.
+    """
+    if not step.is_derived or page.pieces[step.inputs[0]].scalar != 0:
+        return False
+    count = math.prod(broadcast_shapes(*(t.shape for t in step.operands[2:])))
+    made = filter(None, map(page.maker, step.inputs[2:]))
+    known = [x for s in made if (x := s.eqn.array) is not None and x.size == count]
+    return any(x.size and x.min() >= 0 and np.unique(x).size == count for x in known)
 
 
 def _is_mean(page: Page, step: Step) -> bool:

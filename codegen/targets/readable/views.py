@@ -61,19 +61,19 @@ def _view_to_write(page: Page, step: Step, k: int, value: int) -> View | None:
     before = page.shown.get(step.inputs[0])
     after = page.shown.get(value)
     if before is None and after is None:
-        return _with_none(step.form.seen[k], step)
+        return _with_none(step.form.seen[k], step.operands[0].shape)
     if is_repetition(step):
         return None
     shape = step.results[k].shape if after is None else after
     source = step.operands[0].shape if before is None else before
-    return None if shape == source else Reshape(shape)
+    return None if shape == source else _with_none(Reshape(shape), source)
 
 
-def _with_none(how: View | None, step: Step) -> View | None:
+def _with_none(how: View | None, source: Shape) -> View | None:
     """Turn a reshape that only adds axes of size 1 into indexing with None."""
     if not isinstance(how, Reshape):
         return how
-    source, shape = step.operands[0].shape, step.params["shape"]
+    shape = how.shape
     if not source or len(shape) > _MOST_AXES:
         return how
     new, old = [], 0

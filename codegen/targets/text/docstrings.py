@@ -33,6 +33,7 @@ def docstring(
 
     Names are printable; parts of titles that are not are left out.
     """
+    outputs = _without_positions(outputs)
     summary = f'"""{_summary(inputs, outputs, titles)}'
     if len(inputs) + len(outputs) > _LONGEST:
         return [f'{summary}"""']
@@ -46,6 +47,14 @@ def docstring(
         [f"Returns {made[0]}"] if len(made) == 1 else ["Returns", *(f"    {m}" for m in made)]
     )
     return [summary, "", *_list_types(inputs), *(returned if made else []), '"""']
+
+
+def _without_positions(outputs: Sequence[Told]) -> Sequence[Told]:
+    """Return results without their positions in containers, if other parts of names tell them."""
+    names = [".".join(x for x in n.split(".") if not x.isdigit()) or n for n, _ in outputs]
+    if len(set(names)) < len(names):
+        return outputs
+    return [(name, t) for name, (_, t) in zip(names, outputs, strict=True)]
 
 
 def _summary(inputs: Sequence[Told], outputs: Sequence[Told], titles: Sequence[Title]) -> str:

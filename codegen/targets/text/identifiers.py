@@ -21,13 +21,15 @@ from primgraph.codegen.targets.text.assignments import (
     written_expressions,
 )
 from primgraph.codegen.targets.text.names import is_safe
-from primgraph.ir.frontend.result_names import Title
+from primgraph.ir.frontend.result_names import Title, target_name
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.ir.views import Slice
 
 # A source line, by file and number.
 Place: TypeAlias = tuple[str, int]
 
+# Order and role of the cotangents of a gradient.
+_FIRST = (1, "cotangent")
 # Maximum order of derivatives that get names.
 _ORDERS = 2
 
@@ -47,6 +49,7 @@ def name_values(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]
             found.name_derivatives(order)
     if found.orders:
         found.name_gradients()
+        found.name_cotangents_of_lines()
     return found.names
 
 
@@ -78,6 +81,7 @@ class _Titles:
         self.written: dict[tuple[Place, int, str], list[int]] = defaultdict(list)
         self.types_read: dict[Place, Counter[TensorType]] = {}
         self.orders: set[int] = set()
+        self.texts: dict[Place, str] = {}
         self.outputs = frozenset(schedule.outputs)
         # A single derivative is the return value, and needs no name.
         self.alone = schedule.outputs if len(schedule.outputs) == 1 else ()
@@ -92,6 +96,7 @@ class _Titles:
 
     def _enter_derived(self, step: Step, source: Source) -> None:
         place = _place(source)
+        self.texts[place] = source.text
         self.orders.add(source.order)
         key = (place, source.order, source.role)
         self.read[key].update(dict.fromkeys(step.inputs))
@@ -183,6 +188,21 @@ class _Titles:
             if name is None or f"{name}_bar" in first:
                 continue
             self._name_alone(self._gradients(value), f"{name}_bar")
+
+    def name_cotangents_of_lines(self) -> None:
+        """Name cotangents by the variables of lines whose values are not computed here.
+
+        The body of a transposed loop has the cotangents of the values of another loop.
+        """
+        for (place, order, role), read in list(self.read.items()):
+            if (order, role) != _FIRST or place in self.lines:
+                continue
+            entering = [
+                c for c in read if self._is_derived(c, *_FIRST) and self._place_of(c) != place
+            ]
+            if len(entering) == 1:
+                name = target_name(self.texts[place])
+                self._name_alone(entering, f"{name}_bar" if name else "")
 
     def _gradients(self, value: int) -> list[int]:
         """Return the gradients that lines reading an input compute in its type, for other lines."""

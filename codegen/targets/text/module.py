@@ -103,7 +103,8 @@ class Module:
     """A file of generated code, and the objects that it refers to by name.
 
     `users` are the names of primitives that are called through their own `impl`, which a standalone
-    file cannot do. `loops` maps functions in the table to the steps whose bodies they run.
+    file cannot do. `objects` maps more names to steps: arrays to those of constants, functions to
+    those that call them. With `products` BLAS runs in one thread.
     """
 
     opening: list[str]
@@ -113,7 +114,8 @@ class Module:
     table: dict[str, Any]
     users: list[str] = field(default_factory=list)
     docstring: list[str] = field(default_factory=list)
-    loops: dict[str, Step] = field(default_factory=dict)
+    objects: dict[str, Step] = field(default_factory=dict)
+    products: bool = False
 
     @property
     def starts(self) -> list[int]:

@@ -19,7 +19,7 @@ import primgraph as pg
 from primgraph.cli.main import main
 from primgraph.codegen import native
 from primgraph.codegen.ops.c.spellings import SPELLINGS
-from primgraph.codegen.runtime.toolchain import cache, code_cache, compile_c, run_compiler
+from primgraph.codegen.runtime.toolchain import cache, compile_c, graph_keys, run_compiler
 from primgraph.codegen.runtime.toolchain.folder import Folder, open_private
 from primgraph.codegen.runtime.toolchain.loading import load
 from primgraph.ir.graph import Equation, Graph
@@ -112,14 +112,16 @@ def test_missing_parts_are_compiled_beside_the_first_kernel(folder, monkeypatch)
         return run_all(commands, *rest)
 
     monkeypatch.setattr(run_compiler, "run_all", watched)
+    compile_c.caller.cache_clear()
     assert number(compile_c.library(_TEXT % 1)) == 1
-    # Runtime and kernel; then the runtime is in the cache.
-    assert jobs == [2]
-    assert sorted(name.rpartition(".")[2] for name in files(folder)) == ["o", "so"]
+    # The extension module, runtime and kernel; then all but the kernel are in the cache.
+    assert jobs == [3]
+    assert sorted(name.rpartition(".")[2] for name in files(folder)) == ["o", "so", "so"]
     assert number(compile_c.library(_TEXT % 2)) == 2
+    assert compile_c.caller().name in files(folder)
     with_sines = "void pg_sin(double *, const double *, long);\n" + _TEXT
     assert number(compile_c.library(with_sines % 3)) == 3
-    assert jobs == [2, 2]
+    assert jobs == [3, 2]
 
 
 def test_a_kernel_that_is_rejected_beside_its_parts_is_told(folder):
@@ -316,4 +318,4 @@ def test_graphs_of_derivatives_have_keys_of_their_own():
     ]
     derived = Graph(graph.inputs, body, graph.outputs, graph.name)
     assert any(eqn.source.is_derived for eqn in derived.body if eqn.source is not None)
-    assert code_cache._digest(graph) != code_cache._digest(derived)
+    assert graph_keys.digest_of_graph(graph) != graph_keys.digest_of_graph(derived)

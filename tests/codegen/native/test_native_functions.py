@@ -1,7 +1,9 @@
 """Elementary functions of native code: within one unit in the last place of the true value."""
 
 import pickle
+import re
 import shutil
+import subprocess
 
 import mpmath as mp
 import numpy as np
@@ -11,7 +13,15 @@ import primgraph as pg
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.ir.statements import HostCall
 from primgraph.codegen.lower.nests.nests import nests
-from primgraph.codegen.ops.c.functions import FAMILIES, definitions, families, family
+from primgraph.codegen.ops.c.functions import (
+    ELEMENTARY,
+    definitions,
+    elementary_function,
+    elementary_functions,
+    reduction,
+    reductions,
+)
+from primgraph.codegen.runtime.toolchain import compile_c
 
 pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
@@ -258,17 +268,36 @@ def test_powers_by_numbers_are_within_a_unit_in_the_last_place(dtype, digits, le
 
 
 def test_what_a_function_needs_stands_alone():
-    """Its family has each definition behind what it uses, and nothing else."""
+    """Its text has each definition behind what it uses, and nothing else."""
     text = definitions(["pg_tanh"])
     assert "tanh_reduced" in text
     assert "log_of" not in text
     assert "asin" not in text
     assert text.count("#include <math.h>") == 1
-    assert families("pg_expf(x, y, n); pg_pow(a, b);") == ["exponential", "power"]
-    for name, members in FAMILIES.items():
-        text = family(name)
-        for member in members:
-            assert f"({member}" in text
+    assert elementary_functions("pg_expf(x, y, n); pg_pow(a, b);") == ["pg_expf", "pg_pow"]
+    assert reductions("pg_sum_f64(x, 1, n) + pg_max_u8(y, 1, n) + pg_sum(z)") == [
+        "pg_max_u8",
+        "pg_sum_f64",
+    ]
+    assert reduction("pg_max_u8").count("WHOLE(") == 2
+    for name in ELEMENTARY:
+        assert f"({name}" in definitions([f"pg_{name}"])
+
+
+def test_a_function_defines_no_other_one(tmp_path):
+    """Objects of several functions are linked to one kernel."""
+    chosen = compile_c.compiler()
+    whole = {f"pg_{kind}_f64" for kind in ("sum", "prod", "max", "min")}
+    texts = {f"pg_{n}f": elementary_function(f"pg_{n}f") for n in ELEMENTARY} | {
+        n: reduction(n) for n in whole
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.c").write_text(text)
+    command = [*chosen.command, "-std=c11", "-march=native", "-w", "-O0", "-c"]
+    subprocess.run([*command, *sorted(tmp_path.glob("*.c"))], cwd=tmp_path, check=True)
+    for name in texts:
+        told = subprocess.check_output(["nm", "-g", f"{name}.o"], cwd=tmp_path, text=True)
+        assert {*re.findall(r" T _?(\w+)", told)} - {f"{name}_double"} == {name}
 
 
 SPECIAL = {

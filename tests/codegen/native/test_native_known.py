@@ -16,9 +16,8 @@ from random_programs import random_program
 import primgraph as pg
 from primgraph.base.debug_mode import debug
 from primgraph.cli.main import main
-from primgraph.codegen.ir.limits import Limits, default_limits
-from primgraph.codegen.ir.program import Options
-from primgraph.codegen.runtime.toolchain import cache, code_cache, compile_c
+from primgraph.codegen.ir.limits import Limits, Options, default_limits
+from primgraph.codegen.runtime.toolchain import cache, code_cache, compile_c, graph_keys
 from primgraph.codegen.runtime.toolchain.folder import open_private
 from primgraph.codegen.targets.c import driver
 from primgraph.extend import registered
@@ -37,7 +36,7 @@ COMPILER = compile_c.Compiler(("/usr/bin/cc",), "cc 1")
 @pytest.fixture(autouse=True)
 def unchanged(monkeypatch):
     """Whoever works on files while tests run changes nothing in them."""
-    monkeypatch.setattr(code_cache, "LOADED", math.inf)
+    monkeypatch.setattr(graph_keys, "LOADED", math.inf)
 
 
 @pytest.fixture
@@ -165,20 +164,39 @@ def test_what_is_kept_comes_back_as_it_was(folder):
 
 def test_what_only_this_process_knows_has_no_key(monkeypatch):
     monkeypatch.setattr(registry, "_registry", registered())
-    own = elementwise.elementwise("known_twice", lambda x: 2 * x, jvp=lambda y, x, dx: dx + dx)
+    factors = [2.0, object()]
+
+    def twice(x):
+        return factors[0] * x
+
+    own = elementwise.elementwise("known_twice", twice, jvp=lambda y, x, dx: dx + dx)
     graph = graph_of(lambda x: pg.extend.emit(own, x) + 1, X)
     assert key(graph) is None
     scan = graph_of(
         lambda x: pg.scan(lambda v, r: (v + pg.extend.emit(own, r), None), x, X)[0], X[0]
     )
     assert key(scan) is None
+    del factors[1:]
+    keys = {key(graph), key(scan)}
+    factors[0] = 3.0
+    keys |= {key(graph), key(scan)}
+    assert None not in keys
+    assert len(keys) == 4
+    pg.extend.spell_c(own, "({0} * 3.0)")
+    assert key(graph) not in keys
+    monkeypatch.setitem(graph_keys.spelled, own, ("f({0})", '#include "own.h"', "float64"))
+    assert key(graph) is None
+
+
+def test_the_c_that_a_user_writes_is_a_part_of_the_key(monkeypatch):
     fft = graph_of(lambda x: pg.fft.fft(x), X)
-    assert key(fft) is not None
     (eqn,) = (e for e in fft.body if "fft" in e.op.name)
-    monkeypatch.setattr(code_cache, "spelled", {eqn.op})
-    assert key(fft) is None
-    pg.extend.spell_c(own, "({0} + {0})")
-    assert own in code_cache.spelled
+    keys = {key(fft)}
+    for text in ("f({0})", "g({0})"):
+        monkeypatch.setitem(graph_keys.spelled, eqn.op, (text, "", "float64"))
+        keys.add(key(fft))
+    assert None not in keys
+    assert len(keys) == 3
 
 
 FUNCTIONS = [pg.linalg.inv, pg.linalg.expm, lambda x: pg.linalg.solve(x, x)]
@@ -187,9 +205,9 @@ FUNCTIONS = [pg.linalg.inv, pg.linalg.expm, lambda x: pg.linalg.solve(x, x)]
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_the_key_of_linear_algebra_tells_whether_there_is_lapack(function, monkeypatch):
     graph = graph_of(function, X[:, :3])
-    monkeypatch.setattr(code_cache, "lapack", lambda: None)
+    monkeypatch.setattr(graph_keys.lapack, "lapack", lambda: None)
     without = key(graph)
-    monkeypatch.setattr(code_cache, "lapack", lambda: "some")
+    monkeypatch.setattr(graph_keys.lapack, "lapack", lambda: "some")
     assert None not in (without, key(graph))
     assert key(graph) != without
 
@@ -204,14 +222,14 @@ def test_another_generator_is_another_key(tmp_path, monkeypatch):
         (home / "two.c").write_text("int a = 1;\n")
         rooms[room] = types.SimpleNamespace(__path__=[str(home)])
     monkeypatch.setattr(
-        code_cache, "__file__", str(tmp_path / "codegen" / "runtime" / "toolchain" / "one.py")
+        graph_keys, "__file__", str(tmp_path / "codegen" / "runtime" / "toolchain" / "one.py")
     )
-    monkeypatch.setattr(code_cache, "ir", rooms["ir"])
-    monkeypatch.setattr(code_cache, "primitives", rooms["primitives"])
+    monkeypatch.setattr(graph_keys, "ir", rooms["ir"])
+    monkeypatch.setattr(graph_keys, "primitives", rooms["primitives"])
 
     def writers():
-        code_cache._writers.cache_clear()
-        return code_cache._writers()
+        graph_keys.generator_files.cache_clear()
+        return graph_keys.generator_files()
 
     try:
         seen = [writers()]
@@ -233,13 +251,13 @@ def test_another_generator_is_another_key(tmp_path, monkeypatch):
         assert writers() == seen[-1]
         # What has changed since this process was started is not what it runs.
         monkeypatch.setattr(
-            code_cache, "LOADED", (tmp_path / "ir" / "three.py").stat().st_ctime - 1
+            graph_keys, "LOADED", (tmp_path / "ir" / "three.py").stat().st_ctime - 1
         )
-        code_cache._writers.cache_clear()
+        graph_keys.generator_files.cache_clear()
         assert key(graph) is None
     finally:
         monkeypatch.undo()
-        code_cache._writers.cache_clear()
+        graph_keys.generator_files.cache_clear()
     assert key(graph) == before
 
 
