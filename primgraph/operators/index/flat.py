@@ -75,7 +75,7 @@ class FlatElements:
         elif isinstance(index, Handle) or (
             isinstance(self._base.size, Dim) and not isinstance(index, slice)
         ):
-            np.put(self._base, index, value)  # type: ignore[arg-type]
+            np.put(self._base, index, value)
         else:
             places = np.arange(len(self))[index]
             if places.size and np.size(value) == 0:
