@@ -45,7 +45,7 @@ def is_known(op: Op) -> bool:
 def knows(graph: Graph) -> bool:
     """Return whether this evaluator knows all primitives of `graph`, including those in bodies."""
     return all(
-        all(map(knows, e.bodies)) if is_walked(e) or e.op is solution else is_known(e.op)
+        all(map(knows, e.bodies)) if is_walked(e) or e.op in _WITH_BODIES else is_known(e.op)
         for e in graph.body
     )
 
@@ -126,8 +126,8 @@ def apply(
         assert isinstance(eqn.op, Primitive)
         if is_walked(eqn):
             results, smooth = _evaluate_bodies(eqn, inputs)
-        elif eqn.op is solution:
-            results, smooth = _solve(eqn, inputs)
+        elif eqn.op in _WITH_BODIES:
+            results, smooth = _WITH_BODIES[eqn.op](eqn, inputs)
         else:
             params = wide_params(eqn)
             results = _results(eqn.op, inputs, params)
@@ -185,6 +185,10 @@ def _solve(eqn: Equation, inputs: Sequence[np.ndarray[Any, Any]]) -> tuple[list[
     for i, part in enumerate(found):
         results[i] = results[i] + 1j * STEP * part.reshape(results[i].shape)
     return results, smooth
+
+
+# Primitives with bodies that are not walked, and how they are evaluated.
+_WITH_BODIES = {solution: _solve}
 
 
 def _results(

@@ -37,10 +37,10 @@ _HALVINGS = 60
 
 
 class _State(NamedTuple):
-    """Where an integration is: time gone, solution, slope, length of the next step, steps made.
+    """State of an integration: time gone, solution, slope, length of the next step, steps made.
 
-    And of the last step the time at its begin, its length, the solution there, and the powers of
-    its interpolant.
+    Of the last step: the time at its begin, its length, the solution there, and the powers of its
+    interpolant.
     """
 
     time: Any
