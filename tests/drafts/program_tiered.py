@@ -25,7 +25,7 @@ from random_programs import Program
 
 import primgraph as pg
 from primgraph.base.debug_mode import debug
-from primgraph.codegen.runtime.toolchain import code_cache
+from primgraph.codegen.runtime.toolchain import graph_keys
 from primgraph.codegen.tiered import background, choice, worker
 from primgraph.codegen.tiered import kernel as kernels
 from primgraph.codegen.tiered.choice import Stage
@@ -75,7 +75,7 @@ def _tiers(draw: Choices) -> Iterator[None]:
         mock.patch.object(kernels, "is_stored", side_effect=lambda key: bool(done)),
         mock.patch.object(kernels, "recall_times", return_value=Times(*known)),
         mock.patch.object(kernels, "keep_times"),
-        mock.patch.object(code_cache, "LOADED", math.inf),
+        mock.patch.object(graph_keys, "LOADED", math.inf),
         mock.patch.object(choice, "log_choice"),
         mock.patch.object(choice, "START", 0),
         mock.patch.object(choice, "START_EQUATION", 0),
