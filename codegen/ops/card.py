@@ -38,8 +38,7 @@ class Card:
 
     Code: `read` returns the expression of the result, `write` the statements that fill `out`.
     `needs` requests further places for `write`. With `amend`, an in-place statement on the result's
-    name follows the expression; `assign` is the same if all its positions are different, and the
-    array holds zeros. `inline` expressions may become part of longer ones. `repeated` is
+    name follows the expression. `inline` expressions may become part of longer ones. `repeated` is
     the expression if the elements of the last operand may share memory, for functions that NumPy
     then computes differently. If `zeroed`, a new result array is allocated with zeros. `helper` is
     the support function that `repeated`, or else `read`, calls; `library` is its name in Python's
@@ -61,7 +60,6 @@ class Card:
     write: Write
     needs: Needs | None
     amend: Amend | None
-    assign: Amend | None
     repeated: Read | None
     helper: str
     library: str
@@ -113,7 +111,6 @@ def plain(
         write=write,
         needs=needs,
         amend=None,
-        assign=None,
         repeated=None,
         helper="",
         library="",

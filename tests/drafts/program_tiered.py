@@ -191,7 +191,7 @@ def check_tiered(program: Program, seen: Counter[str]) -> None:
         now = [0]
 
         def clock() -> int:
-            now[0] += int(ticks.integers(1, 100_000))
+            now[0] += int(10 ** ticks.uniform(3.0, 7.0))
             return now[0]
 
         choice_.clock = clock
