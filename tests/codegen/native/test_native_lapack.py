@@ -12,7 +12,7 @@ import primgraph as pg
 from primgraph.codegen.lower.nests import routines, systems
 from primgraph.codegen.ops.c import blas_dispatch
 from primgraph.codegen.runtime import lapack
-from primgraph.codegen.runtime.toolchain import code_cache
+from primgraph.codegen.runtime.toolchain import graph_keys
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
@@ -151,14 +151,14 @@ def test_functions_that_scipy_has_give_the_same(early, monkeypatch):
     pytest.importorskip("scipy.linalg")
     theirs = lapack._load_scipy_lapack()
     assert theirs is not None
-    for module in (blas_dispatch, code_cache, routines, systems):
+    for module in (blas_dispatch, graph_keys.lapack, routines, systems):
         monkeypatch.setattr(module, "lapack", lambda: theirs)
     a = rng.normal(size=(6, 6)) + 6 * np.eye(6)
     compared(few_of, [a, rng.normal(size=(6, 3))], 1e-11)
 
 
 def test_without_lapack_numpy_does_it(monkeypatch):
-    for module in (blas_dispatch, code_cache, routines, systems):
+    for module in (blas_dispatch, graph_keys.lapack, routines, systems):
         monkeypatch.setattr(module, "lapack", lambda: None)
     a = rng.normal(size=(65, 65)) + 20 * np.eye(65)
     graph = pg.trace(lambda a: [la.inv(a), la.solve(a[:5, :5], a[:5]), *la.eigh(a + a.T)], a)
