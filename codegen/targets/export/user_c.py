@@ -23,7 +23,7 @@ def called_functions(codes: Iterable[str], calls: Set[str]) -> str:
     waiting, rest = list(_functions(whole)), whole
     for _, body in waiting:
         rest = rest.replace(body, "", 1)
-    used = calls.union(_WORD.findall(rest))
+    used = {*calls, *_WORD.findall(rest)}
     while called := [pair for pair in waiting if pair[0] in used]:
         waiting = [pair for pair in waiting if pair not in called]
         used.update(word for _, body in called for word in _WORD.findall(body))
