@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.base.frames import is_interruption
+from primgraph.base.interpreter_limits import uncollected
 from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.places import (
     Argument,
@@ -107,6 +108,7 @@ class Calls:
         self._arrays = plan.arrays
         self._outputs = [table.outputs[k] for k in range(len(table.outputs))]
 
+    @uncollected
     def start(self) -> Space:
         """Return a new workspace."""
         arena, slots = support.aligned(self._arena), list[Any](self._constants)

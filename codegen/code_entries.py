@@ -26,6 +26,7 @@ from primgraph.codegen.ir.limits import default_limits
 from primgraph.codegen.load import Loaded, Text, recall_module
 from primgraph.codegen.runtime.toolchain import cache
 from primgraph.codegen.runtime.toolchain.cache import UnknownError
+from primgraph.codegen.runtime.toolchain.folder import open_private
 from primgraph.codegen.runtime.toolchain.graph_keys import (
     digest_of_graph,
     generator_files,
@@ -161,8 +162,9 @@ def _pays(seconds: float) -> bool:
 
 def _read(key: str) -> Any:
     """Return the content of an entry; None if it is missing or damaged."""
-    with contextlib.suppress(OSError, ValueError, EOFError, TypeError), cache.usable_folder() as f:
-        content = cache.recall(f, f"{key}{cache.CODE}")
+    with contextlib.suppress(OSError, ValueError, EOFError, TypeError):
+        with open_private(cache.cache_folder()) as folder:
+            content = cache.recall(folder, f"{key}{cache.CODE}")
         if content is not None:
             found = marshal.loads(content)
             note_source(FROM_DISK)
@@ -171,7 +173,11 @@ def _read(key: str) -> Any:
 
 
 def _write(key: str, content: Any) -> None:
-    with contextlib.suppress(OSError, ValueError), cache.usable_folder() as folder:
+    # Unlike C, NumPy code needs no folder of this process where the cache cannot be used.
+    with (
+        contextlib.suppress(OSError, ValueError),
+        open_private(cache.cache_folder(), make=True) as folder,
+    ):
         cache.keep(folder, f"{key}{cache.CODE}", marshal.dumps(content))
         # One entry in 256 looks for what is to be evicted.
         if key.startswith("00"):

@@ -308,11 +308,11 @@ def _build_kernel(graph: Graph, style: str, *parts: Any) -> Kernel:
     # Native code supports all sizes, too.
     require = require_closed if style in ("readable", "native") else require_known
     require("a kernel", graph)
-    kernel = Kernel(graph, style, *parts)
+    plain = Kernel(graph, style, *parts)
     kind = _native("direct_type")(Kernel) if style == "native" else None
     if kind is None:
-        return kernel
-    plain, kernel = kernel, kind.__new__(kind)
+        return plain
+    kernel: Kernel = kind.__new__(kind)
     _become(kernel, plain._recipe, plain._code)
     code, call = kernel._code, kernel._call
     if code.is_native and not call.nested and not kernel.donated:

@@ -55,7 +55,7 @@ def generate(graph: Graph, job: Job, key: str | None) -> Compiled:
         made.scalar = loaded.function(function.name)
         return made
     made = Compiled(graph)
-    written = write_planned(made, job, numbers, steps)
+    written = write_planned(made, job, numbers, steps, key)
     if written is not None:
         seconds = process_time() - start
         code_entries.keep(key, job, made.loaded, written, made.equations, seconds)
@@ -88,16 +88,21 @@ def _numbers(job: Job, steps: Schedule) -> Numbers | None:
 
 
 def write_planned(
-    made: Compiled, job: Job, scalar: Numbers | None, steps: Schedule | None = None
+    made: Compiled,
+    job: Job,
+    scalar: Numbers | None,
+    steps: Schedule | None = None,
+    key: str | None = None,
 ) -> Module | None:
     """Generate the planned code of a job and its schedule, with its scalar code, if any.
 
-    Return the module of code that has a text.
+    Return the module of code that has a text. That of calls is kept under `key` as soon as it is
+    written.
     """
     part, options, limits, clocks = job
     plan = plan_for(part, options, limits, steps)
     if scalar is None and clocks is None and _runs_as_calls(plan):
-        bind_calls(made, job, plan)
+        bind_calls(made, job, plan, key)
         return None
     return _print_text(made, job, scalar, plan)
 
@@ -135,9 +140,9 @@ def _runs_as_calls(plan: Plan) -> bool:
     return not any(x.__class__ is Call and is_of_user(x.step.eqn) for x in plan.body)
 
 
-def bind_calls(made: Compiled, job: Job, plan: Plan) -> None:
+def bind_calls(made: Compiled, job: Job, plan: Plan, key: str | None = None) -> None:
     """Make a plan run as calls; its text is generated for those who look, and for errors."""
-    text, compiler, spare = _Text(made.graph, job), Bodies(job.limits, []), list[Any]()
+    text, compiler, spare = _Text(made.graph, job, key), Bodies(job.limits, []), list[Any]()
 
     def runner(step: Step) -> loop_runners.Runner:
         return loop_runners.runner_of(step, compiler, spare)
@@ -158,10 +163,10 @@ def bind_calls(made: Compiled, job: Job, plan: Plan) -> None:
 class _Text:
     """The text of code that runs as calls."""
 
-    __slots__ = ("_code", "_graph", "_job")
+    __slots__ = ("_code", "_graph", "_job", "_key")
 
-    def __init__(self, graph: Graph, job: Job) -> None:
-        self._graph, self._job = graph, job
+    def __init__(self, graph: Graph, job: Job, key: str | None) -> None:
+        self._graph, self._job, self._key = graph, job, key
         self._code: Compiled | None = None
 
     def show(self, made: Compiled) -> None:
@@ -172,9 +177,10 @@ class _Text:
         """Return the code that has the text."""
         with writing:
             if self._code is None:
-                part, options, limits, _ = self._job
-                code = Compiled(self._graph)
-                _print_text(code, self._job, None, plan_for(part, options, limits))
+                start, code, job = process_time(), Compiled(self._graph), self._job
+                module = _print_text(code, job, None, plan_for(job.part, job.options, job.limits))
+                seconds = process_time() - start
+                code_entries.keep(self._key, job, code.loaded, module, code.equations, seconds)
                 self._code = code
             return self._code
 

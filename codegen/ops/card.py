@@ -39,8 +39,7 @@ class Card(Facts):
 
     Code: `read` returns the expression of the result, `write` the statements that fill `out`, in
     places of which some are those of `needs`. With `amend`, an in-place statement on the result's
-    name follows the expression; `assign` is the same if all its positions are different, and the
-    array holds zeros. `inline` expressions may become part of longer ones. `repeated` is
+    name follows the expression. `inline` expressions may become part of longer ones. `repeated` is
     the expression if the elements of the last operand may share memory, for functions that NumPy
     then computes differently. If `zeroed`, a new result array is allocated with zeros. `helper` is
     the support function that `repeated`, or else `read`, calls; `library` is its name in Python's
@@ -57,7 +56,6 @@ class Card(Facts):
     read: Read
     write: Write
     amend: Amend | None
-    assign: Amend | None
     repeated: Read | None
     helper: str
     library: str
@@ -96,7 +94,6 @@ def plain(
         write=write,
         needs=needs,
         amend=None,
-        assign=None,
         repeated=None,
         helper="",
         library="",

@@ -50,12 +50,14 @@ def _index_text(indices: Sequence[str], axis: int) -> str:
     return f"({', '.join([*['slice(None)'] * axis, *indices])})"
 
 
-def _amend_scatter(name: str, args: Sequence[Text], step: Step) -> str:
+def amend_scatter(name: str, args: Sequence[Text], step: Step) -> str:
+    """Return the statement that adds to the elements of an array."""
     index = _index_text([a.code for a in args[2:]], step.params["axis"])
     return f"np.add.at({name}, {index}, {args[1].code})"
 
 
-def _assign_scatter(name: str, args: Sequence[Text], step: Step) -> str:
+def assign_scatter(name: str, args: Sequence[Text], step: Step) -> str:
+    """Return the statement for zeros, if all positions are different."""
     chosen = _subscripts([a.code for a in args[2:]], step.params["axis"])
     return f"{name}[{chosen}] = {args[1].code}"
 
@@ -142,8 +144,7 @@ CARDS: dict[Op, Card] = {
     ),
     p.scatter_add: replace(
         moving_card(read_copy, _write_scatter, None, None),
-        amend=_amend_scatter,
-        assign=_assign_scatter,
+        amend=amend_scatter,
         # NumPy's `add.at` reads past the end of an operand that it would have to broadcast.
         broadcasts=(0,),
         in_place=(0,),

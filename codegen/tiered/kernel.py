@@ -16,6 +16,7 @@ from primgraph.codegen.kernel import Kernel, direct, in_form, is_native, kernel_
 from primgraph.codegen.native import cached_key
 from primgraph.codegen.recipe import Recipe
 from primgraph.codegen.runtime.toolchain.code_cache import is_stored
+from primgraph.codegen.runtime.toolchain.graph_keys import is_of_users
 from primgraph.codegen.tiered import background
 from primgraph.codegen.tiered.choice import Choice, Job, Stage, wait_for_c
 from primgraph.codegen.tiered.prior import RUNS, Prior
@@ -100,7 +101,9 @@ def tiered_kernel(planned: Recipe, compiled: Recipe, prior: Prior) -> Kernel | N
     Return None if C cannot be compiled in the background: in debug mode, for graphs that have no
     place in the cache, as they have primitives of the user, and without a compiler.
     """
-    key = cached_key(*compiled.native_job()) if background.is_possible() else None
+    # The background process does not know primitives of the user.
+    is_possible = background.is_possible() and not is_of_users(compiled.graph)
+    key = cached_key(*compiled.native_job()) if is_possible else None
     if key is None:
         return None
     source = _Source(planned, compiled, key, prior)

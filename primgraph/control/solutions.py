@@ -32,6 +32,7 @@ from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.types import TensorType, integer
 from primgraph.operators.variable import Variable
 from primgraph.transforms.loops.implicit_solution import solution
+from primgraph.transforms.loops.krylov import SOLVERS
 
 
 class Solved(NamedTuple):
@@ -79,11 +80,11 @@ def fixed_point(
     >>> print(f"{pg.fixed_point(pg.cos, 1.0):.6f}")
     0.739085
     """
-    options = _options("fixed_point", tol, max_trips, full_output, check)
+    options = solution_options("fixed_point", tol, max_trips, full_output, check)
     if not 0.0 < damping < math.inf:
         raise ArgumentError(f"fixed_point: damping is positive, not {damping!r:.60}")
     build = partial(_fixed_point, f, {**options, "damping": float(damping)})
-    return _solve("fixed_point", build, [f], x0)
+    return solve_in_world("fixed_point", build, [f], x0)
 
 
 @check_arguments
@@ -96,12 +97,15 @@ def root(
     max_trips: int = 100,
     full_output: bool = False,
     check: bool = False,
+    linear_solver: str = "dense",
 ) -> Any:
     """Find the `x` with `f(x) = 0` by Newton's method from `x0`: `x = x - inv(df/dx) f(x)`.
 
     `x0` is a float array, or a container of such, and `f` returns the same containers, shapes and
     dtypes. It may use variables from around it. All elements of `x` together have a dense Jacobian,
-    n by n; for many equations of few unknowns, apply `pg.vmap` to this function. `step(x)`, if
+    n by n; for many equations of few unknowns, apply `pg.vmap` to this function. With
+    `linear_solver` "gmres", "bicgstab" or "cg" (for a symmetric positive definite Jacobian) the
+    steps and the derivatives take products with the Jacobian instead. `step(x)`, if
     given, returns the next `x` instead. The iteration ends when a step changes no element by more
     than `tol` times the largest element of `x`, or by `tol` if that is below one. `tol` is `eps **
     0.75` of the dtype unless given: 1.8e-12 for float64, 6.4e-6 for float32.
@@ -109,7 +113,7 @@ def root(
     A solution that is not found within `max_trips` steps is NaN; with `check` it is an error of the
     run, a `pg.LinAlgError`, which is a RuntimeError (`disp=True` of `scipy.optimize.newton`). With
     `full_output` the result is a pair: the last iterate, and a named tuple `(converged, trips)`. A
-    singular Jacobian of several unknowns is an error of the run, as in `pg.solve`.
+    singular Jacobian of several unknowns is an error of the run, as in `pg.linalg.solve`.
 
         x, (converged, trips) = pg.root(lambda x: x * x - 2.0, 1.0, full_output=True)
 
@@ -123,13 +127,43 @@ def root(
     >>> print(f"{pg.root(lambda x: x * x - 2.0, 1.0):.6f}")
     1.414214
     """
-    options = _options("root", tol, max_trips, full_output, check)
+    options = solution_options("root", tol, max_trips, full_output, check)
+    options.update(with_solver("root", linear_solver))
     functions = [f] if step is None else [f, step]
     build = partial(_root, f, step, {**options, "damping": 1.0})
-    return _solve("root", build, functions, x0)
+    return solve_in_world("root", build, functions, x0)
 
 
-def _options(
+@check_arguments
+def implicit(f: Callable[..., Any], x: Any, *, linear_solver: str = "dense") -> Any:
+    """Return `x`, which solves `f(x) = 0`, with the derivatives of the solution.
+
+    For solutions that were found in some other way, such as by a loop of one's own: its derivatives
+    are by the variables that `f` uses, by the implicit function theorem, as those of `pg.root`. By
+    `x` itself they are zero. Containers, errors and `linear_solver` are as in `pg.root`. Whether
+    `x` is a solution is not asked.
+
+    >>> def cube_root(a):
+    ...     x = pg.fori_loop(0, 60, lambda i, x: x - (x**3 - a) / (3.0 * x**2), 1.0)
+    ...     return pg.solvers.implicit(lambda x: x**3 - a, x)
+    >>> print(f"{pg.grad(cube_root)(8.0):.6f}")
+    0.083333
+    """
+    options = {**solution_options("implicit", None, 1, False, False), "damping": 1.0}
+    options.update(with_solver("implicit", linear_solver))
+    return solve_in_world("implicit", partial(_implicit, f, options), [f], x)
+
+
+def with_solver(operator: str, linear_solver: str) -> dict[str, Any]:
+    """Return the parameter for how linear equations are solved; raise for an unknown one."""
+    if linear_solver not in SOLVERS:
+        raise ArgumentError(
+            f"{operator}: linear_solver is {', '.join(SOLVERS)}, not {linear_solver!r:.60}"
+        )
+    return {} if linear_solver == "dense" else {"solver": linear_solver}
+
+
+def solution_options(
     operator: str, tol: Any, max_trips: Any, full_output: bool, check: bool
 ) -> dict[str, Any]:
     try:
@@ -145,7 +179,9 @@ def _options(
     return {**found, "checked": True} if check else found
 
 
-def _solve(operator: str, build: Callable[..., Any], functions: Sequence[Any], x0: Any) -> Any:
+def solve_in_world(
+    operator: str, build: Callable[..., Any], functions: Sequence[Any], x0: Any
+) -> Any:
     for function in functions:
         require_function(operator, function, "(x)")
     leaves, structure = tree.flatten(x0)
@@ -155,7 +191,12 @@ def _solve(operator: str, build: Callable[..., Any], functions: Sequence[Any], x
 
 def _fixed_point(f: Callable[..., Any], options: dict[str, Any], x0: Any) -> Any:
     state, structure, body = _equation("fixed_point", f, x0)
-    return _record_solution(state, structure, body, None, {**options, "method": "repeat"})
+    return record_solution(state, structure, body, None, {**options, "method": "repeat"})
+
+
+def _implicit(f: Callable[..., Any], options: dict[str, Any], x: Any) -> Any:
+    state, structure, body = _equation("implicit", f, x)
+    return record_solution(state, structure, body, None, {**options, "method": "known"})
 
 
 def _root(
@@ -163,7 +204,7 @@ def _root(
 ) -> Any:
     state, structure, body = _equation("root", f, x0)
     if step is None:
-        return _record_solution(state, structure, body, None, {**options, "method": "newton"})
+        return record_solution(state, structure, body, None, {**options, "method": "newton"})
     types, hints = [v.type for v in state], [v.value.hint for v in state]
 
     def arguments(builder: Builder) -> list[Any]:
@@ -173,7 +214,7 @@ def _root(
     steps = trace_body("root", step, arguments)
     given = steps.structure, steps.types
     require_equal("root", "step", "x0 is", (structure, types), given)
-    return _record_solution(state, structure, body, steps, {**options, "method": "given"})
+    return record_solution(state, structure, body, steps, {**options, "method": "given"})
 
 
 def _equation(
@@ -190,14 +231,21 @@ def _equation(
     )
     if not state:
         raise ArgumentError(f"{operator}: there is nothing in x0 to solve for")
-    for path, v in zip(tree.paths_of(structure, "x0"), state, strict=True):
-        if not v.type.is_float:
-            hint = f"write pg.astype(x, 'float64') for it, or {operator} of another array"
-            raise DTypeError(f"{operator}: {path} is {v.type}, not a float array", hint=hint)
+    require_floats(operator, "x0", state, structure)
     return state, structure, body
 
 
-def _record_solution(
+def require_floats(
+    operator: str, name: str, state: Sequence[Variable], structure: tree.Structure
+) -> None:
+    """Raise `DTypeError` where a leaf of the argument `name` is not a float array."""
+    for path, v in zip(tree.paths_of(structure, name), state, strict=True):
+        if not v.type.is_float:
+            hint = f"write pg.astype(x, 'float64') for it, or {operator} of another array"
+            raise DTypeError(f"{operator}: {path} is {v.type}, not a float array", hint=hint)
+
+
+def record_solution(
     state: Sequence[Variable],
     structure: tree.Structure,
     body: Body,
@@ -208,7 +256,7 @@ def _record_solution(
     bodies = [body] if step is None else [body, step]
     outside = captured_values(bodies)
     if options["tolerance"] is None:
-        options["tolerance"] = _tolerance([v.type for v in state])
+        options["tolerance"] = default_tolerance([v.type for v in state])
     found = record(
         [*outside, *[v.value for v in state]],
         partial(
@@ -221,11 +269,16 @@ def _record_solution(
             **options,
         ),
     )
-    x = tree.unflatten(structure, found[: len(state)])
-    return x if options["strict"] else (x, Solved(*found[len(state) :]))
+    return results_of(found, structure, options["strict"])
 
 
-def _tolerance(types: Sequence[TensorType]) -> float:
+def results_of(found: Sequence[Variable], structure: tree.Structure, strict: bool) -> Any:
+    """Return the results of a recorded solution in containers; all of them unless `strict`."""
+    x = tree.unflatten(structure, found[:-2])
+    return x if strict else (x, Solved(*found[-2:]))
+
+
+def default_tolerance(types: Sequence[TensorType]) -> float:
     """Return the default tolerance: that of the narrowest dtype."""
     return max([math.pow(np.finfo(t.dtype).eps, 0.75) for t in types])
 

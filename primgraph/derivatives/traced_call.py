@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from primgraph.base.grad_mode import enable_tracking
+from primgraph.base.interpreter_limits import uncollected
 from primgraph.base.records import dataclass
 from primgraph.derivatives.subgraph import Path, is_held_constant
 from primgraph.errors import ArgumentError, BuildError
@@ -95,6 +96,7 @@ class Call:
         )
 
 
+@uncollected
 def _record_equations(
     builder: Builder, equations: Sequence[Equation], moved: dict[Value, Value]
 ) -> dict[Value, Value]:
@@ -102,11 +104,14 @@ def _record_equations(
 
     Names and state updates are moved, too.
     """
-    for eqn in equations:
-        distinct = any(v.hint or v in builder.stopped for v in eqn.outputs)
-        copied = builder.copy_distinct if distinct else builder.copy
-        results = copied(eqn, tuple(moved.get(v, v) for v in eqn.inputs))
-        moved.update(zip(eqn.outputs, results, strict=True))
+    if any(v.hint or v in builder.stopped for eqn in equations for v in eqn.outputs):
+        for eqn in equations:
+            distinct = any(v.hint or v in builder.stopped for v in eqn.outputs)
+            copied = builder.copy_distinct if distinct else builder.copy
+            results = copied(eqn, tuple([moved.get(v, v) for v in eqn.inputs]))
+            moved.update(zip(eqn.outputs, results, strict=True))
+    else:
+        builder.add_all(equations, moved)
     for eqn in equations:
         for value in eqn.outputs:
             if value.hint:

@@ -55,20 +55,18 @@ _MOST_AXES = 64
 _ARRAYS = (np.ndarray, np.generic)
 # Traced calls by signature: only those whose operands are of the dtypes that the family wants.
 _calls: dict[Any, Call] = {}
-# Place of the family in a signature.
+# Place of the family in a signature, after the function and the default dtype. That decides the
+# dtype of Python floats and of creation functions, and the family which results share elements.
 _FAMILY = 2
 
 
 def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Apply `function`, of variables, to arguments that contain tensors."""
-    adoption = adopting.get()
-    if adoption is not None:
+    if (adoption := adopting.get()) is not None:
         return apply_tracing(adoption, function, args, kwargs)
     if function in _by_masks:
         args, kwargs = _with_numbers(args, kwargs)
     inputs: list[Node] = []
-    # The default dtype decides the dtype of Python floats and of creation functions, and the family
-    # which results share elements.
     entries: list[Any] = [function, default_dtype[0], Tensor]
     family = Tensor
     for argument in args:
@@ -82,13 +80,10 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
             inputs.append(node)
             entries.append(node.type)
             family = family if (known := plain_families[kind]) is Tensor else known
-        elif kind is float or kind is int:
-            entries.append(_key_entry(function, argument, args, inputs))
-        elif kind in constant_classes:
-            entries.append((kind, argument))
         else:
             entries.append(_key_entry(function, argument, args, inputs))
-            family = _family(argument, family)
+            if kind is not float and kind is not int:
+                family = _family(argument, family)
     for name, argument in kwargs.items():
         entries += (name, _key_entry(function, argument, (), inputs))
         family = _family(argument, family)
@@ -109,10 +104,7 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     tracked = is_tracked(step, nodes)
     found = family(Node(step.type, step, nodes, tracked, place))
     if not tracked:
-        for node in inputs:
-            if node.array is None:
-                postpone(found)
-                break
+        postpone(found, nodes)
     if call.shares:
         _share_views([found], function, args, kwargs, call)
     return found
@@ -140,7 +132,7 @@ def _results_of_steps(
     results = [family(_build_node(s, nodes, place, family)) for s in call.steps]
     for result in results:
         if not result.node.tracked:
-            postpone(result)
+            postpone(result, nodes)
     if call.shares:
         _share_views(results, function, args, kwargs, call)
     return assemble_result(call, results)

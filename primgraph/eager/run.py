@@ -90,20 +90,19 @@ def add_to_evaluation(tensor: Holder) -> None:
     _along.tensors[id(tensor)] = ref(tensor)
 
 
-def postpone(tensor: Holder) -> None:
+def postpone(tensor: Holder, inputs: Sequence[Node]) -> None:
     """Postpone a pending constant by one or two evaluations, but not forever.
 
-    It may never be evaluated explicitly, like a running mean of losses. If it depends on nodes
-    older than the last evaluation, the next evaluation computes it, with these. A new one may be
-    part of an unfinished step and waits until that is done.
+    It is computed from `inputs`. It may never be evaluated explicitly, like a running mean of
+    losses. If it depends on nodes older than the last evaluation, the next evaluation computes it,
+    with these. A new one may be part of an unfinished step and waits until that is done.
     """
-    node = tensor.node
     waits = False
-    for other in node.inputs:
+    for other in inputs:
         if other.array is None:
             waits = True
             if other.spent or other.number < _along.mark:
-                node.spent = True
+                tensor.node.spent = True
                 _along.tensors[id(tensor)] = ref(tensor)
                 return
     if waits:

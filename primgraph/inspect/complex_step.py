@@ -8,7 +8,7 @@ NumPy lacks for complex numbers, or that are not analytic, have formulas on thei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import COMPLEX128, FLOAT64, TensorType
 from primgraph.operators.call import Operator
 from primgraph.primitives.special_functions.special import as_gamma_of
+from primgraph.transforms.loops.implicit_solution import solution
 
 STEP = 1e-30
 
@@ -43,7 +44,10 @@ def is_known(op: Op) -> bool:
 
 def knows(graph: Graph) -> bool:
     """Return whether this evaluator knows all primitives of `graph`, including those in bodies."""
-    return all(all(map(knows, e.bodies)) if is_walked(e) else is_known(e.op) for e in graph.body)
+    return all(
+        all(map(knows, e.bodies)) if is_walked(e) or _WITH_BODIES.get(e.op) else is_known(e.op)
+        for e in graph.body
+    )
 
 
 def wide_type(type: TensorType) -> TensorType:
@@ -122,6 +126,8 @@ def apply(
         assert isinstance(eqn.op, Primitive)
         if is_walked(eqn):
             results, smooth = _evaluate_bodies(eqn, inputs)
+        elif (walk := _WITH_BODIES.get(eqn.op)) is not None:
+            results, smooth = walk(eqn, inputs)
         else:
             params = wide_params(eqn)
             results = _results(eqn.op, inputs, params)
@@ -148,6 +154,41 @@ def _evaluate_bodies(
         return [known[v] for v in body.outputs]
 
     return run_bodies(eqn, inputs, run), all_smooth
+
+
+def _solve(eqn: Equation, inputs: Sequence[np.ndarray[Any, Any]]) -> tuple[list[Any], bool]:
+    """Evaluate a solution, whose derivative solves the equation with the Jacobian of its body."""
+    params = wide_params(eqn)
+    count = len(inputs) - params["consts"]
+    results = list(eqn.op.evaluate([np.real(x) for x in inputs], params))
+    given = [np.real(x) for x in inputs[:-count]] + results[:count]
+    sizes = [z.size for z in results[:count]]
+    smooth = True
+
+    def slope(tangents: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+        nonlocal smooth
+        known, fine = evaluate(params["body"], given, tangents)
+        smooth = smooth and fine
+        return np.concatenate([np.ravel(np.imag(known[v])) for v in params["body"].outputs]) / STEP
+
+    still = [np.zeros(np.shape(x)) for x in inputs]
+    columns = []
+    for row in np.eye(sum(sizes)):
+        parts = np.split(row, np.cumsum(sizes)[:-1])
+        parts = [p.reshape(z.shape) for p, z in zip(parts, results[:count], strict=True)]
+        columns.append(slope([*still[:-count], *parts]))
+    moved = slope([*[np.imag(x) / STEP for x in inputs[:-count]], *still[-count:]])
+    jacobian = np.reshape(columns, (sum(sizes),) * 2).T
+    if params["method"] == "repeat":
+        jacobian = jacobian - np.eye(len(jacobian))
+    found = np.split(np.linalg.solve(jacobian, -moved), np.cumsum(sizes)[:-1])
+    for i, part in enumerate(found):
+        results[i] = results[i] + 1j * STEP * part.reshape(results[i].shape)
+    return results, smooth
+
+
+# Primitives with bodies that are not walked, and how they are evaluated.
+_WITH_BODIES: dict[Op, Callable[..., tuple[list[Any], bool]]] = {solution: _solve}
 
 
 def _results(

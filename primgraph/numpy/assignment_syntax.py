@@ -154,6 +154,10 @@ class _Rewriting:
     def run(self) -> None:
         """Rewrite the body in place."""
         for node in [*_inside(self._node)]:
+            if isinstance(node, ast.If) and _is_mask_guard(node):
+                name = ast.Name(PREFIX + "may_choose", ast.Load())
+                node.test = ast.copy_location(ast.Call(name, [node.test], []), node.test)
+        for node in [*_inside(self._node)]:
             for field in ("body", "orelse", "finalbody"):
                 listed = getattr(node, field, None)
                 if isinstance(listed, list) and not isinstance(node, _SCOPES):
@@ -276,6 +280,44 @@ class _Globals(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> Any:
         """Leave scopes within the function as they are."""
         return node if isinstance(node, _SCOPES) else super().visit(node)
+
+
+def _is_mask_guard(node: ast.If) -> bool:
+    """Return whether a branch assigns elements by a mask, and its test is whether there are any.
+
+    Without the test, the branch would do the same: `if mask.any(): y[mask] = f(x[mask])`.
+    """
+    mask = _tested_mask(node.test)
+    if mask is None or node.orelse:
+        return False
+    targets = [t for s in node.body for t in _assigned(s)]
+    return bool(targets) and all(
+        isinstance(t, ast.Subscript) and ast.dump(t.slice) == ast.dump(mask) for t in targets
+    )
+
+
+def _assigned(statement: ast.stmt) -> list[ast.expr]:
+    """Return what an assignment assigns to; for other statements one that is no element."""
+    if isinstance(statement, ast.Assign):
+        return statement.targets
+    if isinstance(statement, ast.AugAssign):
+        return [statement.target]
+    return [ast.Constant(None)]
+
+
+def _tested_mask(test: ast.expr) -> ast.expr | None:
+    """Return `m` for `m.any()`, `np.any(m)` and `x[m].size`, also if that is compared with 0."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Gt):
+        zero = test.comparators[0]
+        is_positive = isinstance(zero, ast.Constant) and type(zero.value) is int and zero.value == 0
+        return _tested_mask(test.left) if is_positive else None
+    found: ast.expr | None = None
+    if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and not test.keywords:
+        if test.func.attr == "any" and len(test.args) < 2:
+            found = test.args[0] if test.args else test.func.value
+    elif isinstance(test, ast.Attribute) and test.attr == "size":
+        found = test.value.slice if isinstance(test.value, ast.Subscript) else None
+    return found if isinstance(found, ast.Name) else None
 
 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:

@@ -22,7 +22,7 @@ from primgraph.numpy.assignment_syntax import PREFIX
 from primgraph.numpy.changing import axes_in_memory, writable
 from primgraph.operators import advice
 from primgraph.operators.handle import Handle
-from primgraph.operators.variable import handles
+from primgraph.operators.variable import Variable, handles
 
 # Kinds of dtypes that traced values have; arrays of objects can hold variables themselves.
 _KINDS = "biufc"
@@ -124,8 +124,18 @@ def _update_part(name: str, array: Any, place: _Part, value: Any) -> None:
     set_held_item(found, container, path)
 
 
+def may_choose(test: Any) -> Any:
+    """Return the test of a branch that assigns elements by a mask, whether there are any.
+
+    It is True where that is known in the run only: the branch then assigns nothing if there is
+    none.
+    """
+    return True if isinstance(test, Variable) else test
+
+
 _HELPERS = (
-    held_part, part_of, set_held_item, set_item, slice, update, update_held_item, update_item,
+    held_part, may_choose, part_of, set_held_item, set_item, slice, update, update_held_item,
+    update_item,
 )  # fmt: skip
 HELPERS: Mapping[str, Callable[..., Any]] = {PREFIX + f.__name__: f for f in _HELPERS}
 

@@ -154,7 +154,6 @@ def handle_operator(function: Callable[P, R], *, users: bool = False) -> Callabl
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        operands: Sequence[Variable] = ()
         try:
             for argument in args:
                 applier = appliers.get(type(argument))
@@ -180,7 +179,7 @@ def handle_operator(function: Callable[P, R], *, users: bool = False) -> Callabl
             recorder = common_recorder(operands)
             return cast("R", _apply_function(recorder, operands, function, args, kwargs, users))
         except PrimgraphError as error:
-            raise error.located(_origin(operands or handles((*args, *kwargs.values())))) from None
+            raise error.located(_origin((*args, *kwargs.values()))) from None
         except UNFIT as error:
             if users or is_interruption(error):
                 raise
@@ -188,8 +187,7 @@ def handle_operator(function: Callable[P, R], *, users: bool = False) -> Callabl
             if found is None:
                 found = ArgumentError(f"{function.__name__} does not take these arguments: {error}")
                 found.__cause__ = error
-            operands = operands or handles((*args, *kwargs.values()))
-            raise found.located(_origin(operands)) from found.__cause__
+            raise found.located(_origin((*args, *kwargs.values()))) from found.__cause__
 
     return call
 
@@ -311,10 +309,10 @@ def handed_out(result: R) -> R:
     return cast("R", changed)
 
 
-def _origin(operands: Sequence[Variable]) -> list[str]:
+def _origin(arguments: Sequence[Any]) -> list[str]:
     """Return the lines for an error: the user's line, and the lines that computed the operands."""
     # Tensors in messages are operands, too; their applier adds their lines.
-    variables = [v for v in operands if isinstance(v, Variable)]
+    variables = [v for v in handles(arguments) if isinstance(v, Variable)]
     for recorder in [v.recorder for v in variables]:
         if isinstance(recorder, Builder):
             return recorder.origin(recorder.source or caller(), [v.value for v in variables])

@@ -137,7 +137,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
     return call_named("einsum", *cast)
 
 
-def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: Any = False) -> Any:
     """Return the order of contractions, by NumPy, which needs only the shapes."""
     # An array of one element that stands for all takes no memory.
     shapes = [np.broadcast_to(0.0, x.shape) if isinstance(x, Handle) else x for x in operands]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -68,9 +68,7 @@ class Program(Drawn):
         self.updates: dict[Value, Value] = {}
         self.updated_at: dict[Value, Source] = {}
         self.kernels: dict[Any, Any] = {}
-        self.starts: WeakKeyDictionary[Program, list[scopes.State]] = WeakKeyDictionary()
-        # Whether `starts` has had a program, as each run asks.
-        self.is_startup = False
+        self.starts: MutableMapping[Program, list[scopes.State]] = {}
         self.keys_taken = 0
         self._seed = 0
         _programs[id(self.builder)] = self
@@ -181,9 +179,7 @@ class Program(Drawn):
         _require_state(name, type, initializer)
         value = self.builder.input(type, name)
         state = self.states[value] = scopes.State(name, type, initializer, trainable)
-        startup = default_startup_program()
-        startup.starts.setdefault(self, []).append(state)
-        startup.is_startup = True
+        _start_by_default(self, state)
         return Variable(self.builder, value)
 
     def free_name(self, stem: str) -> str:
@@ -439,6 +435,13 @@ def default_startup_program() -> Program:
     True
     """
     return _startup.get()
+
+
+def _start_by_default(program: Program, state: scopes.State) -> None:
+    """Let the default startup program, until then with a plain dict, reset a state of `program`."""
+    startup = default_startup_program()
+    startup.starts = startup.starts or WeakKeyDictionary()
+    startup.starts.setdefault(program, []).append(state)
 
 
 def current_program() -> Program:

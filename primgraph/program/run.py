@@ -149,7 +149,7 @@ class Executor:
         given = {} if feed is None else feed
         if given.__class__ is not dict and not isinstance(given, Mapping):
             raise ArgumentError(f"feed is a mapping of names, not {type(feed).__name__}")
-        if program.is_startup:
+        if program.starts:
             program.start(self.scope)
         plan = self._plan(program, fetch_list, update)
         scope = program.scope if self.scope is None else self.scope

@@ -13,7 +13,7 @@ from random_programs import random_program
 
 import primgraph as pg
 from primgraph.base.debug_mode import debug
-from primgraph.codegen import code_entries, compile_graph, compiled, planned
+from primgraph.codegen import calls, code_entries, compile_graph, compiled, planned
 from primgraph.codegen.runtime.toolchain import cache, graph_keys
 from primgraph.codegen.runtime.toolchain.folder import Folder
 from primgraph.errors import RunError
@@ -101,6 +101,21 @@ def test_recalled_code_of_random_programs_has_the_same_bits(generated):
         another_process()
         assert bits(compile_graph(graph).flat(*feeds)) == expected
         assert len(generated) == made
+
+
+def test_calls_without_text_are_kept_when_they_have_one(folder, generated, monkeypatch):
+    monkeypatch.setattr(planned, "CHUNK", -1)
+    monkeypatch.setattr(calls, "_RUNS", 2)
+    graph = lower(pg.trace(PROGRAMS["planned"], X))
+    kernel = compile_graph(graph).flat
+    first = bits(kernel(X))
+    assert not folder.exists()
+    assert bits(kernel(X)) == first
+    another_process()
+    again = compile_graph(graph).flat
+    assert len(generated) == 1
+    assert bits(again(X)) == first
+    assert again.planned_source == kernel.planned_source
 
 
 def test_errors_of_recalled_code_name_equation_and_line():

@@ -59,11 +59,26 @@ def stepped(f, x0):
     return pg.root(lambda x: minus(x, f(x)), x0, step=f)
 
 
+def by_products(f, x0):
+    return pg.root(lambda x: minus(x, f(x)), x0, linear_solver="gmres")
+
+
+def known(f, x0):
+    return pg.solvers.implicit(lambda x: minus(x, f(x)), unrolled(f, x0))
+
+
+def corrected(f, x0):
+    return pg.solvers.broyden(lambda x: minus(x, f(x)), x0)
+
+
 def unrolled(f, x0):
     return pg.fori_loop(0, 45, lambda i, x: f(x), x0)
 
 
-WAYS = {"repeated": repeated, "damped": damped, "newton": newton, "stepped": stepped}
+WAYS = {
+    "repeated": repeated, "damped": damped, "newton": newton, "stepped": stepped,
+    "by_products": by_products, "known": known, "corrected": corrected,
+}  # fmt: skip
 
 
 # Equations of one variable around, as functions of what solves them.
@@ -159,6 +174,7 @@ def derived(function, modes):
 @pytest.mark.parametrize(
     ("name", "way"),
     [*((name, "newton") for name in CASES), *(("coupled", way) for way in WAYS),
+     ("scanned", "by_products"), ("chosen", "known"),
      ("within", "repeated"), ("scanned", "stepped")],
 )  # fmt: skip
 def test_a_solution_is_where_the_iteration_goes(name, way, tmp_path):
@@ -175,7 +191,7 @@ def test_a_solution_is_where_the_iteration_goes(name, way, tmp_path):
 
 
 @every_case
-@pytest.mark.parametrize("way", ["repeated", "newton"])
+@pytest.mark.parametrize("way", ["repeated", "newton", "by_products"])
 @pytest.mark.parametrize("modes", ["r", "f"])
 def test_derivatives_are_those_of_many_trips(name, way, modes):
     graph = traced(derived(of(name, way), modes), *ARRAYS)
@@ -195,6 +211,10 @@ def test_derivatives_are_those_of_many_trips(name, way, modes):
         ("coupled", "repeated", "fr"),
         ("scanned", "repeated", "rf"),
         ("within", "stepped", "rr"),
+        ("within", "by_products", "fr"),
+        ("coupled", "by_products", "rf"),
+        ("scanned", "known", "rr"),
+        ("coupled", "corrected", "fr"),
     ],
 )
 def test_derivatives_of_higher_orders_are_those_of_many_trips(name, way, modes):

@@ -468,8 +468,47 @@ def with_matrix(draft: Draft) -> list[Value]:
     return [draft.builder.own(v.value) for v in (x, xs)]
 
 
-_KINDS = (scan, mapped, counted, until, branch, switch, guarded, checkpointed, with_matrix, deep)
-_KIND_SHARES = (0.22, 0.08, 0.12, 0.16, 0.14, 0.08, 0.06, 0.09, 0.03, 0.02)
+def solved(draft: Draft) -> list[Value]:
+    """The solution of an equation, which is found in one of several ways."""
+    value = draft.pick("f", test=lambda v: math.prod(draft.at(v.shape)) <= _UNKNOWNS)
+    (known,) = _starts(draft, [value])
+    if known is None or known.size == 0 or not np.all(np.isfinite(known)):
+        # Nothing is found of NaN, and of nothing there is nothing to find.
+        raise Unfit
+    x = pg.tanh(draft.variable(value))
+    way = draft.choose((*_NONLINEAR, *_LINEAR))
+    if way == "newton" and not all(type(extent) is int for extent in value.shape):
+        # In blocks of rows, C leaves a dense system of open size to NumPy.
+        raise Unfit
+    if way in _LINEAR:
+        found = _LINEAR[way](lambda z: (2.0 + x) * z + 0.1 * pg.sum(z), x)
+    else:
+        found = _NONLINEAR[way](lambda z: 0.3 * pg.sin(z) + 0.1 * pg.mean(z) + 0.4 * x, x)
+    return [draft.builder.own(found.value)]
+
+
+def _known(f: Callable[[Any], Any], x: Any) -> Any:
+    found = pg.fori_loop(0, 60, lambda _, z: f(z), x)
+    return pg.solvers.implicit(lambda z: z - f(z), found)
+
+
+# Ways to solve `z = f(z)`, and `A z = b` with a symmetric positive definite matrix.
+_UNKNOWNS = 12
+_NONLINEAR: dict[str, Callable[..., Any]] = {
+    "repeated": pg.fixed_point,
+    "newton": lambda f, x: pg.root(lambda z: z - f(z), x),
+    "by products": lambda f, x: pg.root(lambda z: z - f(z), x, linear_solver="gmres"),
+    "corrected": lambda f, x: pg.solvers.broyden(lambda z: z - f(z), x),
+    "known": _known,
+}
+_LINEAR: dict[str, Callable[..., Any]] = {
+    "cg": pg.solvers.cg, "bicgstab": pg.solvers.bicgstab, "gmres": pg.solvers.gmres,
+}  # fmt: skip
+
+_KINDS = (
+    scan, mapped, counted, until, branch, switch, guarded, checkpointed, with_matrix, deep, solved,
+)  # fmt: skip
+_KIND_SHARES = (0.22, 0.08, 0.12, 0.16, 0.14, 0.08, 0.06, 0.07, 0.03, 0.02, 0.02)
 
 
 def _stacks(draft: Draft, least: int) -> list[Value]:

@@ -39,6 +39,7 @@ from primgraph.transforms import (
     transpose,
 )
 from primgraph.transforms.dataflow.batch_independence import find_mixing
+from primgraph.transforms.loops.implicit_solution import expand_solutions, solution
 from primgraph.transforms.optimize.clean_up import clean_up
 
 Arrays = Sequence[np.ndarray]
@@ -88,6 +89,7 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
     check_passes(program)
     check_levels(program, seen)
     lowered = lower(graph)
+    solves = has_solutions(lowered)
     for style in STYLES:
         check_kernel(lowered, style, program.feeds, program.others, rng)
     if rng.random() < 0.5:
@@ -96,8 +98,10 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
     if lowered.has_bodies:
         seen["programs with branches or loops"] += 1
         draw = np.random.default_rng((program.seed, 23))
-        check_unrolled(lowered, program.feeds, program.others, program.smooth, draw, seen)
-        if draw.random() < _REPLAYED:
+        # The derivative of a solution is not that of the steps that find it.
+        if not solves:
+            check_unrolled(lowered, program.feeds, program.others, program.smooth, draw, seen)
+        if draw.random() < _REPLAYED and not solves:
             check_replayed(lowered, program.feeds, program.smooth, draw, seen)
     if np.random.default_rng((program.seed, 31)).random() < _SPARSITY:
         check_sparsity(program, seen)
@@ -105,7 +109,8 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
             check_sparse_values(program, seen)
     if rng.random() < _BATCH:
         check_batch(lowered, program.feeds, program.others, rng)
-        check_samples(lowered, program, rng, seen)
+        if not solves:
+            check_samples(lowered, program, rng, seen)
     wrt = [i for i, v in enumerate(graph.inputs) if v.type.is_float]
     outputs = [v for v in lowered.outputs if v.type.is_float]
     if not wrt or not outputs:
@@ -118,6 +123,11 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
         check_derivatives(widen_floats(needed), wrt, program.feeds, rng, seen)
     else:
         seen["special programs"] += 1
+
+
+def has_solutions(graph: Graph) -> bool:
+    """Whether a graph has solutions of equations, in its bodies too."""
+    return any(e.op is solution or any(map(has_solutions, e.bodies)) for e in graph.body)
 
 
 def demand_equal(what: str, graph: Graph, feeds: Arrays, expected: Arrays, found: Arrays) -> None:
@@ -136,7 +146,7 @@ def check_kernel_of_slopes(
 ) -> None:
     """A kernel of what has derivatives in it gives `expected`, up to the sign of zeros."""
     style = draw.choose(STYLES)
-    kernel = compile_graph(clean_up(graph, last=True), style=style)
+    kernel = compile_graph(clean_up(expand_solutions(graph), last=True), style=style)
     demand_equal(f"{style} kernel of {what}", graph, feeds, unsigned(expected),
                  unsigned(kernel.flat(*feeds)))  # fmt: skip
 
@@ -269,7 +279,7 @@ def check_kernel(
 def _check_kernel(
     graph: Graph, style: str, feeds: Arrays, others: Arrays, rng: np.random.Generator
 ) -> None:
-    kernel = compile_graph(graph, style=style)
+    kernel = compile_graph(expand_solutions(graph), style=style)
     expected = interpret(graph, *feeds)
     kept: list[tuple[Arrays, list[bytes]]] = []
     for layout, arrays in layouts(feeds, rng):

@@ -21,6 +21,7 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.sizes import specialize_graph
 from primgraph.transforms import clean_up, lower
+from primgraph.transforms.loops.implicit_solution import expand_solutions
 
 # Programs in one file: the compiler takes longer to begin than for one of them.
 TOGETHER = 10
@@ -70,13 +71,13 @@ def _drawn(seed: int, first: int) -> list[tuple[Graph, list[np.ndarray]]]:
         given = (program.feeds, program.others)[k]
         if sizes and _are_refused(program.graph, given):
             continue
-        graph = clean_up(lower(program.graph))
+        graph = clean_up(expand_solutions(lower(program.graph)))
         others = {n: size(f"{n}{first + len(drawn)}") for n in sizes}
         drawn.append((specialize_graph(graph, others) if sizes else graph, given))
     drawn.append(pair_program(seed))
     if seed % _COMPLEX == 0:
         whole, given = complex_program(seed)
-        drawn.append((clean_up(lower(whole)), given))
+        drawn.append((clean_up(expand_solutions(lower(whole))), given))
     if seed % _SYMMETRIC == 1:
         drawn.append(symmetric_program(seed))
     return drawn

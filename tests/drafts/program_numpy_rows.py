@@ -112,7 +112,8 @@ np.tensordot({m}, {r}, axes=([0], [0])); np.einsum('ij,kj->ik', {m}, {r})
 np.polymul(positive({v}), positive({w}))
 np.polyadd({v}, {w}); np.trapezoid({v}, np.cumsum(positive({w})))
 np.average({v}, weights=positive({w})); np.cov({v}, {w})
-np.interp({v}, np.cumsum(positive({w})), {w}); np.add.outer({v}, {w})
+np.interp({v}, np.cumsum(positive({w})), {w})
+np.interp({v}, np.cumsum(positive({w})), {w}, period=9.0); np.add.outer({v}, {w})
 np.multiply.outer({v}[:2], {m}); np.vecdot({m}, {r}); np.corrcoef(distinct({m}))
 np.choose(np.arange(len({v})) % 2, [{v}, {w}]); np.where({v}[:, None] > 0, {w}, 0.5)
 np.allclose({a}, {b}) + {a}; np.gradient({v}, np.cumsum(positive({w})))
@@ -132,6 +133,10 @@ np.nansum({a}); np.partition({n}, 1); np.sort({a}, axis=None)
 np.take_along_axis({n}, np.argsort({n}, axis=-1), axis=-1)
 {n}[np.argsort(distinct({n}), axis=0)[:1].ravel() % len({n})]; np.roll({n}, {k}); np.flip({n})
 np.tile({a}, 2); np.repeat({n}, 2, axis=0); np.pad({n}, 1, mode='reflect'); np.pad({n}, 1)
+np.pad({n}, 2, 'linear_ramp', end_values=0.3)
+np.pad({n}, 3, 'symmetric', reflect_type='odd'); np.pad(distinct({n}), 1, 'maximum')
+np.pad({n}, (1, 2), 'mean', stat_length=2); np.pad({v}, 1, constant_values=({v}[0], 0.5))
+np.packbits({n} > 0.1, axis=-1) * 0.01 + {n}[..., :1]; {n}.flat[1:4] * np.sum({n}.flat)
 np.pad({v}, (1, 2), mode='edge'); np.expand_dims({a}, 0); np.squeeze({n}); np.ravel({a})
 np.average({m}, axis=(1, 0), weights=positive({m}).T); np.min({v}[:0], initial=0.7) * {v}
 np.max({m}[:0], axis=0, initial=0.7) + {m}; np.linalg.norm({m}, 1); np.linalg.norm({v}, -2)
@@ -213,7 +218,8 @@ sc.i1({a}); sc.j0({a}); sc.j1({a}); sc.y0(positive({a})); sc.k1(positive({a}))
 sc.exp1(positive({a})); sc.expi(positive({a})); sc.sici(positive({a}))[0]; sc.dawsn({a})
 sc.spence(positive({a})); sc.ellipk(0.5 * unit({a})); sc.ellipe(0.5 * unit({a}))
 np.real(sc.lambertw(positive({a}))); sc.logsumexp({a})
-sc.logsumexp({n}, axis=-1, b=positive({n})); sc.softmax({n}, axis=0)
+sc.logsumexp({n}, axis=-1, b=positive({n}))
+sc.logsumexp({a}, b=-positive({b}), return_sign=True)[0]; sc.softmax({n}, axis=0)
 sc.log_softmax({n}, axis=-1); sc.erfcinv(2 * unit({a})); sc.comb(5, {k}) * {a}
 sc.factorial({k}) + {a}; sc.exp2({a}); sc.erfi(unit({a})); sc.gammasgn({a}) * {a}
 """
@@ -252,6 +258,7 @@ convolved2(np.resize({m}, (1, 1, 4, 4)), np.resize({q}, (2, 1, 2, 2)))
 max_pooled(np.resize({m}, (1, 2, 4))); avg_pooled(np.resize({q}, (1, 1, 4, 4))); largest({v})
 similar({m}); filler.run({a}); filler.part @ {v}[:2]; np.sum({a}[{a} > 0.1] * {b}[{a} > 0.1])
 np.prod({n}[{n} < 0.3], keepdims=True); np.sum(np.sqrt({a}[{a} > 0.1])) * {a}[{a} > 9.0].size
+np.sum(np.hypot({a}[{a} > 0.1], 0.5)) * np.dot({n}[{n} > 0.2], {n}[{n} > 0.2])
 """
 
 # What SciPy gives float64 of for float32, which it is not here.
@@ -298,6 +305,20 @@ np.fill_diagonal({out}, np.diag({q}))
     """
 {out} = np.zeros(3)
 np.add.at({out}, [0, 2, 0], {v}[:3])
+""",
+    """
+{out} = 0.1 * {n}
+np.maximum.at({out}, [0, -1, 0], distinct({n})[:1])
+np.multiply.at({out}, [0, 0], {v}[0])
+np.putmask({out}, {out} < -0.1, {v})
+np.place({out}, {out} > 0.4, {w})
+{out}.flat[1::2] += {v}[0]
+""",
+    """
+{out} = np.zeros_like({a})
+mask = {a} > 0.1
+if mask.any():
+    {out}[mask] = np.sqrt({a}[mask]) + np.interp({a}[mask], [0.0, 1.0], [0.5, 2.0])
 """,
     """
 {out} = np.empty((2,) + np.shape({a}))

@@ -25,7 +25,7 @@ from random_programs import Program
 
 import primgraph as pg
 from primgraph.base.debug_mode import debug
-from primgraph.codegen.runtime.toolchain import code_cache
+from primgraph.codegen.runtime.toolchain import graph_keys
 from primgraph.codegen.tiered import background, choice, worker
 from primgraph.codegen.tiered import kernel as kernels
 from primgraph.codegen.tiered.choice import Stage
@@ -75,7 +75,7 @@ def _tiers(draw: Choices) -> Iterator[None]:
         mock.patch.object(kernels, "is_stored", side_effect=lambda key: bool(done)),
         mock.patch.object(kernels, "recall_times", return_value=Times(*known)),
         mock.patch.object(kernels, "keep_times"),
-        mock.patch.object(code_cache, "LOADED", math.inf),
+        mock.patch.object(graph_keys, "LOADED", math.inf),
         mock.patch.object(choice, "log_choice"),
         mock.patch.object(choice, "START", 0),
         mock.patch.object(choice, "START_EQUATION", 0),
@@ -191,7 +191,7 @@ def check_tiered(program: Program, seen: Counter[str]) -> None:
         now = [0]
 
         def clock() -> int:
-            now[0] += int(ticks.integers(1, 100_000))
+            now[0] += int(10 ** ticks.uniform(3.0, 7.0))
             return now[0]
 
         choice_.clock = clock

@@ -88,7 +88,22 @@ def looked_up(x: Any, y: Any) -> Any:
         np.hypot(x[mask], y[mask]) + np.hypot(x[mask], 2.0) + table[places] * np.take(y, places)
     )
     z[mask] += np.interp(x[mask], np.array([0.0, 1.0, 3.0]), y.reshape(-1)[:3])
+    z[mask] += np.max([x[mask], y[mask]], axis=0) * np.std([x[mask], y[mask], 2 * x[mask]], 0)
     z[mask] += np.digitize(x[mask], np.array([0.5, 1.0]))
+    return z
+
+
+def guarded(x: Any, y: Any) -> Any:
+    z, large, small = np.zeros_like(x), x > 9, x < 1
+    if large.any():
+        z[large] = x[large] / np.mean(x[large])
+    if np.any(small):
+        z[small] += y[small]
+        z[small] *= 2.0
+    if x[large].size > 0:
+        z[large] -= 1.0
+    if y[small].size:
+        z[small] = z[small] + 3.0
     return z
 
 
@@ -118,7 +133,7 @@ def changed_in_place(x: Any, y: Any) -> Any:
 
 FUNCTIONS: list[Callable[..., Any]] = [
     assigned, assigned_twice, added, placed, chosen_again, summed, of_conditions,
-    changed_in_place, reduced, looked_up,
+    changed_in_place, reduced, looked_up, guarded,
 ]  # fmt: skip
 
 
@@ -265,6 +280,33 @@ def test_masks_that_differ_by_the_sign_of_a_zero_are_two() -> None:
 
     with pytest.raises(pg.ShapeError, match="name the mask once"):
         pg.jit(f)(X, Y)
+
+
+def test_a_branch_that_does_more_than_assign_by_its_mask_is_refused() -> None:
+    def counts(x: Any) -> Any:
+        y, count, mask = np.zeros_like(x), 0, x > 0
+        if mask.any():
+            y[mask] = 1.0
+            count = 1
+        return y + count
+
+    def otherwise(x: Any) -> Any:
+        y, mask = np.zeros_like(x), x > 0
+        if mask.any():
+            y[mask] = 1.0
+        else:
+            y += 2.0
+        return y
+
+    def another(x: Any) -> Any:
+        y, mask, other = np.zeros_like(x), x > 0, x < 0
+        if mask.any():
+            y[other] = 1.0
+        return y
+
+    for wrong in (counts, otherwise, another):
+        with pytest.raises(pg.UnknownValueError, match="truth of a variable"):
+            pg.jit(wrong)(X)
 
 
 def test_arrays_in_lists_beside_chosen_elements_are_refused() -> None:

@@ -56,6 +56,7 @@ FLOORS = (
         "primgraph.extend",
         "primgraph.nn",
         "primgraph.scipy",
+        "primgraph.solvers",
     ),
     ("primgraph.__main__", "primgraph.compat"),
 )
@@ -182,6 +183,7 @@ ROOMS = {
     "eager": ("output", "tensors, backward"),
     "custom": ("output", "rules of the user's"),
     "control": ("output", "loops, branches"),
+    "solvers": ("output", "minima, equations, integrals"),
     "api": ("output", "function transformations, jit"),
     "nn": ("output", "layers"),
     "optimizer": ("output", "SGD, Adam"),

@@ -85,14 +85,19 @@ def test_elements_are_set_at_computed_places(function: Any) -> None:
     pg.check_grads(graph, [m])
 
 
-def test_places_of_an_array_of_unknown_size_are_not_computed() -> None:
+@pytest.mark.parametrize("target", ["numpy", "c"])
+def test_places_of_an_array_of_unknown_size_are_computed(target: str) -> None:
     def assigned(x: Any, y: Any) -> Any:
         found = x + 0.0
-        found[np.argsort(y)[:2]] = 0.0
+        found[np.argsort(y)[:2]] = y[:2]
         return found
 
-    with pytest.raises(pg.ArgumentError, match="size is not known"):
-        pg.trace(assigned, pg.spec(("N",)), pg.spec(3))
+    graph = pg.trace(assigned, pg.spec(("N",)), pg.spec(3))
+    kernel = pg.compile(graph, target=target)
+    for size in (3, 7):
+        x, y = np.arange(float(size)), np.array([0.5, -1.0, 0.2])
+        np.testing.assert_array_equal(kernel(x, y), assigned(x, y))
+        pg.check_grads(graph, [x, y])
 
 
 @pytest.mark.parametrize(

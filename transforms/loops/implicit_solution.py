@@ -27,14 +27,15 @@ from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.linearize import Tangents, linearize
-from primgraph.transforms.loops.solver_loops import iteration, own_size
+from primgraph.transforms.loops.krylov import SOLVERS
+from primgraph.transforms.loops.solver_loops import iteration, most_steps, own_size
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.edits import dead_code
 from primgraph.transforms.transpose import transpose
 
 # Methods: repeated calls of f for `z = f(z)`; Newton steps, or steps given by the user, for `f(z) =
-# 0`.
-METHODS = ("repeat", "newton", "given")
+# 0`; or a `z` that is known to begin with, for its derivatives.
+METHODS = ("repeat", "newton", "given", "known")
 
 # Cache of iteration graphs for the interpreter, by parameters and types.
 _KEPT = 256
@@ -58,7 +59,9 @@ def _flops(
     """Return the FLOPs of one step, as the number of steps is unknown."""
     if step is not None:
         return flops_of(step)
-    if params["method"] == "repeat":
+    if params["method"] == "known":
+        return 0
+    if params["method"] == "repeat" or params.get("solver", "dense") != "dense":
         return flops_of(body)
     n = own_size(types[consts:], lead)
     samples = 1
@@ -92,13 +95,17 @@ def solution(
     limit: int,
     strict: bool,
     checked: bool = False,
+    solver: str = "dense",
 ) -> tuple[TensorType, ...]:
     """Solve `z = body(*consts, *z)` or `body(*consts, *z) = 0`.
 
     Return `z`, whether it converged, and the number of steps. Operands are the `consts` and the
-    initial state. `method` "repeat" is for the first equation, "newton" and "given" are for the
-    second one; see `iteration`. Arrays of `z` have `lead` leading axes of samples that are solved
+    initial state. `method` "repeat" is for the first equation, the others are for the second one;
+    see `iteration`. Arrays of `z` have `lead` leading axes of samples that are solved
     independently, and so have the other results.
+
+    Linear equations, those of Newton's steps and of derivatives, are solved with their dense
+    matrix, or by another `solver` from products with it: "cg", "bicgstab" or "gmres"; see `krylov`.
 
     The body is linear in `z` and the last `linear` constants: such a solution is linear in these
     constants. Without convergence the run raises `LinAlgError` if `checked`; the result is NaN if
@@ -106,6 +113,8 @@ def solution(
     """
     if method not in METHODS:
         raise ArgumentError(f"solution is found by {', '.join(METHODS)}, not by {method!r:.60}")
+    if solver not in SOLVERS:
+        raise ArgumentError(f"solution: a solver is {', '.join(SOLVERS)}, not {solver!r:.60}")
     if not 0 <= linear <= consts < len(types) or lead < 0 or limit < 1:
         raise ShapeError(f"solution has {len(types)} operands, not {consts} constants")
     state = types[consts:]
@@ -219,12 +228,15 @@ def _linear_solution(
     state = graph.inputs[consts:]
     body = Graph([*[graph.inputs[i] for i in kept], *state], graph.body, graph.outputs, graph.name)
     method = "repeat" if params["method"] == "repeat" else "newton"
+    limit = params["limit"]
+    if not params["linear"] and params.get("solver", "dense") != "dense":
+        limit = most_steps(own_size([v.type for v in state], params["lead"]), limit)
     return solution(
         *[given[i] for i in kept],
         *map(zeros_like, state),
         body=body,
         consts=len(kept),
-        **{**params, "step": None, "linear": linear, "method": method},
+        **{**params, "step": None, "linear": linear, "method": method, "limit": limit},
     )[: len(state)]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from primgraph.base.user_lines import Source
 from primgraph.ir.builder import Builder
+from primgraph.ir.dims.dim import Dim
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.types import BOOL, FLOAT32, INT64, DType, Shape, TensorType
@@ -27,11 +28,16 @@ from primgraph.primitives.logic import (
     logical_not,
     select,
 )
-from primgraph.primitives.reductions import reduce_max, reduce_sum
+from primgraph.primitives.reductions import reduce_max
 from primgraph.primitives.shapes import broadcast, concat, permute, reshape, slice_
 from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.linearize import linearize
+from primgraph.transforms.loops.krylov import System, any_sample, solve_by_products
 from primgraph.transforms.optimize.edits import dead_code
+
+# A linear equation in each step of a nonlinear one may take so many steps an unknown, as in SciPy;
+# or so many, of unknowns of which the number is open.
+_STEPS_EACH, _STEPS = 10, 10_000
 
 
 class _Problem(NamedTuple):
@@ -49,6 +55,7 @@ class _Problem(NamedTuple):
     limit: int
     strict: bool
     checked: bool = False
+    solver: str = "dense"
 
 
 def iteration(types: Sequence[TensorType], source: Source = NOWHERE, **params: Any) -> Graph:
@@ -66,9 +73,12 @@ def iteration(types: Sequence[TensorType], source: Source = NOWHERE, **params: A
         inputs = [builder.input(t) for t in types]
         samples = inputs[problem.consts].shape[: problem.lead]
         if problem.linear and problem.method == "newton":
-            z = newton_step(builder, problem.body, inputs, problem.consts, problem.lead)
+            z, found, trips = _newton_step(builder, problem, inputs)
+            found = logical_and(found, _is_finite(z, problem.lead))
+        elif problem.method == "known":
+            z = inputs[problem.consts :]
             found = _is_finite(z, problem.lead)
-            trips = filled_constant(1, TensorType(samples, INT64))
+            trips = filled_constant(0, TensorType(samples, INT64))
         else:
             z, found, trips = _emit_loop(builder, problem, inputs, samples)
         if problem.checked:
@@ -88,6 +98,8 @@ def _late(problem: _Problem) -> str:
     """Return the error message of a solution that did not converge."""
     name = "fixed_point" if problem.method == "repeat" else "root"
     part = "the linear equation of a derivative of " if problem.linear else ""
+    if problem.linear and problem.solver != "dense":
+        part, name = "", problem.solver
     return (
         f"{part}{name} did not converge within {problem.limit} steps: increase max_trips or tol, "
         "or begin nearer to the solution"
@@ -124,10 +136,7 @@ def _test(problem: _Problem, types: Sequence[TensorType]) -> Graph:
     builder = Builder("goes_on", problem.source)
     with builder:
         goes_on = [builder.input(t) for t in types][problem.consts]
-        if problem.lead:
-            count = reduce_sum(cast(goes_on, dtype=INT64), axes=tuple(range(problem.lead)))
-            goes_on = less(filled_constant(0, count.type), count)
-        return builder.graph([goes_on])
+        return builder.graph([any_sample(goes_on, problem.lead)])
 
 
 def _turn(problem: _Problem, types: Sequence[TensorType]) -> Graph:
@@ -152,9 +161,9 @@ def _step(
     builder: Builder, problem: _Problem, fixed: Sequence[Value], z: Sequence[Value]
 ) -> tuple[list[Value], Value]:
     """Return the next state, and the largest change of an element in each sample."""
-    inputs = [*fixed, *z]
+    inputs, solved = [*fixed, *z], None
     if problem.method == "newton":
-        new = newton_step(builder, problem.body, inputs, problem.consts, problem.lead)
+        new, solved, _ = _newton_step(builder, problem, inputs)
     else:
         new = builder.inline(problem.step or problem.body, inputs)
     changes = [sub(a, b) for a, b in zip(new, z, strict=True)]
@@ -163,7 +172,11 @@ def _step(
             add(old, mul(filled_constant(problem.damping, d.type), d))
             for old, d in zip(z, changes, strict=True)
         ]
-    return new, _largest(changes, problem.lead)
+    change = _largest(changes, problem.lead)
+    if solved is not None and problem.solver != "dense":
+        # However small a step is that was not found, it is not the last one.
+        change = select(solved, change, filled_constant(math.inf, change.type))
+    return new, change
 
 
 def _scale(problem: _Problem, z: Sequence[Value], like: Value) -> Value:
@@ -192,37 +205,72 @@ def _is_finite(z: Sequence[Value], lead: int) -> Value:
 # Newton's method.
 
 
-def newton_step(
-    builder: Builder, body: Graph, inputs: Sequence[Value], consts: int, lead: int
-) -> list[Value]:
-    """Return `z - d` in each sample, where `J d = f(z)` with the Jacobian `J` of `f` by `z`."""
-    z = inputs[consts:]
+def _newton_step(
+    builder: Builder, problem: _Problem, inputs: Sequence[Value]
+) -> tuple[list[Value], Value, Value]:
+    """Return `z - d` in each sample, where `J d = f(z)` with the Jacobian `J` of `f` by `z`.
+
+    And whether `d` was found, and in how many steps.
+    """
+    z, lead = inputs[problem.consts :], problem.lead
     wide = _widest(z) if _widest(z).itemsize >= FLOAT32.itemsize else FLOAT32
-    samples, n = z[0].shape[:lead], own_size([v.type for v in z], lead)
-    values = _as_rows(builder.inline(body, inputs), samples, wide)
-    jacobian = _jacobian(builder, body, inputs, consts, lead, wide)
-    column = reshape(values, shape=(*samples, n, 1))
-    found = column / jacobian if type(n) is int and n == 1 else solve(jacobian, column)
-    moves = _as_leaves(reshape(found, shape=(*samples, n)), z, lead)
-    return [sub(old, d) for old, d in zip(z, moves, strict=True)]
+    samples = z[0].shape[:lead]
+    values = _as_rows(builder.inline(problem.body, inputs), samples, wide)
+    joint = linearize(problem.body, range(problem.consts, len(inputs)), closed=False)
+    slopes = dead_code(Graph(joint.inputs, joint.body, joint.outputs[len(z) :], problem.body.name))
+    if problem.solver == "dense":
+        rows = _solve_dense(builder, slopes, inputs, problem, values)
+        found = filled_constant(1, TensorType(samples, BOOL))
+        trips = filled_constant(1, TensorType(samples, INT64))
+    else:
+        system = System(
+            problem.source,
+            _row_product(slopes, inputs, problem, values.type),
+            inputs,
+            lead,
+            problem.tolerance,
+            problem.limit if problem.linear else most_steps(values.shape[-1], problem.limit),
+        )
+        rows, found, trips = solve_by_products(builder, problem.solver, system, values)
+    moves = _as_leaves(rows, z, lead)
+    return [sub(old, d) for old, d in zip(z, moves, strict=True)], found, trips
 
 
-def _jacobian(
-    builder: Builder, body: Graph, inputs: Sequence[Value], consts: int, lead: int, wide: DType
+def most_steps(size: int | Dim, limit: int) -> int:
+    """Return how many steps a linear equation of `size` unknowns may take in a nonlinear one."""
+    return max(limit, _STEPS_EACH * size if type(size) is int else _STEPS)
+
+
+def _row_product(
+    slopes: Graph, inputs: Sequence[Value], problem: _Problem, row: TensorType
+) -> Graph:
+    """Return the product of the Jacobian with a row, as a graph of `inputs` and the row."""
+    builder = Builder(problem.body.name, problem.source)
+    lead = problem.lead
+    with builder:
+        own = [builder.input(v.type) for v in inputs]
+        direction = _as_leaves(builder.input(row), own[problem.consts :], lead)
+        found = builder.inline(slopes, [*own, *direction])
+        return builder.graph([_as_rows(found, row.shape[:lead], row.dtype)])
+
+
+def _solve_dense(
+    builder: Builder, slopes: Graph, inputs: Sequence[Value], problem: _Problem, rhs: Value
 ) -> Value:
-    """Return the Jacobian by the unknowns, for each sample.
+    """Solve with the Jacobian by the unknowns, for each sample.
 
     Samples are independent, so that one direction in all samples yields one column of each.
     """
-    z = inputs[consts:]
-    samples, n = z[0].shape[:lead], own_size([v.type for v in z], lead)
-    joint = linearize(body, range(consts, len(inputs)), closed=False)
-    slopes = dead_code(Graph(joint.inputs, joint.body, joint.outputs[len(z) :], body.name))
+    z, lead = inputs[problem.consts :], problem.lead
+    *samples, n = rhs.shape
     many = batch(slopes, n, [*[None] * len(inputs), *[0] * len(z)])
     columns = builder.inline(many, [*inputs, *_directions(z, lead, n)])
-    rows = _as_rows(columns, (n, *samples), wide)
+    rows = _as_rows(columns, (n, *samples), rhs.dtype)
     last = len(samples) + 1
-    return permute(rows, axes=(*range(1, last), last, 0))
+    jacobian = permute(rows, axes=(*range(1, last), last, 0))
+    column = reshape(rhs, shape=(*samples, n, 1))
+    found = column / jacobian if type(n) is int and n == 1 else solve(jacobian, column)
+    return reshape(found, shape=rhs.shape)
 
 
 def _directions(z: Sequence[Value], lead: int, n: int) -> list[Value]:

@@ -78,7 +78,7 @@ def _factor(
     seen: Seen, value: Value, ops: dict[Op, tuple[int, ...]], fits: _Fits, deepest: int = _DEEPEST
 ) -> _Factor | None:
     """Return the first suitable factor in `value`, if all products on the way have one use."""
-    if not seen.has_factors or _distance(seen, value, deepest) > deepest:
+    if not seen.has_factors or (ops and _distance(seen, value, deepest) > deepest):
         return None
     eqn = seen.builder.definition(value)
     if eqn is None or not value.type.is_float or not seen.of_line(eqn):

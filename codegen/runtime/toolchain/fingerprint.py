@@ -174,13 +174,10 @@ def _library_name(x: Any) -> str:
     """Return the full name of an object of a library; "" for others."""
     if isinstance(x, ModuleType):
         return f"module {x.__name__}" if _is_library(x) else ""
-    if isinstance(x, np.ufunc):
-        homes, name = ["numpy", "scipy.special"], x.__name__
-    else:
-        home = getattr(x, "__module__", None) or getattr(type(x), "__module__", None)
-        homes, name = [home], getattr(x, "__qualname__", None) or getattr(x, "__name__", None)
-    for home in homes:
-        found = sys.modules.get(home) if isinstance(home, str) else None
+    name = getattr(x, "__qualname__", None) or getattr(x, "__name__", None)
+    is_ufunc = isinstance(x, np.ufunc)
+    for home in ("numpy", "scipy.special") if is_ufunc else (getattr(x, "__module__", None),):
+        found: Any = sys.modules.get(home) if isinstance(home, str) else None
         if not isinstance(name, str) or not _is_library(found):
             continue
         for part in name.split("."):

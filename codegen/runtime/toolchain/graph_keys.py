@@ -82,11 +82,20 @@ def digest_of_graph(graph: Graph) -> str:
 def _equation_key(eqn: Equation) -> str:
     op = eqn.op
     family = family_of(op)
-    user = "" if (family or op in CONTROL) and op not in spelled else _user_key(op)
+    user = _user_key(op) if _is_of_user(op) else ""
     params = ",".join([f"{name}={_text(value)}" for name, value in eqn.params])
     types = ",".join([str(v.type) for v in eqn.outputs])
     library = " with LAPACK" if family in _FAR and lapack.lapack() is not None else ""
     return f"{op.name}({params}){len(eqn.inputs)}:{types}{library}{user}"
+
+
+def _is_of_user(op: Op) -> bool:
+    return op in spelled or not (family_of(op) or op in CONTROL)
+
+
+def is_of_users(graph: Graph) -> bool:
+    """Return whether code of a graph depends on primitives, or on C, that a user has declared."""
+    return any(_is_of_user(e.op) or any(map(is_of_users, e.bodies)) for e in graph.body)
 
 
 def _user_key(op: Op) -> str:

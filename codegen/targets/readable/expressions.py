@@ -11,6 +11,7 @@ from primgraph.codegen.ir.schedule import Step, stored_shape
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.constants import literal
 from primgraph.codegen.ops.elementwise.functions import SHORT_CUTS
+from primgraph.codegen.ops.indexing import amend_scatter, assign_scatter
 from primgraph.codegen.ops.reductions import MEAN, is_divided_by_count
 from primgraph.codegen.ops.spelling.literals import (
     dtype_text,
@@ -82,8 +83,8 @@ def _compute(page: Page, i: int, step: Step, card: Card) -> None:
     page.settle(piece, card.inline or step.op.fact(REDUCES))
     if card.amend is not None:
         amend = card.amend
-        if card.assign is not None and _is_first_at_each_position(page, step):
-            amend = card.assign
+        if amend is amend_scatter and _is_first_at_each_position(page, step):
+            amend = assign_scatter
             number = page.pieces[step.inputs[1]]
             args[1] = args[1] if number.scalar is None else number
         line = amend(page.pieces[piece.value].text.code, [a.text for a in args], step)

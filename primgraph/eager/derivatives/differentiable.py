@@ -297,7 +297,7 @@ class Differentiable(Handle, Generic[D]):
             found: D = functions["stop_gradient"](self)
         else:
             found = self.family(leaf(node, False))
-            postpone(found)
+            postpone(found, found.node.inputs)
         if isinstance(found, Differentiable):
             found.node.base = node.holder
         return found

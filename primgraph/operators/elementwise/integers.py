@@ -21,7 +21,6 @@ from primgraph.operators.elementwise.logic import (
     where,
 )
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.lazy_loading import functions
 from primgraph.operators.promotion import (
     axis_of,
     convert_dtype,
@@ -31,8 +30,10 @@ from primgraph.operators.promotion import (
     require_integer,
     ufunc_dtypes,
 )
+from primgraph.operators.reduce.reductions import sum as sum_over
 from primgraph.operators.shape.creation import astype
-from primgraph.operators.shape.shaping import reshape_to
+from primgraph.operators.shape.padding import pad
+from primgraph.operators.shape.shaping import moveaxis, reshape_to
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import bits
 
@@ -179,7 +180,7 @@ def _last_axis(name: str, x: Variable, axis: int | None) -> tuple[Variable, int]
     if axis is None or x.ndim == 0:
         return reshape_to(x, (x.size,)), 0
     number = axis_of(name, x, axis)
-    return functions["moveaxis"](x, number, -1), number
+    return moveaxis(x, number, -1), number
 
 
 @public
@@ -199,10 +200,11 @@ def packbits(x: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Va
     rows, number = _last_axis("packbits", value, axis)
     count = (rows.shape[-1] + 7) // 8
     missing = count * 8 - rows.shape[-1]
-    padded = functions["pad"](not_equal(rows, 0), [(0, 0)] * (rows.ndim - 1) + [(0, missing)])
+    padded = pad(not_equal(rows, 0), [(0, 0)] * (rows.ndim - 1) + [(0, missing)])
     padded = reshape_to(padded, (*rows.shape[:-1], count, 8))
     weighed = left_shift(convert_dtype(padded, _BYTE), _shifts("packbits", bitorder))
-    return functions["moveaxis"](functions["sum"](weighed, -1, dtype=_BYTE), -1, number)
+    found: Variable = sum_over(weighed, -1, dtype=_BYTE)
+    return moveaxis(found, -1, number)
 
 
 @public
@@ -225,7 +227,7 @@ def unpackbits(
     found = reshape_to(bitwise_and(parts, 1), (*rows.shape[:-1], rows.shape[-1] * 8))
     if count is not None:
         found = _resized(found, require_integer("unpackbits", count))
-    return functions["moveaxis"](found, -1, number)
+    return moveaxis(found, -1, number)
 
 
 def _resized(x: Variable, count: int) -> Variable:
@@ -236,4 +238,4 @@ def _resized(x: Variable, count: int) -> Variable:
     count = count if count >= 0 else extent + count
     kept = x[..., :count]
     missing = [(0, 0)] * (x.ndim - 1) + [(0, count - kept.shape[-1])]
-    return functions["pad"](kept, missing)
+    return pad(kept, missing)

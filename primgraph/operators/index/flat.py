@@ -72,13 +72,13 @@ class FlatElements:
         value = value[:] if isinstance(value, FlatElements) else value
         if isinstance(index, Handle) and index.dtype.kind == "b":
             self._base[call_named("reshape", index, self._base.shape)] = value
-        elif isinstance(index, Handle):
-            np.put(self._base, index, value)  # type: ignore[arg-type]
+        elif isinstance(index, Handle) or (
+            isinstance(self._base.size, Dim) and not isinstance(index, slice)
+        ):
+            np.put(self._base, index, value)
         else:
-            size = self._base.size
-            is_known = not isinstance(size, Dim)
-            places = np.arange(size)[index] if is_known else call_named("arange", size)[index]
-            if is_known and places.size and np.size(value) == 0:
+            places = np.arange(len(self))[index]
+            if places.size and np.size(value) == 0:
                 raise ArgumentError(f"x.flat[...] of {self._base.type} takes at least one value")
             np.put(self._base, places, value)
 

@@ -160,8 +160,14 @@ def apply_to_chosen(
         args, kwargs = (_taken_in(body, given) for given in (args, dict(kwargs)))
     name = function.__name__ if function.__module__.startswith("primgraph.operators.") else ""
     known = _BY_PLACE.get(name) or reductions.BY_ALL.get(name)
-    if known is not None:
+    if known is not None and not isinstance(args[0], list | tuple):
         return known(*args, **kwargs)
+    axis = kwargs.get("axis", args[1] if len(args) > 1 else None)
+    if name in reductions.OF_STACKS and isinstance(args[0], list | tuple) and axis == 0:
+        # The first axis is that of the list.
+        mask = _common_mask(name, args[0])
+        found = called[function](*_change(args, _array), **_change(dict(kwargs), _array))
+        return map_variables(found, lambda v: MaskedElements(v, mask))
     by_element = _BY_ELEMENT.get(name)
     if by_element is not None:
         bound = inspect.signature(function).bind(*args, **kwargs).arguments

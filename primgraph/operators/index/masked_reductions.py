@@ -145,3 +145,8 @@ BY_ALL: Mapping[str, Callable[..., Any]] = {
     "sum": _reduction("sum", lambda dtype: 0),
     "var": _var,
 }
+
+# Reductions of lists of such elements over the list.
+OF_STACKS = frozenset((
+    "all", "any", "logsumexp", "max", "mean", "min", "prod", "ptp", "std", "sum", "var",
+))  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,8 +17,8 @@ else:
     flat_elements = late("primgraph.operators.index.flat")
 
 _Axes = int | Sequence[int] | None
-# Options of NumPy's methods, for which its functions are called.
-_OF_NUMPY = frozenset(("dtype", "initial", "out", "where"))
+# Options of NumPy's `var` and `std`, for which these are called.
+_OF_NUMPY = frozenset(("dtype", "out", "where"))
 
 
 @checked_methods(late=True)
@@ -35,12 +35,14 @@ class NumpyMethods:
     def _instead(self, name: str, called: str) -> str:
         """Return the hint for a NumPy function that is missing here, if any."""
 
-    def _reduce(self, name: str, axis: _Axes, keepdims: bool, options: Mapping[str, Any]) -> Self:
+    def _reduce(self, name: str, axis: _Axes, keepdims: bool, **options: Any) -> Self:
         """Call a reduction, by NumPy's function of that name for options that only it has."""
-        if _OF_NUMPY.isdisjoint(options):
-            return self._dispatch(name, self, axis, keepdims, **options)
-        given = {"axis": axis, **({"keepdims": True} if keepdims else {}), **options}
-        return self._call_numpy(name, **given)
+        given = {n: v for n, v in options.items() if v is not None and v is not True}
+        if not given:
+            return self._dispatch(name, self, axis, keepdims)
+        return self._call_numpy(
+            name, axis=axis, **({"keepdims": True} if keepdims else {}), **given
+        )
 
     def _call_numpy(self, name: str, *args: Any, **options: Any) -> Self:
         original = getattr(np, name)
@@ -49,58 +51,115 @@ class NumpyMethods:
         return found
 
     def sum(
-        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+        self,
+        axis: _Axes = None,
+        keepdims: bool = False,
+        *,
+        keepdim: bool = False,
+        dtype: Any = None,
+        out: Any = None,
+        initial: Any = None,
+        where: Any = True,
     ) -> Self:
         """Return the sum over `axis`; see `pg.sum`."""
-        return self._reduce("sum", axis, keepdims or keepdim, options)
+        return self._reduce(
+            "sum", axis, keepdims or keepdim, dtype=dtype, out=out, initial=initial, where=where
+        )
 
     def mean(
-        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+        self,
+        axis: _Axes = None,
+        keepdims: bool = False,
+        *,
+        keepdim: bool = False,
+        dtype: Any = None,
+        out: Any = None,
+        where: Any = True,
     ) -> Self:
         """Return the mean over `axis`; see `pg.mean`."""
-        return self._reduce("mean", axis, keepdims or keepdim, options)
+        return self._reduce("mean", axis, keepdims or keepdim, dtype=dtype, out=out, where=where)
 
     def max(
-        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+        self,
+        axis: _Axes = None,
+        keepdims: bool = False,
+        *,
+        keepdim: bool = False,
+        out: Any = None,
+        initial: Any = None,
+        where: Any = True,
     ) -> Self:
         """Return the maximum over `axis`; see `pg.max`."""
-        return self._reduce("max", axis, keepdims or keepdim, options)
+        return self._reduce("max", axis, keepdims or keepdim, out=out, initial=initial, where=where)
 
     def min(
-        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+        self,
+        axis: _Axes = None,
+        keepdims: bool = False,
+        *,
+        keepdim: bool = False,
+        out: Any = None,
+        initial: Any = None,
+        where: Any = True,
     ) -> Self:
         """Return the minimum over `axis`; see `pg.min`."""
-        return self._reduce("min", axis, keepdims or keepdim, options)
+        return self._reduce("min", axis, keepdims or keepdim, out=out, initial=initial, where=where)
 
     def prod(
-        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+        self,
+        axis: _Axes = None,
+        keepdims: bool = False,
+        *,
+        keepdim: bool = False,
+        dtype: Any = None,
+        out: Any = None,
+        initial: Any = None,
+        where: Any = True,
     ) -> Self:
         """Return the product over `axis`; see `pg.prod`."""
-        return self._reduce("prod", axis, keepdims or keepdim, options)
+        return self._reduce(
+            "prod", axis, keepdims or keepdim, dtype=dtype, out=out, initial=initial, where=where
+        )
 
     def var(
         self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
     ) -> Self:
         """Return the variance over `axis`; see `pg.var`."""
-        return self._reduce("var", axis, keepdims or keepdim, options)
+        if _OF_NUMPY.isdisjoint(options):
+            return self._dispatch("var", self, axis, keepdims or keepdim, **options)
+        return self._call_numpy("var", axis=axis, keepdims=keepdims or keepdim, **options)
 
     def std(
         self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
     ) -> Self:
         """Return the standard deviation over `axis`; see `pg.std`."""
-        return self._reduce("std", axis, keepdims or keepdim, options)
+        if _OF_NUMPY.isdisjoint(options):
+            return self._dispatch("std", self, axis, keepdims or keepdim, **options)
+        return self._call_numpy("std", axis=axis, keepdims=keepdims or keepdim, **options)
 
     def any(
-        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+        self,
+        axis: _Axes = None,
+        keepdims: bool = False,
+        *,
+        keepdim: bool = False,
+        out: Any = None,
+        where: Any = True,
     ) -> Self:
         """Return whether an element over `axis` is nonzero; see `pg.any`."""
-        return self._reduce("any", axis, keepdims or keepdim, options)
+        return self._reduce("any", axis, keepdims or keepdim, out=out, where=where)
 
     def all(
-        self, axis: _Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: Any
+        self,
+        axis: _Axes = None,
+        keepdims: bool = False,
+        *,
+        keepdim: bool = False,
+        out: Any = None,
+        where: Any = True,
     ) -> Self:
         """Return whether all elements over `axis` are nonzero; see `pg.all`."""
-        return self._reduce("all", axis, keepdims or keepdim, options)
+        return self._reduce("all", axis, keepdims or keepdim, out=out, where=where)
 
     def argmax(
         self,
@@ -108,10 +167,10 @@ class NumpyMethods:
         keepdims: bool = False,
         *,
         keepdim: bool = False,
-        **options: Any,
+        out: Any = None,
     ) -> Self:
         """Return the index of the first maximum; see `pg.argmax`."""
-        return self._reduce("argmax", axis, keepdims or keepdim, options)
+        return self._reduce("argmax", axis, keepdims or keepdim, out=out)
 
     def argmin(
         self,
@@ -119,22 +178,22 @@ class NumpyMethods:
         keepdims: bool = False,
         *,
         keepdim: bool = False,
-        **options: Any,
+        out: Any = None,
     ) -> Self:
         """Return the index of the first minimum; see `pg.argmin`."""
-        return self._reduce("argmin", axis, keepdims or keepdim, options)
+        return self._reduce("argmin", axis, keepdims or keepdim, out=out)
 
-    def cumsum(self, axis: int | None = None, **options: Any) -> Self:
+    def cumsum(self, axis: int | None = None, *, dtype: Any = None, out: Any = None) -> Self:
         """Return the cumulative sum along `axis`; see `pg.cumsum`."""
-        if not _OF_NUMPY.isdisjoint(options):
-            return self._call_numpy("cumsum", axis, **options)
-        return self._dispatch("cumsum", self, axis, **options)
+        if dtype is None and out is None:
+            return self._dispatch("cumsum", self, axis)
+        return self._call_numpy("cumsum", axis, dtype=dtype, out=out)
 
-    def clip(self, min: Any | None = None, max: Any | None = None, **options: Any) -> Self:
+    def clip(self, min: Any = None, max: Any = None, *, out: Any = None) -> Self:
         """Limit elements to an interval; see `pg.clip`."""
-        if not _OF_NUMPY.isdisjoint(options):
-            return self._call_numpy("clip", min, max, **options)
-        return self._dispatch("clip", self, min, max, **options)
+        if out is None:
+            return self._dispatch("clip", self, min, max)
+        return self._call_numpy("clip", min, max, out=out)
 
     @property
     def flat(self) -> Any:

@@ -183,8 +183,10 @@ def _statistic(x: Variable, axis: int, mode: str, length: int | None, side: int)
     if length is not None and not is_at_least(length, extent):
         length = smaller(length, extent)
         x = slice_axis(x, axis, (extent - length) * side, length)
-    found = functions[_STATISTICS[mode]](x, axis, True)
-    return functions["round"](found) if x.dtype.kind in "iu" else found
+    found: Variable = functions[_STATISTICS[mode]](x, axis, True)
+    if x.dtype.kind in "iu":
+        found = functions["round"](found)
+    return found
 
 
 def _ramp(x: Variable, axis: int, width: int, end: Variable, side: int) -> Variable:
@@ -192,7 +194,7 @@ def _ramp(x: Variable, axis: int, width: int, end: Variable, side: int) -> Varia
     edge = slice_axis(x, axis, (x.shape[axis] - 1) * side, 1)
     edge = reshape_to(edge, (*x.shape[:axis], *x.shape[axis + 1 :]))
     steps = functions["linspace"](end, edge, width, False, dtype=x.dtype)
-    ramp = functions["moveaxis"](steps, 0, axis)
+    ramp: Variable = functions["moveaxis"](steps, 0, axis)
     return slice_axis(ramp, axis, width - 1, width, -1) if side else ramp
 
 

@@ -1,0 +1,292 @@
+"""Linear equations solved by products with their matrix alone, as loops until convergence.
+
+The methods are conjugate gradients (M. Hestenes, E. Stiefel, 1952) for symmetric positive definite
+matrices, BiCGStab (H. van der Vorst, 1992), and GMRES with restarts (Y. Saad, M. Schultz, 1986).
+All samples of a batch are solved at once, each until its own residual is small.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from primgraph.base.user_lines import Source
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.types import INT64, Shape, TensorType
+from primgraph.primitives.constants import filled_constant, iota
+from primgraph.primitives.control import while_loop
+from primgraph.primitives.elementwise import abs_, add, cast, mul, sqrt
+from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.logic import equal, greater, less, logical_and, logical_not, select
+from primgraph.primitives.reductions import reduce_max, reduce_sum
+from primgraph.primitives.shapes import broadcast, reshape
+
+# Directions that GMRES keeps between two restarts, as SciPy does; up to so many, it keeps all.
+_DIRECTIONS, _ALL = 20, 64
+
+
+class System(NamedTuple):
+    """A linear equation: `product` takes `operands` and a row of unknowns, and returns a row.
+
+    A row has the shape `(*samples, n)`, with `lead` axes of samples.
+    """
+
+    source: Source
+    product: Graph
+    operands: Sequence[Value]
+    lead: int
+    tolerance: float
+    limit: int
+
+
+# State of a method after a step, from that before it; the first entries are the unknowns, and the
+# squared norm of the residual comes last.
+_Step = Callable[[Callable[[Value], Value], Sequence[Value]], list[Value]]
+
+
+def solve_by_products(
+    builder: Builder, solver: str, system: System, rhs: Value
+) -> tuple[Value, Value, Value]:
+    """Return the unknowns, and for each sample whether they were found, and the number of steps.
+
+    Steps are taken until the norm of the residual, which is updated with them, is at most the
+    tolerance times that of `rhs`.
+    """
+    start, step = _METHODS[solver]
+    samples = rhs.shape[: system.lead]
+    largest = reduce_max(abs_(rhs), axes=(system.lead,))
+    scale = select(equal(largest, _like(0.0, largest)), _like(1.0, largest), largest)
+    # Its squares neither overflow nor vanish, and NaN stays.
+    scaled = rhs / _wide(scale, rhs)
+    square = _dot(scaled, scaled)
+    allowed = square * (system.tolerance * system.tolerance)
+    state = [scaled * 0.0, *start(scaled), square]
+    first = [greater(square, allowed), filled_constant(0, TensorType(samples, INT64))]
+    operands = [*system.operands, allowed]
+    consts = len(operands)
+    types = [v.type for v in (*operands, *first, *state)]
+    goes_on, trips, x, *_ = while_loop(
+        *operands,
+        *first,
+        *state,
+        test=_test(system, types, consts),
+        body=_body(system, step, types, consts),
+        consts=consts,
+        limit=system.limit,
+    )[: 2 + len(state)]
+    largest = reduce_max(abs_(x), axes=(system.lead,))
+    found = logical_and(logical_not(goes_on), less(largest, _like(math.inf, largest)))
+    return x * _wide(scale, x), found, trips
+
+
+def _test(system: System, types: Sequence[TensorType], consts: int) -> Graph:
+    builder = Builder("goes_on", system.source)
+    with builder:
+        goes_on = [builder.input(t) for t in types][consts]
+        return builder.graph([any_sample(goes_on, system.lead)])
+
+
+def any_sample(goes_on: Value, lead: int) -> Value:
+    """Return whether a condition holds for any of the samples."""
+    if not lead:
+        return goes_on
+    count = reduce_sum(cast(goes_on, dtype=INT64), axes=tuple(range(lead)))
+    return less(filled_constant(0, count.type), count)
+
+
+def _body(system: System, step: _Step, types: Sequence[TensorType], consts: int) -> Graph:
+    builder = Builder(system.product.name, system.source)
+    with builder:
+        inputs = [builder.input(t) for t in types]
+        *operands, allowed = inputs[:consts]
+        goes_on, trips, *state = inputs[consts:]
+
+        def product(row: Value) -> Value:
+            return builder.inline(system.product, [*operands, row])[0]
+
+        new = step(product, state)
+        if system.lead:
+            new = [select(_wide(goes_on, v), v, old) for v, old in zip(new, state, strict=True)]
+        far = logical_and(goes_on, greater(new[-1], allowed))
+        return builder.graph([far, add(trips, cast(goes_on, dtype=INT64)), *new])
+
+
+# Conjugate gradients: the state is x, the residual, the direction, and the residual's square.
+
+
+def _start_cg(rhs: Value) -> list[Value]:
+    return [rhs, rhs]
+
+
+def _step_cg(product: Callable[[Value], Value], state: Sequence[Value]) -> list[Value]:
+    x, r, p, square = state
+    q = product(p)
+    length = square / _dot(p, q)
+    x, r = x + _wide(length, p) * p, r - _wide(length, q) * q
+    new = _dot(r, r)
+    return [x, r, r + _wide(new / square, p) * p, new]
+
+
+# BiCGStab: the state is x, the residual, the first one, the direction, the product of both
+# residuals, and the residual's square.
+
+
+def _start_bicgstab(rhs: Value) -> list[Value]:
+    return [rhs, rhs, rhs, _dot(rhs, rhs)]
+
+
+def _step_bicgstab(product: Callable[[Value], Value], state: Sequence[Value]) -> list[Value]:
+    x, r, first, p, rho, _ = state
+    v = product(p)
+    alpha = rho / _dot(first, v)
+    s = r - _wide(alpha, v) * v
+    t = product(s)
+    square = _dot(t, t)
+    # Of a residual that is zero already, the second half of a step is left out.
+    one = _like(1.0, square)
+    omega = _dot(t, s) / select(equal(square, _like(0.0, square)), one, square)
+    x = x + _wide(alpha, p) * p + _wide(omega, s) * s
+    r = s - _wide(omega, t) * t
+    new = _dot(first, r)
+    beta = new / rho * (alpha / omega)
+    p = r + _wide(beta, p) * (p - _wide(omega, v) * v)
+    return [x, r, first, p, new, _dot(r, r)]
+
+
+# GMRES. The basis V of the space has orthonormal rows, and the products A V' = V' H. The columns
+# of H are made orthonormal as they come (rows of Q), and the same steps on V give the directions P,
+# for which A P' = V' Q'. A step so minimizes the residual V' g along one more direction.
+
+
+def _start_gmres(rhs: Value) -> list[Value]:
+    *samples, n = rhs.shape
+    m = n if type(n) is int and n <= _ALL else _DIRECTIONS
+    first = _unit(filled_constant(0, TensorType(tuple(samples), INT64)), m + 1, rhs.type)
+    directions = filled_constant(0, rhs.type.with_shape((*samples, m, n)))
+    columns = filled_constant(0, rhs.type.with_shape((*samples, m, m + 1)))
+    done = filled_constant(m, TensorType(tuple(samples), INT64))
+    return [done, _outer(first, rhs), directions, columns, first]
+
+
+def _step_gmres(product: Callable[[Value], Value], state: Sequence[Value]) -> list[Value]:
+    x, j, basis, directions, columns, g, _ = state
+    m = directions.shape[-2]
+    restarts = equal(j, _like(m, j))
+    j = select(restarts, _like(0, j), j)
+    basis, g = _restarted(restarts, basis, g)
+    directions, columns = (
+        select(_wide(restarts, v), _like(0, v), v) for v in (directions, columns)
+    )
+    now, following = _unit(j, m + 1, x.type), _unit(j + 1, m + 1, x.type)
+    v = _combined(now, basis)
+    w = product(v)
+    first = _norm(w)
+    w, h = _orthogonal(w, basis)
+    size = _norm(w)
+    # What rounding leaves of a vector in the space is no direction.
+    is_new = greater(size, first * float(np.finfo(x.dtype).eps))
+    size = select(is_new, size, _like(0.0, size))
+    w = select(_wide(is_new, w), w / _wide(_norm(w), w), _like(0.0, w))
+    column = h + _wide(size, h) * following
+    u, s = _orthogonal(column, columns)
+    length = _norm(u)
+    # A column of which only rounding is new belongs to a singular matrix: its step is infinite.
+    is_new = greater(length, _norm(column) * float(np.finfo(x.dtype).eps))
+    length = select(is_new, length, _like(0.0, length))
+    q = u / _wide(length, u)
+    p = (v - _combined(s, directions)) / _wide(length, v)
+    place = _unit(j, m, x.type)
+    c = _dot(q, g)
+    x, g = x + _wide(c, p) * p, g - _wide(c, q) * q
+    return [
+        x,
+        j + 1,
+        basis + _outer(following, w),
+        directions + _outer(place, p),
+        columns + _outer(place, q),
+        g,
+        _dot(g, g),
+    ]
+
+
+def _restarted(restarts: Value, basis: Value, g: Value) -> tuple[Value, Value]:
+    """Return the basis and the small residual, where samples restart those of the residual."""
+    residual = _combined(g, basis)
+    size = _norm(residual)
+    first = _unit(_like(0, cast(restarts, dtype=INT64)), g.shape[-1], g.type)
+    begun = _outer(first, residual / _wide(size, residual))
+    return (
+        select(_wide(restarts, basis), begun, basis),
+        select(_wide(restarts, g), _wide(size, g) * first, g),
+    )
+
+
+def _orthogonal(row: Value, rows: Value) -> tuple[Value, Value]:
+    """Return the part of `row` that is orthogonal to `rows`, and the coefficients of the rest.
+
+    Projecting twice keeps the orthogonality that rounding takes away.
+    """
+    h = _products(rows, row)
+    row = row - _combined(h, rows)
+    rest = _products(rows, row)
+    return row - _combined(rest, rows), h + rest
+
+
+def _products(rows: Value, row: Value) -> Value:
+    column = reshape(row, shape=(*row.shape, 1))
+    return reshape(matmul(rows, column), shape=rows.shape[:-1])
+
+
+def _combined(weights: Value, rows: Value) -> Value:
+    row = reshape(weights, shape=(*weights.shape[:-1], 1, weights.shape[-1]))
+    return reshape(matmul(row, rows), shape=(*weights.shape[:-1], rows.shape[-1]))
+
+
+def _outer(column: Value, row: Value) -> Value:
+    *samples, m = column.shape
+    shape, last = (*samples, m, row.shape[-1]), len(samples)
+    return mul(
+        broadcast(column, shape=shape, new_axes=(last + 1,)),
+        broadcast(row, shape=shape, new_axes=(last,)),
+    )
+
+
+def _unit(place: Value, size: int, like: TensorType) -> Value:
+    """Return for each sample the unit vector that is one at `place`."""
+    shape = (*place.shape, size)
+    numbers = iota(shape=shape, axis=len(shape) - 1, dtype=INT64)
+    return cast(equal(numbers, _spread(place, shape)), dtype=like.dtype)
+
+
+def _spread(value: Value, shape: Shape) -> Value:
+    axes = tuple(range(value.type.ndim, len(shape)))
+    return broadcast(value, shape=shape, new_axes=axes) if axes else value
+
+
+def _wide(value: Value, like: Value) -> Value:
+    """Broadcast a value of each sample to the shape of `like`."""
+    return _spread(value, like.shape)
+
+
+def _like(number: float, value: Value) -> Value:
+    return filled_constant(number, value.type)
+
+
+def _dot(a: Value, b: Value) -> Value:
+    return reduce_sum(mul(a, b), axes=(a.type.ndim - 1,))
+
+
+def _norm(row: Value) -> Value:
+    return sqrt(_dot(row, row))
+
+
+_METHODS: dict[str, tuple[Callable[[Value], list[Value]], _Step]] = {
+    "cg": (_start_cg, _step_cg),
+    "bicgstab": (_start_bicgstab, _step_bicgstab),
+    "gmres": (_start_gmres, _step_gmres),
+}
+SOLVERS = ("dense", *_METHODS)
