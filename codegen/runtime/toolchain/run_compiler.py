@@ -84,6 +84,8 @@ class _Running:
             read.write(given.encode())
             read.seek(0)
             with starting:
+                if _refusals:
+                    raise InterruptedError(_refusals[0])
                 self.process = subprocess.Popen(
                     command,
                     stdin=read,
@@ -92,6 +94,7 @@ class _Running:
                     start_new_session=True,
                     env=_environment(folder),
                 )
+                _started.add(self.process)
             self.files = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -100,7 +103,10 @@ class _Running:
     def __exit__(self, *_: object) -> None:
         with self.files:
             if self.process.returncode is None:
-                _end(self.process)
+                _kill(self.process)
+                self.process.wait()
+            with starting:
+                _started.discard(self.process)
 
     def result(self, limit: float) -> Done | None:
         """Wait for the end, and return the output; None after `limit` seconds."""
@@ -138,6 +144,22 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=starting.release,
         after_in_child=starting.release,
     )
+# Processes that run, and the reason why no others may start. Both change while `starting` is held.
+_started: set[subprocess.Popen[bytes]] = set()
+_refusals: list[str] = []
+
+
+def end_all(reason: str) -> None:
+    """Kill all commands and their child processes, and let no others start in this process.
+
+    Called by a thread beside those that run commands. These get the results of killed commands;
+    `run` raises `OSError` with the reason afterwards.
+    """
+    with starting:
+        _refusals.append(reason)
+        for process in _started:
+            if process.returncode is None:
+                _kill(process)
 
 
 def _wait(process: subprocess.Popen[bytes], limit: float) -> None:
@@ -152,12 +174,11 @@ def _wait(process: subprocess.Popen[bytes], limit: float) -> None:
     process.wait(limit)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
     process.kill()
-    process.wait()
 
 
 # Messages of compilers and linkers about full disks and memory, and about subprocesses that were

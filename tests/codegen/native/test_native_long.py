@@ -1,9 +1,13 @@
 """Long programs in C: equal nests are one function, and files are compiled in units."""
 
+import contextlib
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import numpy as np
@@ -260,6 +264,31 @@ def test_commands_that_take_too_long_are_ended():
     began = time.monotonic()
     assert run_compiler.run_all([sleep] * 3, 0.2, "") == [(0, None)]
     assert time.monotonic() - began < 300
+
+
+def test_commands_that_start_meanwhile_are_ended_as_well(monkeypatch):
+    sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+    start, started = subprocess.Popen, []
+    ender = threading.Thread(target=run_compiler.end_all, args=("enough",))
+
+    def start_slowly(*args, **named):
+        if not started:
+            ender.start()
+            time.sleep(0.1)
+        started.append(start(*args, **named))
+        return started[-1]
+
+    monkeypatch.setattr(run_compiler, "_refusals", [])
+    monkeypatch.setattr(run_compiler.subprocess, "Popen", start_slowly)
+    with contextlib.suppress(InterruptedError):
+        done = run_compiler.run_all([sleep] * 3, 600, "")
+        assert [d.returncode for _, d in done] == [-signal.SIGKILL]
+    ender.join()
+    assert started
+    assert all(process.returncode == -signal.SIGKILL for process in started)
+    with pytest.raises(InterruptedError, match="enough"):
+        run_compiler.run(sleep, 600)
+    assert not run_compiler._started
 
 
 def test_a_long_chain_over_a_large_array_is_lowered_without_recursion():
