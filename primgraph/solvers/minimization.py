@@ -34,6 +34,8 @@ from primgraph.solvers.vectors import dot, largest, norm, options_of, vectors_of
 _PAIRS = 10
 _DECREASE, _SLOPE = 1e-4, 0.9
 _TRIALS = 40
+# Changes of the value below so many units of rounding say nothing: `f` may be a long sum.
+_NOISE = 100.0
 
 
 class _Point(NamedTuple):
@@ -184,7 +186,7 @@ def _search(
     Lengths are doubled until the value is too large or the slope no longer steep, then halved.
     Where rounding hides whether a value is smaller, the slope tells (W. Hager, H. Zhang, 2005).
     """
-    noise = float(np.finfo(direction.dtype).eps) * maximum(1.0, abs(start.value))
+    noise = _NOISE * float(np.finfo(direction.dtype).eps) * maximum(1.0, abs(start.value))
 
     def is_too_long(point: _Point) -> Any:
         bound = start.value + _DECREASE * point.length * slope

@@ -61,8 +61,8 @@ def quad(
     a: Any,
     b: Any,
     *,
-    rtol: float = 1.49e-8,
-    atol: float = 1.49e-8,
+    rtol: float | None = None,
+    atol: float | None = None,
     limit: int = 100,
     full_output: bool = False,
 ) -> Any:
@@ -70,7 +70,9 @@ def quad(
 
     The interval is halved where the estimate of the error is largest, until the sum of these is at
     most `atol`, or `rtol` times the integral, or until there are `limit` intervals; then the result
-    is NaN. `a` and `b` are numbers; `-np.inf` and `np.inf` are allowed. `f` is called with all
+    is NaN. Both tolerances are the square root of `eps` of the dtype unless given: 1.49e-8 for
+    float64, 3.45e-4 for float32. `a` and `b` are numbers; `-np.inf` and `np.inf` are allowed as
+    numbers of Python or NumPy, but a variable that is infinite gives NaN. `f` is called with all
     nodes at once by `pg.vmap`, and may use variables from around it. With `full_output` the result
     is a pair: the latest estimate, and a named tuple `(converged, trips)`.
 
@@ -83,7 +85,8 @@ def quad(
     3.141593
     """
     require_function("quad", f, "(x)")
-    if not (rtol >= 0.0 and atol >= 0.0 and rtol + atol > 0.0):
+    known = [1.0 if tol is None else tol for tol in (rtol, atol)]
+    if not (min(known) >= 0.0 and sum(known) > 0.0):
         raise ArgumentError(f"quad: tolerances are positive, not {rtol!r:.20}, {atol!r:.20}")
     if limit < 1:
         raise ArgumentError(f"quad: limit is a positive integer, not {limit!r:.60}")
@@ -95,13 +98,15 @@ def quad(
 
 
 def _is_infinite(x: Any) -> bool:
-    return isinstance(x, float) and math.isinf(x)
+    """Return whether a number of Python or NumPy is infinite."""
+    known = isinstance(x, float | np.floating | np.ndarray) and np.ndim(x) == 0
+    return known and np.asarray(x).dtype.kind == "f" and math.isinf(x)
 
 
 def _quad(
     f: Callable[..., Any],
     signs: list[float],
-    options: tuple[float, float, int],
+    options: tuple[float | None, float | None, int],
     full_output: bool,
     ends: list[Any],
 ) -> Any:
@@ -167,15 +172,17 @@ def _by_rule(f: Callable[[Any], Any], begins: Any, ends: Any) -> tuple[Any, Any]
 
 
 def _partition(
-    f: Callable[[Any], Any], dtype: Any, options: tuple[float, float, int]
+    f: Callable[[Any], Any], dtype: Any, options: tuple[float | None, float | None, int]
 ) -> tuple[Any, Any, Any, Solved]:
     """Return the begins and ends of intervals, the integral, and whether its error is small.
 
     Those of `limit` intervals that are not needed are empty.
     """
-    rtol, atol, limit = options
+    *tolerances, limit = options
     numbers = np.arange(limit)
     first, error = _by_rule(f, np.zeros(1, dtype), np.ones(1, dtype))
+    eps = max(float(np.finfo(d).eps) for d in (dtype, first.dtype))
+    rtol, atol = (math.sqrt(eps) if tol is None else tol for tol in tolerances)
     is_first = numbers == 0
     state = (
         functions["asarray"](np.where(is_first, 0.0, 1.0).astype(dtype)),

@@ -91,13 +91,13 @@ class Vectors(NamedTuple):
         return found if options["strict"] else (found, solved)
 
 
-def vectors_of(operator: str, x0: Any) -> Vectors:
-    """Return how `x0` is a vector; it is a float array, or a container of such."""
+def vectors_of(operator: str, x0: Any, name: str = "x0") -> Vectors:
+    """Return how the argument `name` is a vector; it is a float array, or a container of such."""
     leaves, structure = tree.flatten(x0)
     if not any(getattr(leaf, "size", 1) for leaf in leaves):
-        raise ArgumentError(f"{operator}: there is nothing in x0 to solve for")
+        raise ArgumentError(f"{operator}: there is nothing in {name} to solve for")
     values = [own(leaf) for leaf in leaves]
-    require_floats(operator, "x0", values, structure)
+    require_floats(operator, name, values, structure)
     return Vectors(structure, values, np.result_type(*[v.dtype for v in values]))
 
 
