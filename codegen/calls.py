@@ -38,7 +38,6 @@ from primgraph.codegen.ir.statements import (
     Call,
     Compute,
     Copy,
-    Create,
     Make,
     Put,
     Release,
@@ -77,8 +76,6 @@ _NAMES: dict[str, Any] = {
 class Space:
     """A workspace: arrays by slot, and calls on them; or the workspace `text` of the text."""
 
-    __slots__ = ("calls", "slots", "text")
-
     def __init__(self, slots: list[Any], calls: list[Callable[[], Any]]) -> None:
         self.slots, self.calls = slots, calls
         self.text: Any = None
@@ -96,18 +93,6 @@ class Calls:
     slots from the last one, which are negative. `write` returns the code that has the text of the
     plan. It runs after many runs, and again what failed: its errors know their lines.
     """
-
-    __slots__ = (
-        "_alone",
-        "_arena",
-        "_arrays",
-        "_constants",
-        "_outputs",
-        "_runs",
-        "_table",
-        "_text",
-        "_write",
-    )
 
     def __init__(
         self, plan: Plan, runner: Callable[[Step], Runner], write: Callable[[], Any]
@@ -260,6 +245,9 @@ class Table:
                 self.settled = len(self.rows) - 1
 
     def _compute(self, x: Compute) -> None:
+        if x.itself:
+            self._print(x, x.operands, (x.out,))
+            return
         if x.new:
             self._allocate(x.out, CARDS[x.step.op].fresh)
         places = (*x.operands, x.out, *x.parts)
@@ -296,9 +284,6 @@ class Table:
 
     def _put(self, x: Put) -> None:
         self._print(x, (*x.operands, x.part))
-
-    def _create(self, x: Create) -> None:
-        self._print(x, x.operands, (x.out,))
 
     def _copy(self, x: Copy) -> None:
         if x.new:
@@ -339,7 +324,6 @@ class Table:
 _ADDED: dict[Any, Any] = {
     Compute: Table._compute,
     Put: Table._put,
-    Create: Table._create,
     Copy: Table._copy,
     Call: Table._call,
     Make: Table._make,

@@ -236,12 +236,16 @@ def compile_planned(
 
 def _derived_equations(graph: Graph) -> tuple[Any, ...]:
     """Return for each equation whether it is of a derivative, and the same for its bodies."""
-    return tuple(
-        [
-            (e.source is not None and e.source.is_derived, *map(_derived_equations, e.bodies))
-            for e in graph.body
-        ]
-    )
+    found: tuple[Any, ...] | None = graph.noted(_derived_equations)
+    if found is None:
+        found = tuple(
+            [
+                (e.source is not None and e.source.is_derived, *map(_derived_equations, e.bodies))
+                for e in graph.body
+            ]
+        )
+        graph.note(_derived_equations, found)
+    return found
 
 
 def _compiled_part(graph: Graph, job: Job, *, native: bool) -> Compiled:

@@ -19,6 +19,7 @@ from primgraph.base.debug_mode import debugging
 from primgraph.base.journal import FROM_CACHE, note_source
 from primgraph.codegen.ir.limits import Limits, Options
 from primgraph.codegen.runtime import blas, threads
+from primgraph.codegen.runtime.lapack import tell_of_lapack
 from primgraph.codegen.runtime.toolchain.cache import Stored, forget
 from primgraph.codegen.runtime.toolchain.code_cache import (
     FIRST,
@@ -249,8 +250,7 @@ def _link_library(entry: Entry, stored: Stored) -> ctypes.CDLL:
         if found is not None:
             ctypes.c_void_p.in_dll(held, f"pg_gemm_f{bits}").value = found[0]
             ctypes.c_int.in_dll(held, "pg_gemm_wide").value = found[1]
-    if "pg_lapack_" in text:
-        importlib.import_module("primgraph.codegen.ops.c.blas_dispatch").tell_of_lapack(held, text)
+    tell_of_lapack(held, text)
     ctypes.c_void_p.in_dll(held, "pg_crew").value = _caller().crew
     main = threading.main_thread().ident
     ctypes.c_void_p.in_dll(held, "pg_stop").value = _caller().stop_address(main)

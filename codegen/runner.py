@@ -39,18 +39,6 @@ class Runner:
     result. Many threads may run it at the same time.
     """
 
-    __slots__ = (
-        "_borrowed",
-        "_codes",
-        "_into",
-        "code",
-        "donated",
-        "graph",
-        "handed",
-        "is_into_ready",
-        "recipe",
-    )
-
     def __init__(self, recipe: Recipe, code: Compiled) -> None:
         self.recipe = recipe
         self.code = code

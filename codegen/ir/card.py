@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from primgraph.base.records import dataclass
 from primgraph.codegen.ir.axis_semantics import Blocking
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
@@ -48,34 +49,31 @@ class Site(Protocol):
         """Return ones, result and operand 0 as matrices whose product sums over `axes`, or none."""
 
 
-class Facts(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
     """The properties of a primitive that planning uses: a part of its card.
 
     `broadcasts` has operands that may be smaller than declared, as the back end broadcasts them.
-    `in_place` has operands whose buffer the result may take over. `itself`: the operation can
-    allocate its result, and may overwrite any of its operands elementwise; if `spaced`, also with
-    strides. `fallible`: it may raise. `needs` allocates more places. `blocking` describes how it
+    `in_place` has operands whose buffer the result may take over. A `ufunc` can allocate its
+    result, and may overwrite any of its operands elementwise; if `spaced`, also with strides.
+    `fallible`: it may raise at run time. `needs` allocates more places. `blocking` describes how it
     runs in blocks, if it does. `nanoseconds` is its cost; with `blas`, BLAS may run it.
     """
 
+    broadcasts: tuple[int, ...]
+    in_place: tuple[int, ...]
+    ufunc: str
+    spaced: bool
+    fallible: bool
+    needs: Callable[[Site], Sequence[Place]] | None
+    blocking: Blocking | None
+    nanoseconds: Callable[[Step], float]
+    blas: bool
+
     @property
-    def broadcasts(self) -> tuple[int, ...]: ...
-    @property
-    def in_place(self) -> tuple[int, ...]: ...
-    @property
-    def itself(self) -> bool: ...
-    @property
-    def spaced(self) -> bool: ...
-    @property
-    def fallible(self) -> bool: ...
-    @property
-    def needs(self) -> Callable[[Site], Sequence[Place]] | None: ...
-    @property
-    def blocking(self) -> Blocking | None: ...
-    @property
-    def nanoseconds(self) -> Callable[[Step], float]: ...
-    @property
-    def blas(self) -> bool: ...
+    def itself(self) -> bool:
+        """Return whether the operation allocates its result if no array is given."""
+        return bool(self.ufunc)
 
 
 Cards: TypeAlias = Mapping[Op, Facts]

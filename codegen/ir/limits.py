@@ -34,7 +34,8 @@ class Limits:
     cheap steps on float64 that is 85,000 elements.
 
     A region has at least `least_steps` computing steps; a single one gains from blocks only if
-    calls are free. `rows` sets the number of rows explicitly, for tests.
+    calls are free. `rows` sets the number of rows explicitly, for tests. With `blas`, products are
+    calls of BLAS.
     """
 
     cache: int
@@ -45,6 +46,7 @@ class Limits:
     least_call: int = 12_000
     rows: int | None = None
     least_steps: int = 2
+    blas: bool = True
 
 
 @cache

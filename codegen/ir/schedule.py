@@ -160,8 +160,7 @@ class Schedule:
 
     `uses` counts uses, including those as an output. `root` is the value whose storage a view
     aliases, else the value itself. `last` is the last step that uses a root or a view of it; the
-    number of steps for outputs, -1 for unused values. `contiguous` tells whether the elements are
-    contiguous in row-major order.
+    number of steps for outputs, -1 for unused values.
     """
 
     name: str
@@ -173,7 +172,6 @@ class Schedule:
     uses: tuple[int, ...]
     root: tuple[int, ...]
     last: tuple[int, ...]
-    contiguous: tuple[bool, ...]
 
     def is_view(self, value: int) -> bool:
         return self.root[value] != value
@@ -222,7 +220,7 @@ def numbered_schedule(
         steps.append(Step(e, tuple(map(at, e.inputs)), made, form, form.op))
     results = tuple(map(at, graph.outputs))
     uses = Counter(chain(results, *[step.inputs for step in steps]))
-    root, contiguous = _storage(steps, len(types))
+    root = _storage(steps, len(types))
     return Schedule(
         name=graph.name,
         types=types,
@@ -233,7 +231,6 @@ def numbered_schedule(
         uses=tuple([uses[v] for v in range(len(types))]),
         root=root,
         last=_last(steps, results, root),
-        contiguous=contiguous,
     )
 
 
@@ -265,8 +262,8 @@ def _needed_equations(graph: Graph) -> list[Equation]:
     return backward_slice(graph.body, graph.outputs)
 
 
-def _storage(steps: list[Step], count: int) -> tuple[tuple[int, ...], tuple[bool, ...]]:
-    """Return the root of each value, and whether it is contiguous."""
+def _storage(steps: list[Step], count: int) -> tuple[int, ...]:
+    """Return the root of each value."""
     root = list(range(count))
     contiguous = [True] * count
     for step in steps:
@@ -283,7 +280,7 @@ def _storage(steps: list[Step], count: int) -> tuple[tuple[int, ...], tuple[bool
             root[value] = root[x]
             kept = keeps_order(how, form.operands[0].shape, type.shape)
             contiguous[value] = type.size == 0 or (contiguous[x] and kept)
-    return tuple(root), tuple(contiguous)
+    return tuple(root)
 
 
 def _last(steps: list[Step], outputs: tuple[int, ...], root: tuple[int, ...]) -> tuple[int, ...]:

@@ -53,7 +53,8 @@ class Compute(NamedTuple):
     """The operation of `step` on `operands`, written to `out`, which exists or is `new`.
 
     `taken` is the operand whose place `out` takes over; `parts` are further places of the back end.
-    If `replaced`, operand 0 is overwritten entirely, and need not be written.
+    If `replaced`, operand 0 is overwritten entirely, and need not be written. If `itself`, the
+    operation allocates `out`, which is new.
     """
 
     at: int
@@ -64,6 +65,7 @@ class Compute(NamedTuple):
     parts: tuple[Place, ...] = ()
     new: bool = False
     replaced: bool = False
+    itself: bool = False
 
 
 class Put(NamedTuple):
@@ -75,15 +77,6 @@ class Put(NamedTuple):
     out: Place
     part: Place
     value: int
-
-
-class Create(NamedTuple):
-    """The operation of `step`, which allocates `out` itself."""
-
-    at: int
-    step: Step
-    operands: tuple[Place, ...]
-    out: Result
 
 
 class Call(NamedTuple):
@@ -167,7 +160,7 @@ class Return(NamedTuple):
 
 
 Instruction: TypeAlias = (
-    Compute | Put | Create | Call | See | Make | Fill | Copy | Combine | Release | Loop | Return
+    Compute | Put | Call | See | Make | Fill | Copy | Combine | Release | Loop | Return
 )
 
 

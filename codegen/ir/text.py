@@ -76,8 +76,6 @@ def line_of(x: Any) -> str:
             return f"{'new ' * x.new}{place_text(out)}: {line}"
         case s.Put(part=part, step=step):
             return f"{place_text(part)}: {step.results[0]} = {_operation(x)}"
-        case s.Create(out=out, step=step):
-            return f"new {place_text(out)}: {step.results[0]} = {_operation(x)}"
         case s.Call(outs=outs):
             return f"{_places(outs)} = call {_operation(x)}"
         case s.See(view=view):

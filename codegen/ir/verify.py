@@ -198,9 +198,7 @@ class _Run:
         self._demand(x.part.shape == x.step.results[0].shape, "the part has another shape")
         self._write(x.out, x.value)
 
-    def _operands(
-        self, x: statements.Compute | statements.Put | statements.Create | statements.Call
-    ) -> None:
+    def _operands(self, x: statements.Compute | statements.Put | statements.Call) -> None:
         for place, value, type in zip(x.operands, x.step.inputs, x.step.operands, strict=True):
             self._read(place, value)
             shape = type.shape[type.ndim - len(place.shape) :]
@@ -222,10 +220,6 @@ class _Run:
                 self._give(root)
             else:
                 self._demand(root in known or not isinstance(place, View), "a part of what?")
-
-    def _create(self, x: statements.Create) -> None:
-        self._operands(x)
-        self._produce(x.out, x.step.outputs[0], new=True)
 
     def _produce(self, place: Place, value: int, *, new: bool, taken: Place | None = None) -> None:
         """Check that a value is written to a place, which may be `new`."""
@@ -290,7 +284,6 @@ def _is_given(place: Place) -> bool:
 _STEPS: dict[Any, Any] = {
     statements.Compute: _Run._compute,
     statements.Put: _Run._put,
-    statements.Create: _Run._create,
     statements.Call: _Run._call,
     statements.See: _Run._see,
     statements.Make: _Run._make,

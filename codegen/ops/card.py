@@ -7,6 +7,7 @@ from typing import final
 
 from primgraph.base.records import dataclass
 from primgraph.codegen.ir.axis_semantics import ALIGNED, Blocking
+from primgraph.codegen.ir.card import Facts
 from primgraph.codegen.ops.cost_model import Time
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep
 from primgraph.codegen.ops.spelling.notation import Amend, Needs, Read, Write
@@ -33,11 +34,11 @@ class Marks(Enum):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class Card(Facts):
     """Properties of a primitive for the back end and tools. No part has a default.
 
-    Code: `read` returns the expression of the result, `write` the statements that fill `out`.
-    `needs` requests further places for `write`. With `amend`, an in-place statement on the result's
+    Code: `read` returns the expression of the result, `write` the statements that fill `out`, in
+    places of which some are those of `needs`. With `amend`, an in-place statement on the result's
     name follows the expression. `inline` expressions may become part of longer ones. `repeated` is
     the expression if the elements of the last operand may share memory, for functions that NumPy
     then computes differently. If `zeroed`, a new result array is allocated with zeros. `helper` is
@@ -45,11 +46,7 @@ class Card:
     `math` and in `scipy.special`, if they have it. If `aliases`, the expression may be a view of an
     operand.
 
-    Planning: `broadcasts` has operands that may be smaller than declared, as NumPy broadcasts them.
-    `in_place` has operands whose buffer `out` may take over. A `ufunc` allocates its result if
-    `out` is omitted; if `spaced`, `out` may be strided, which NumPy supports except for bugs.
-    `fallible`: it may raise at run time. `blocking` describes how it runs in blocks, if it does;
-    `nanoseconds` is its cost; `blas` tells that BLAS may run it.
+    Planning: the parts of `Facts`.
 
     Tools: `scalar` has expressions of its elements, for which Python floats are faster than arrays.
     `complex_step` is its behaviour on complex numbers, `marks` how it propagates NaNs and
@@ -58,22 +55,13 @@ class Card:
 
     read: Read
     write: Write
-    needs: Needs | None
     amend: Amend | None
     repeated: Read | None
     helper: str
     library: str
     aliases: bool
     inline: bool
-    broadcasts: tuple[int, ...]
-    in_place: tuple[int, ...]
-    ufunc: str
-    spaced: bool
     zeroed: bool
-    fallible: bool
-    blocking: Blocking | None
-    nanoseconds: Time
-    blas: bool
     scalar: Scalar | None
     complex_step: ComplexStep | None
     marks: Marks
@@ -83,11 +71,6 @@ class Card:
     def fresh(self) -> str:
         """Return the NumPy function that allocates a result array."""
         return "zeros" if self.zeroed else "empty"
-
-    @property
-    def itself(self) -> bool:
-        """Return whether NumPy allocates the result if no array is given."""
-        return bool(self.ufunc)
 
 
 def plain(

@@ -84,3 +84,17 @@ def _pointer(capsule: object) -> int:
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     found: int = pointer(capsule, told)
     return found
+
+
+def tell_of_lapack(library: ctypes.CDLL, text: str) -> None:
+    """Pass the addresses of LAPACK's functions to a library with that source text."""
+    if "pg_lapack_" not in text:
+        return
+    there = lapack()
+    assert there is not None
+    for name, functions in (("f64", there.doubles), ("f32", there.floats)):
+        if f"void *pg_lapack_{name}[" in text:
+            table = ctypes.c_void_p * len(functions)
+            table.in_dll(library, f"pg_lapack_{name}")[:] = list(functions)
+    if "int pg_lapack_wide" in text:
+        ctypes.c_int.in_dll(library, "pg_lapack_wide").value = there.wide

@@ -11,7 +11,7 @@ from typing import final
 from primgraph.base.user_lines import caller
 from primgraph.codegen.ir.limits import Options
 from primgraph.codegen.ir.schedule import schedule
-from primgraph.codegen.lower.storage.memory_use import call_bytes, kept_bytes, live_bytes
+from primgraph.codegen.lower.arrays.memory_use import call_bytes, kept_bytes, live_bytes
 from primgraph.codegen.planned import plan_with_bodies
 from primgraph.distributed.engine import FAN_IN, Engine
 from primgraph.distributed.kernels import Kernels

@@ -8,7 +8,7 @@ NumPy lacks for complex numbers, or that are not analytic, have formulas on thei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ def is_known(op: Op) -> bool:
 def knows(graph: Graph) -> bool:
     """Return whether this evaluator knows all primitives of `graph`, including those in bodies."""
     return all(
-        all(map(knows, e.bodies)) if is_walked(e) or e.op in _WITH_BODIES else is_known(e.op)
+        all(map(knows, e.bodies)) if is_walked(e) or _WITH_BODIES.get(e.op) else is_known(e.op)
         for e in graph.body
     )
 
@@ -126,8 +126,8 @@ def apply(
         assert isinstance(eqn.op, Primitive)
         if is_walked(eqn):
             results, smooth = _evaluate_bodies(eqn, inputs)
-        elif eqn.op in _WITH_BODIES:
-            results, smooth = _WITH_BODIES[eqn.op](eqn, inputs)
+        elif (walk := _WITH_BODIES.get(eqn.op)) is not None:
+            results, smooth = walk(eqn, inputs)
         else:
             params = wide_params(eqn)
             results = _results(eqn.op, inputs, params)
@@ -188,7 +188,7 @@ def _solve(eqn: Equation, inputs: Sequence[np.ndarray[Any, Any]]) -> tuple[list[
 
 
 # Primitives with bodies that are not walked, and how they are evaluated.
-_WITH_BODIES = {solution: _solve}
+_WITH_BODIES: dict[Op, Callable[..., tuple[list[Any], bool]]] = {solution: _solve}
 
 
 def _results(

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, final
 from primgraph.base.user_lines import Source
 from primgraph.codegen import Kernel
 from primgraph.codegen.ir.schedule import Schedule, schedule, stored_shape
-from primgraph.codegen.lower.storage.memory_use import call_bytes, kept_bytes, live_bytes
+from primgraph.codegen.lower.arrays.memory_use import call_bytes, kept_bytes, live_bytes
 from primgraph.codegen.runtime.threads import get_num_threads
 from primgraph.errors import ArgumentError
 from primgraph.inspect.residuals import residual_bytes

@@ -221,4 +221,5 @@ def _partition(
     begins, ends, totals, errors, count = while_loop(goes_on, halve, state, max_trips=limit)
     total = functions["sum"](totals)
     found = logical_and(logical_not(is_far(totals, errors)), isfinite(total))
-    return *map(stop_gradient, (begins, ends, total)), Solved(*map(stop_gradient, (found, count)))
+    solved = Solved(stop_gradient(found), stop_gradient(count))
+    return stop_gradient(begins), stop_gradient(ends), stop_gradient(total), solved

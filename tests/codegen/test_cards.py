@@ -316,7 +316,7 @@ OTHER_MEANINGS = {
     # Names of parameters and of tasks.
     "primgraph/distributed/mapped.py": {"constant"},
     "primgraph/training/fit.py": {"checkpoint"},
-    "codegen/lower/arrays/blocks.py": {"add", "maximum", "minimum"},
+    "codegen/lower/arrays/planner.py": {"add", "maximum", "minimum"},
     "primgraph/derivatives/matrices/jacobian.py": {"reverse"},
     "primgraph/derivatives/matrices/layout.py": {"reverse"},
     "primgraph/derivatives/matrices/lazy_jacobian.py": {"reverse"},

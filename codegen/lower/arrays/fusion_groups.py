@@ -237,7 +237,7 @@ class _Arrangement:
                 draft.extent,
                 size.rows,
                 size.threads,
-                has_products(steps, self.cards),
+                has_products(steps, self.cards, self.limits),
                 tuple(draft.roles),
                 draft.axis,
                 draft.totals,

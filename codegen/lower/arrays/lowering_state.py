@@ -23,7 +23,7 @@ from primgraph.codegen.ir.places import (
 from primgraph.codegen.ir.schedule import Schedule, Step, seen_shape
 from primgraph.codegen.ir.statements import Combine, Instruction, Make, Region, Release, See
 from primgraph.codegen.ir.views import Repeat
-from primgraph.codegen.lower.storage.store import Store
+from primgraph.codegen.lower.arrays.store import Store
 from primgraph.ir.types import TensorType
 from primgraph.ir.views import Reshape, Rows
 

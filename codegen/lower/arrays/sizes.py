@@ -46,9 +46,10 @@ class Candidate(NamedTuple):
     cards: Cards
 
 
-def has_products(steps: Sequence[Step], cards: Cards) -> bool:
+def has_products(steps: Sequence[Step], cards: Cards, limits: Limits) -> bool:
     """Return whether BLAS may be called for one of these steps."""
-    return any(cards[s.op].blas and any(t.is_inexact for t in s.results) for s in steps)
+    by_blas = (s for s in steps if cards[s.op].blas) if limits.blas else ()
+    return any(t.is_inexact for s in by_blas for t in s.results)
 
 
 def size_of(of: Candidate, limits: Limits) -> Size | None:
@@ -74,7 +75,7 @@ def size_of(of: Candidate, limits: Limits) -> Size | None:
     if rows is None:
         return None
     rows = _avoid_single_row(extent, rows)
-    if has_products(computing, cards) and not blas.is_controlled():
+    if has_products(computing, cards, limits) and not blas.is_controlled():
         shares = 1
     return Size(rows, min(shares, ceil(extent / rows)))
 

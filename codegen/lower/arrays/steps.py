@@ -19,7 +19,7 @@ from primgraph.codegen.ir.places import (
     is_repeated,
 )
 from primgraph.codegen.ir.schedule import Step, stored_shape
-from primgraph.codegen.ir.statements import Call, Compute, Copy, Create, Make, Put, Return
+from primgraph.codegen.ir.statements import Call, Compute, Copy, Make, Put, Return
 from primgraph.codegen.ir.views import part_shape
 from primgraph.codegen.lower.arrays.lowering_state import LoweringState
 from primgraph.ir.dims import is_open
@@ -71,7 +71,7 @@ def _compute(draft: LoweringState, i: int, step: Step, card: Facts) -> None:
         out, new = result, not result.given
         if new and card.itself and _shapes_itself(draft, step, places):
             draft.places[value] = out
-            draft.body.append(Create(i, step, operands, result))
+            draft.body.append(Compute(i, step, operands, result, new=True, itself=True))
             return
     else:
         taken = draft.reusable_operand(i, step, card, places)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import ceil, prod
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import NamedTuple, TypeAlias
 
 from primgraph.codegen.ir.access import Access, loop_strides, row_major, whole
 from primgraph.codegen.ir.axis_semantics import restrict_rows
@@ -39,12 +39,10 @@ from primgraph.codegen.lower.nests.lowering_state import (
     copy_value,
     memory_access,
 )
-from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.table import CARDS
 from primgraph.errors import PrimgraphError
 from primgraph.ir.dims import Dim, typical
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Op
 from primgraph.ir.sizes import type_at
 from primgraph.ir.types import larger, smaller
 from primgraph.primitives.linear_algebra.products import CONTRACTS
@@ -54,7 +52,12 @@ Add: TypeAlias = Callable[[LoweringState, Step], None]
 # Conservative cache size of any machine, so that results are the same on all, and block sizes that
 # suit products. The share is a minimum cost of a group, in nanoseconds of NumPy.
 LIMITS = Limits(
-    cache=1 << 19, least_bytes=1 << 14, least_block=1 << 15, least_share=200_000, least_steps=1
+    blas=False,
+    cache=1 << 19,
+    least_bytes=1 << 14,
+    least_block=1 << 15,
+    least_share=200_000,
+    least_steps=1,
 )
 # Maximum number of groups, and of bytes of their totals. Clearing and adding a byte costs so many
 # nanoseconds; at most this fraction of the work is spent on it.
@@ -67,27 +70,14 @@ _TILE = 8
 _CACHED = 0.25
 
 
-@final
-class _Cards(dict[Op, Card]):
-    """Cards by primitive, as if none called BLAS."""
-
-    def __missing__(self, op: Op) -> Card:
-        card = self[op] = replace(CARDS[op], blas=False)
-        return card
-
-    def get(self, op: Op, default: Any = None) -> Any:
-        return self[op] if op in CARDS else default
-
-
-_CARDS = _Cards()
 _KINDS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 
 
 def regions_of(steps: Schedule, limits: Limits) -> tuple[Schedule, tuple[Region, ...]]:
     """Return the steps, reordered, and those regions of them that may run in blocks."""
     if any(t.names for t in steps.types):
-        return arrange_symbolic_regions(steps, limits, _CARDS)
-    return arrange_regions(steps, limits, _CARDS)
+        return arrange_symbolic_regions(steps, limits, CARDS)
+    return arrange_regions(steps, limits, CARDS)
 
 
 def add_blocks(draft: LoweringState, region: Region, limits: Limits, add: Add) -> bool:
@@ -156,7 +146,7 @@ def _groups(
 
 def _work(schedule: Schedule, steps: Sequence[Step]) -> float:
     """Return the estimated nanoseconds of these steps."""
-    return sum(_CARDS[s.op].nanoseconds(s) for s in steps if not schedule.sees(s))
+    return sum(CARDS[s.op].nanoseconds(s) for s in steps if not schedule.sees(s))
 
 
 class _Local(NamedTuple):
@@ -175,7 +165,7 @@ def _local(steps: Schedule, region: Region, rows: int) -> _Local:
     body: list[Equation] = []
     for i in range(region.start, region.stop):
         step, role = steps.steps[i], region.roles[i - region.start]
-        eqn = restrict_rows(step, _CARDS[step.op].blocking, role, rows).eqn
+        eqn = restrict_rows(step, CARDS[step.op].blocking, role, rows).eqn
         inputs = [
             made[v] if v in made else given.setdefault((v, axis), fresh)
             for v, axis, fresh in zip(step.inputs, role.operands, eqn.inputs, strict=True)

@@ -63,7 +63,7 @@ def _axis(call: Call) -> str:
 
 
 def _name(call: Call, name: str) -> str:
-    return f"pg_{name}_{type_name(call.step.operands[0].dtype)}"
+    return call.use(f"pg_{name}_{type_name(call.step.operands[0].dtype)}")
 
 
 def _axis_function(name: str) -> Lines:
@@ -141,7 +141,7 @@ def _random(call: Call) -> Iterator[str]:
         more = [literal(v, FLOAT64) for v in (low, high - low)] + [literal(top, dtype)]
     yield f"for (long {k} = 0; {k} < {call.size(keys.size)}; {k}++)"
     args = f"({call.result()}) + {k} * {n}, (uint64_t)({call.operand(0)})[{k}], {n}"
-    yield f"    pg_{name}({args}, {', '.join(more)});"
+    yield f"    {call.use(f'pg_{name}')}({args}, {', '.join(more)});"
 
 
 # Predicates for steps that a function supports, beyond the kind of its operand.

@@ -9,9 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
-from primgraph.codegen.ir.c_extents import is_zero
+from primgraph.codegen.ir.c_extents import is_few, is_zero
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.c.blas_dispatch import choose_function, is_far
 from primgraph.codegen.ops.c.call_lines import Call, Lines
 from primgraph.codegen.ops.c.spellings import c_type, type_name
 from primgraph.codegen.runtime.lapack import lapack
@@ -21,6 +20,37 @@ from primgraph.primitives.linear_algebra import cholesky, matrix_functions, spec
 
 # Words of matrices in arguments.
 _MATRIX = re.compile(r"[xz]\d")
+
+
+# Minimum number of rows at which LAPACK is faster than the loops of linear.c.
+FROM: dict[Op, int] = {
+    systems.solve: 80,
+    systems.inv: 80,
+    systems.slogdet: 96,
+    systems.det: 96,
+    systems.triangular_solve: 56,
+    cholesky.cholesky: 112,
+    cholesky.cholesky_tangent: 64,
+    cholesky.cholesky_slope: 56,
+    matrix_functions.lu: 112,
+}
+
+
+def choose_function(call: Call, name: str, n: int) -> str:
+    """Return the function expression of that name for matrices of n rows."""
+    kind = type_name(call.step.operands[0].dtype)
+    if not is_far(call, n):
+        return call.use(f"pg_{name}_{kind}")
+    other = call.use(f"pg_lapack_{name}_{kind}")
+    if type(n) is int:
+        return other
+    own = call.use(f"pg_{name}_{kind}")
+    return f"({call.size(n)} < {FROM[call.step.op]} ? {own} : {other})"
+
+
+def is_far(call: Call, n: int) -> bool:
+    """Return whether LAPACK may be used, for some sizes at least."""
+    return call.is_checked and not is_few(n, FROM[call.step.op] - 1) and lapack() is not None
 
 
 def each_matrix(call: Call, *inside: str) -> Iterator[str]:
@@ -96,7 +126,7 @@ def _triangular(call: Call) -> Iterator[str]:
     size = f"{call.size(n * m)} * sizeof({c_type(call.step.results[0].dtype)})"
     yield from each_matrix(
         call,
-        f"memcpy({matrix(call, 'z0')}, {matrix(call, 'x1')}, {size});",
+        f"{call.use('memcpy')}({matrix(call, 'z0')}, {matrix(call, 'x1')}, {size});",
         call.checked_call(f"{choose_function(call, 'triangular', n)}({args})"),
     )
 
@@ -108,7 +138,7 @@ def _lu(call: Call) -> Iterator[str]:
     if is_far(call, k):
         yield from _far(call, "lu", [*args, call.room("int64_t", m), *sizes])
         return
-    function = f"pg_lu_factors_{type_name(call.step.operands[0].dtype)}"
+    function = call.use(f"pg_lu_factors_{type_name(call.step.operands[0].dtype)}")
     yield from each_matrix(call, f"{function}({arguments(call, [*args, *sizes])});")
 
 
@@ -153,7 +183,7 @@ def _qr(call: Call) -> Iterator[str]:
 
 def _far(call: Call, name: str, args: Sequence[str]) -> Iterator[str]:
     """Yield calls of a LAPACK function for each matrix."""
-    function = f"pg_lapack_{name}_{type_name(call.step.operands[0].dtype)}"
+    function = call.use(f"pg_lapack_{name}_{type_name(call.step.operands[0].dtype)}")
     yield from each_matrix(call, call.checked_call(f"{function}({arguments(call, args)})"))
 
 

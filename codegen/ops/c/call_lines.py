@@ -36,6 +36,10 @@ class Call(ABC):
         """Return a size as an operand."""
 
     @abstractmethod
+    def use(self, function: str) -> str:
+        """Return the name of a function that the lines call."""
+
+    @abstractmethod
     def fail(self) -> None:
         """Take notice of a statement that returns."""
 

@@ -65,15 +65,13 @@ def _function(name: str, graph: Graph) -> str:
         text = _expression(step, [texts[v] for v in step.inputs])
         if value == result:
             lines.append(f"    return {text};")
-        elif step.op.has_bodies or (not step.op.literal and _has_line(text, plan.uses[value])):
+        elif step.op.has_bodies or (
+            not step.op.literal and (plan.uses[value] > 1 or len(text) > _SHORT)
+        ):
             lines.append(f"    const {c_type(step.results[0].dtype)} v{value} = {text};")
             text = f"v{value}"
         texts[value] = text if step.op.literal or _ATOM.fullmatch(text) else f"({text})"
     return "\n".join([*lines, "}"])
-
-
-def _has_line(text: str, uses: int) -> bool:
-    return uses > 1 or len(text) > _SHORT
 
 
 def _expression(step: Step, args: list[str]) -> str:

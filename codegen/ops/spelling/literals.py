@@ -289,12 +289,7 @@ def _proposed_multiples(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.n
     for text, matrix in _proposed_matrices((array != 0).astype(array.dtype)):
         # Zeros have the sign of the number, and are NaN if it is infinite or NaN.
         with np.errstate(all="ignore"):
-            yield f"{text} * {_factor_text(number)}", matrix * number
-
-
-def _factor_text(number: np.generic) -> str:
-    """Return a factor that keeps the dtype of an array of its own dtype."""
-    return scalar_text(number.item(), number.dtype)
+            yield f"{text} * {scalar_text(number.item(), array.dtype)}", matrix * number
 
 
 def _proposed_ranges(flat: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:

@@ -32,7 +32,7 @@ def blocks(writer: Writer, item: Blocks) -> Iterator[str]:
         yield f"const int failed = {name}(c, {room}, 0); if (failed) return failed;"
     else:
         groups, size = extent(item.groups), extent(arena)
-        yield f"const int failed = pg_share({name}, c, {room}, {groups}, {size});"
+        yield f"const int failed = {writer.use('pg_share')}({name}, c, {room}, {groups}, {size});"
         yield "if (failed) return failed;"
         yield from group.sums()
 
@@ -62,7 +62,7 @@ class _Group:
             found.append(f"    if (k < {extent(item.extent // item.rows)}) {self.call(bodies[0])}")
             found.append(f"    else {self.call(bodies[1])}")
         found.append("    if (failed) return failed;")
-        found += ["    if (pg_stop && pg_stop()) return -1;", "}"]
+        found += [f"    if ({self.writer.use('pg_stop')} && pg_stop()) return -1;", "}"]
         declared = self.writer.sizes(self.address_of)
         return [declared, *found] if declared else found
 

@@ -23,7 +23,8 @@ from primgraph.codegen.ops.c.spellings import (
     type_name,
 )
 from primgraph.codegen.targets.c.control import Places
-from primgraph.codegen.targets.c.lines import indented, with_source
+from primgraph.codegen.targets.c.lines import indented, lines_of
+from primgraph.codegen.targets.c.parts import functions_in
 from primgraph.codegen.targets.c.reductions import (
     are_joint_sums,
     initial_statement,
@@ -46,7 +47,7 @@ class Elements:
     """
 
     def __init__(self, walk: Walk, strips: Strips) -> None:
-        self.walk, self.strips = walk, strips
+        self.walk, self.strips, self.use = walk, strips, strips.use
         self.low = 0
 
     def statements(self, node: Node, here: Set[int]) -> Iterator[str]:
@@ -134,20 +135,25 @@ class Elements:
         terms = []
         for o, (n, stride) in zip(indices, node.reach, strict=True):
             index = f"(int64_t){self.strips.argument(o, here)}"
-            place = f"pg_place({index}, {extent(n)}, &bad)"
+            place = f"{self.use('pg_place')}({index}, {extent(n)}, &bad)"
             terms.append(place if stride == 1 else f"{place} * {extent(stride)}")
         base = self.walk.index(offset, strides)
         return " + ".join([*terms, *([] if base == "0" else [base])])
 
     def _step_expression(self, node: Node, args: Sequence[str]) -> str:
         """Return the C expression of a step."""
-        if node.step is None or node.name:
+        if node.step is None:
+            # A prefix of C.
             return f"{node.name}({args[0]})"
+        if node.name:
+            return f"{self.use(node.name)}({args[0]})"
         text = template(node.step)
         assert text is not None
         dtype = node.step.results[0].dtype
         if dtype.kind == "f" and node.step.op in PRODUCTS and "*" in text:
             text = f"pg_rounded_{type_name(dtype)}({text})"
+        for function in functions_in(text):
+            self.use(function)
         for k, arg in enumerate(args):
             text = text.replace(f"@{k}@", arg)
         return text
@@ -163,7 +169,8 @@ class Body:
         self.types, self.place, self.room = writer.type, writer.place, writer.room
         self.is_traced = writer.is_traced
         self.extents = self.walk.extents
-        self.strips = Strips(self.walk, self.types)
+        self.use = writer.use
+        self.strips = Strips(self.walk, self.types, self.use)
         self.elements = Elements(self.walk, self.strips)
         self.lines: list[str] = []
 
@@ -295,7 +302,8 @@ class Body:
             self._loop(pad, nodes, f"{count} - s")
         for node, (s, buffer) in zip(runs, sums, strict=True):
             target = f"w{node.value}[{self.walk.base(0, node.strides)}]"
-            self.lines.append(f"{pad}{target} += pg_total_{name}({s}, {buffer}, {count} - s);")
+            total = self.use(f"pg_total_{name}")
+            self.lines.append(f"{pad}{target} += {total}({s}, {buffer}, {count} - s);")
 
     # One strip.
 
@@ -324,11 +332,10 @@ class Body:
     def _loop(self, pad: str, nodes: Sequence[Node], count: str) -> None:
         here = {n.value for n in nodes if n.kind in PLAIN and n.kind != "call"}
         each = self.elements.statements
-        inside = [
-            with_source(line, node.step) if self.is_traced else line
-            for node in nodes
-            for line in each(node, here)
-        ]
+        if self.is_traced:
+            inside = [x for node in nodes for x in lines_of(node.step, each(node, here))]
+        else:
+            inside = [x for node in nodes for x in each(node, here)]
         if not inside:
             return
         if count == "1":

@@ -39,6 +39,9 @@ class Places(Protocol):
     def place(self, value: int) -> str:
         """Return the memory of a value."""
 
+    def use(self, function: str) -> str:
+        """Return the name of a C library function, which the file then includes."""
+
     def room(self, size: int) -> str:
         """Allocate workspace for the current item only."""
 
@@ -176,7 +179,8 @@ class _Words:
         cost = sum(map(flops_of, self.item.step.eqn.bodies))
         cost = max(_LEAST, typical(single_row_size(cost)))
         trips = 1 << (max(_UNWATCHED // cost, 1).bit_length() - 1)
-        self.line(f"if (!(++t & {trips - 1}) && pg_stop && pg_stop()) return -1;")
+        stop = self.writer.use("pg_stop")
+        self.line(f"if (!(++t & {trips - 1}) && {stop} && {stop}()) return -1;")
 
     def end(self, loop: Loop[str]) -> None:
         for i, (type, place) in enumerate(zip(loop.kinds, loop.ends, strict=True)):

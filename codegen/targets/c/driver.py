@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, final
 
+from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.limits import Limits, Options, default_limits
 from primgraph.codegen.ir.program import stays_inside
 from primgraph.codegen.ir.schedule import Schedule, schedule
@@ -23,7 +24,6 @@ from primgraph.codegen.runtime.toolchain.code_cache import (
     modes_of,
 )
 from primgraph.codegen.runtime.toolchain.run_compiler import fault_line
-from primgraph.codegen.targets.c.lines import source_at
 from primgraph.codegen.targets.c.size_arguments import SIZES, SizeArguments
 from primgraph.codegen.targets.c.source import Segment, Source, source
 from primgraph.errors import WRITTEN
@@ -38,16 +38,16 @@ _FEW = 4096
 
 @final
 class NativeCode(NamedTuple):
-    """The C of a graph, its constants, and a function of the text with the user's lines."""
+    """The C of a graph, its constants, and a function that traces lines to the user's lines."""
 
     entry: Entry
     constants: list[Any]
-    trace: Callable[[], str]
+    trace: Callable[[], Mapping[int, UserLine]]
 
     def origin(self, told: str) -> tuple[str, ...]:
         """Return the user's source line for the first C line in a compiler message, if known."""
-        source = source_at(self.trace(), fault_line(told))
-        return (f"{WRITTEN}  {source}",) if source else ()
+        source = self.trace().get(fault_line(told))
+        return () if source is None else (f"{WRITTEN}  {source}   {source.text}".rstrip(),)
 
 
 def generate_native(graph: Graph, options: Options, limits: Limits) -> NativeCode | None:
@@ -60,8 +60,8 @@ def generate_native(graph: Graph, options: Options, limits: Limits) -> NativeCod
     modes = modes_of(options, len(plan.outputs))
     entry = _InterfaceBuilder(plan, written, told, steps, graph).entry(modes, options.alone)
 
-    def trace() -> str:
-        return source(plan, NAME, told, is_traced=True).text
+    def trace() -> Mapping[int, UserLine]:
+        return source(plan, NAME, told, is_traced=True).sources
 
     return NativeCode(entry, list(plan.constants.values()), trace)
 

@@ -7,16 +7,14 @@ processors can compile. Functions of other units are declared, and hidden outsid
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, final
 
+from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.schedule import Step
 
 # Maximum number of lines of a file that is compiled as a whole, and approximate length of a unit.
 _WHOLE, _LINES = 6000, 3000
-
-_SOURCE = re.compile(r"/\* (.*) \*/$")
 
 _LINKAGE = (
     "#ifdef UNIT",
@@ -27,23 +25,42 @@ _LINKAGE = (
 )
 
 
-def with_source(line: str, step: Step | None) -> str:
-    """Return the line, with the user's line of a step in a comment, if it has one."""
+@final
+class Line(str):
+    """A line of C, of the user's line `source`."""
+
+    __slots__ = ("source",)
+
+    source: Source
+
+    def __new__(cls, text: str, source: Source) -> Line:
+        made = super().__new__(cls, text)
+        made.source = source
+        return made
+
+
+def lines_of(step: Step | None, lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines with the user's line of a step, if it has one."""
     source = None if step is None else step.eqn.source
     if source is None:
-        return line
-    return f"{line} /* {f'{source}   {source.text}'.rstrip().replace('*/', '* /')} */"
-
-
-def source_at(text: str, line: int) -> str:
-    """Return the user's line in the comment of a line of C; empty if there is none."""
-    found = _SOURCE.search(text.split("\n")[line - 1])
-    return "" if found is None else found[1]
+        yield from lines
+    else:
+        yield from (Line(line, source) for line in lines)
 
 
 def indented(pad: str, lines: Iterable[str]) -> list[str]:
     """Return the lines behind `pad`."""
-    return [f"{pad}{line}" for line in lines]
+    return [Line(f"{pad}{x}", x.source) if isinstance(x, Line) else f"{pad}{x}" for x in lines]
+
+
+def sources_of(pieces: Sequence[str]) -> Mapping[int, Source]:
+    """Return the user's line of each line of a text, whose pieces are joined by line ends."""
+    found, at = {}, 1
+    for piece in pieces:
+        if isinstance(piece, Line):
+            found[at] = piece.source
+        at += 1 + piece.count("\n")
+    return found
 
 
 @final

@@ -11,7 +11,8 @@ from their graphs instead.
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,13 +80,19 @@ def _instantiate_part(part: _Part, name: str) -> str:
     return re.sub(r"\bBITS\b", str(bits), text) if kind in "iu" else text
 
 
-def required_parts(text: str) -> str:
-    """Return the parts that define functions of a text, transitively, in an order valid in C."""
+@lru_cache(maxsize=1024)
+def functions_in(template: str) -> tuple[str, ...]:
+    """Return the functions `pg_...` that a template of C calls."""
+    return tuple(_NAME.findall(template))
+
+
+def required_parts(functions: Iterable[str]) -> str:
+    """Return the parts that define these functions, transitively, in an order valid in C."""
     known = _parts()
     found: dict[tuple[int, str], str] = {}
     emitted: dict[str, str] = {}
     looked: set[str] = set()
-    waiting = [set(_NAME.findall(text))]
+    waiting = [set(functions)]
     while waiting:
         for name in sorted(waiting.pop() - looked):
             looked.add(name)

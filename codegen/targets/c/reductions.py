@@ -74,12 +74,12 @@ def write_reduction(strips: Strips, node: Node, count: str) -> Iterator[str]:
     if run is None:
         yield f"const {kind} one{node.value} = {strips.element(o)};"
         run = f"&one{node.value}", "0"
-    given = ", ".join([*run, count])
+    given, function = ", ".join([*run, count]), strips.use(f"pg_{node.kind}_{name}")
     if node.kind == "prod":
-        yield f"{target} = pg_prod_{name}({given}, {target});"
+        yield f"{target} = {function}({given}, {target});"
         return
     statement = accumulation_statement(node.kind, target, "part")
-    yield f"{{ const {kind} part = pg_{node.kind}_{name}({given}); {statement} }}"
+    yield f"{{ const {kind} part = {function}({given}); {statement} }}"
 
 
 def are_joint_sums(strips: Strips, nodes: Sequence[Node]) -> bool:
@@ -107,7 +107,8 @@ def write_joint_sums(strips: Strips, nodes: Sequence[Node], count: str) -> Itera
     yield "  }"
     for node, (first, _) in zip(nodes, runs, strict=True):
         target = f"w{node.value}[{strips.walk.base(node.offset, node.strides)}]"
-        yield f"  {target} += pg_total_{name}(s{node.value}, {first} + k, {count} - k);"
+        total = strips.use(f"pg_total_{name}")
+        yield f"  {target} += {total}(s{node.value}, {first} + k, {count} - k);"
     yield "}"
 
 
@@ -122,11 +123,11 @@ def _rows_reduced(strips: Strips, node: Node, count: str) -> Iterator[str]:
     yield f"for (long q = 0; q < {count} / {n}; q++) {{"
     yield f"    const {kind} *p = {run[0]} + q * {n};"
     if node.kind == "prod":
-        yield f"    {target} = pg_prod_{name}(p, 1, {n}, {target});"
+        yield f"    {target} = {strips.use(f'pg_prod_{name}')}(p, 1, {n}, {target});"
     elif node.kind == "sum" and n <= _FEW:
         yield f"    {target} += {_in_pairs([f'p[{t}]' for t in range(n)])};"
     else:
-        yield f"    const {kind} part = pg_{node.kind}_{name}(p, 1, {n});"
+        yield f"    const {kind} part = {strips.use(f'pg_{node.kind}_{name}')}(p, 1, {n});"
         yield f"    {accumulation_statement(node.kind, target, 'part')}"
     yield "}"
 

@@ -95,8 +95,10 @@ class _Function(NamedTuple):
 class _Parameters:
     """Places of the values of a renumbered item: the parameters of its function."""
 
-    def __init__(self, types: Sequence[TensorType], is_traced: bool) -> None:
-        self.types, self.is_traced = types, is_traced
+    is_traced = False
+
+    def __init__(self, types: Sequence[TensorType], use: Callable[[str], str]) -> None:
+        self.types, self.use = types, use
         self.places: dict[int, None] = {}
         self.rooms: list[int] = []
 
@@ -116,10 +118,10 @@ class _Parameters:
 class SharedNests:
     """Functions of the items that occur repeatedly in `plan`, whose statements `printed` yields.
 
-    `functions` are those not yet taken.
+    `functions` are those not yet taken. Nothing is shared if not `active`.
     """
 
-    def __init__(self, name: str, plan: Nests, printed: _Print) -> None:
+    def __init__(self, name: str, plan: Nests, printed: _Print, *, active: bool) -> None:
         self.name, self.plan, self.printed = name, plan, printed
         self.functions: list[Function] = []
         self.known: dict[int, _Function] = {}
@@ -127,7 +129,7 @@ class SharedNests:
         # The independent parts of each item, by its identity.
         self.parts: dict[int, list[_Renamed]] = {}
         self.counts: Counter[int] = Counter()
-        if len(plan.items) >= _LONG:
+        if active and len(plan.items) >= _LONG:
             for item in plan.items:
                 self._add(item)
 
@@ -233,7 +235,7 @@ class SharedNests:
         return found
 
     def _define(self, part: _Renamed, memory: Memory) -> _Function:
-        parameters = _Parameters([self.plan.types[v] for v, _ in part.values], memory.is_traced)
+        parameters = _Parameters([self.plan.types[v] for v, _ in part.values], memory.use)
         added = {k for k, (v, _) in enumerate(part.values) if v in self.plan.added}
         item, _ = _renumbered(part.item, {})
         sizes = memory.sizes(lambda _: "z")

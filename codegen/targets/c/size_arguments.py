@@ -7,7 +7,6 @@ from typing import final
 
 from primgraph.codegen.ir.c_extents import PREFIX, divisors, extent
 from primgraph.codegen.runtime.toolchain.code_cache import FIRST
-from primgraph.ir.assumptions import Condition
 from primgraph.ir.dims import Dim, extent_at
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import Fitting, assumptions
@@ -68,7 +67,8 @@ class SizeArguments:
             wanted = extent(self.fitting.inputs[i][1].shape[axis])
             yield f"    if (d[{i}][{axis}] != {wanted}) return 0;"
         for condition in conditions:
-            yield f"    if (!({_holds(condition)})) return 0;"
+            relation = ">=" if condition.lower else "=="
+            yield f"    if (!({extent(condition.difference)} {relation} 0)) return 0;"
         yield f"    z[{ARENA}] = {extent(arena)}; z[{ELEMENTS}] = {extent(elements)};"
         for k, size in enumerate(self.names):
             yield f"    z[{k + FIRST}] = {PREFIX}{size};"
@@ -100,7 +100,3 @@ class SizeArguments:
 
 def _wide(n: int) -> str:
     return f"(__int128){extent(n)}"
-
-
-def _holds(condition: Condition) -> str:
-    return f"{extent(condition.difference)} {'>=' if condition.lower else '=='} 0"

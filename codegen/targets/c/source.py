@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from primgraph.base.debug_mode import debugging
-from primgraph.base.records import dataclass
+from primgraph.base.user_lines import Source as UserLine
 from primgraph.codegen.ir.access import Access, row_major
 from primgraph.codegen.ir.c_extents import HELPERS, Memory, Place, extent, index_text, is_zero
 from primgraph.codegen.ir.statements import (
@@ -30,7 +30,7 @@ from primgraph.codegen.ops.c.spellings import ITEM_SIZES, c_type, codes_of, type
 from primgraph.codegen.targets.c.blocks import blocks
 from primgraph.codegen.targets.c.body import statements
 from primgraph.codegen.targets.c.control import FUNCTIONS, Body, Places, control, wrapper_function
-from primgraph.codegen.targets.c.lines import Function, in_units, indented, one_unit
+from primgraph.codegen.targets.c.lines import Function, in_units, indented, one_unit, sources_of
 from primgraph.codegen.targets.c.parts import required_parts
 from primgraph.codegen.targets.c.shared_nests import Address, SharedNests
 from primgraph.codegen.targets.c.size_arguments import SIZES, SizeArguments
@@ -42,8 +42,7 @@ _CHUNK = 250
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A C function: its name, the values whose arrays it takes, in order, and those it writes.
 
     Its last argument is the workspace. It returns 0, a positive number if NumPy is to raise the
@@ -57,24 +56,24 @@ class Segment:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """The text of a file, and its schedule: C functions and host calls in order.
 
-    `arena` is the size in bytes of the shared workspace. The text can be compiled in so many
-    `units`.
+    `arena` is the size in bytes of the shared workspace. `sources` has the user's line of lines of
+    the text, by their numbers. The text can be compiled in so many `units`.
     """
 
     text: str
     order: tuple[Segment | HostCall, ...]
     arena: int
+    sources: Mapping[int, UserLine]
     units: int
 
 
 def source(
     plan: Nests, name: str, told: SizeArguments | None = None, *, is_traced: bool = False
 ) -> Source:
-    """Generate the C of `plan`, with the symbolic sizes of `told`; with user lines if traced."""
+    """Generate the C of `plan`, with the symbolic sizes of `told`; with `sources` if traced."""
     writer = _Writer(plan, name, told, is_traced)
     writer.write()
     return _assemble(writer)
@@ -89,6 +88,8 @@ class _Writer:
         self.order: list[Segment | HostCall] = []
         self.functions: list[Function] = []
         self.declared = list(_user_code(plan))
+        # The C library functions that are called.
+        self.called: set[str] = set()
         # Macros of bodies.
         self.macros: list[str] = []
         self.arena = Memory(name)
@@ -112,7 +113,8 @@ class _Writer:
         self.offset.update({v: self.arena.take(POINTER) for v in self.stacks})
         self.all_rooms: list[Room] = []
         self.at = 0
-        self.shared = SharedNests(name, plan, partial(_statements, plan))
+        # Lines with the user's lines stay in place.
+        self.shared = SharedNests(name, plan, partial(_statements, plan), active=not is_traced)
 
     def write(self) -> None:
         """Write the functions of all items."""
@@ -236,6 +238,11 @@ class _Writer:
         elif isinstance(item, Blocks):
             yield from blocks(self, item)
 
+    def use(self, function: str) -> str:
+        """Return the name of a C library function, which the file then includes."""
+        self.called.add(function)
+        return function
+
     def room(self, size: int) -> str:
         """Allocate workspace for the current item only."""
         return "w" if is_zero(size) else self.within(self.take_room(size))
@@ -256,6 +263,7 @@ class _Writer:
         writer.write()
         order = writer.order
         self.functions += writer.functions
+        self.called |= writer.called
         self.declared += writer.declared
         self.macros += [*writer.macros, *writer.arena.macros()]
         if not order:
@@ -294,6 +302,9 @@ class _Call(Call):
     def size(self, n: int) -> str:
         return extent(n)
 
+    def use(self, function: str) -> str:
+        return self.writer.use(function)
+
     def fail(self) -> None:
         pass
 
@@ -307,6 +318,7 @@ def _in_workspace(offset: Place) -> Address:
 def _assemble(writer: _Writer) -> Source:
     """Return the file of a plan, of the functions that were written."""
     declared = sorted(dict.fromkeys(writer.declared))
+    parts = required_parts(writer.called)
     opening = list(_OPENING)
     if writer.told is not None:
         # More functions of symbolic sizes follow, so that the file is compiled as a whole.
@@ -314,9 +326,9 @@ def _assemble(writer: _Writer) -> Source:
         lines, units = one_unit(writer.functions), 1
     else:
         lines, units = in_units(writer.functions)
-    parts = required_parts("\n".join(lines))
     pieces = [*opening, *declared, "", parts, "", *lines, ""]
-    return Source("\n".join(pieces), tuple(writer.order), writer.arena.size, units)
+    sources = sources_of(pieces) if writer.is_traced else {}
+    return Source("\n".join(pieces), tuple(writer.order), writer.arena.size, sources, units)
 
 
 def _statements(
@@ -342,7 +354,7 @@ def _products(places: Places, item: Product, name: str) -> Iterator[str]:
     if is_zero(type.size):
         return
     kind = c_type(type.dtype)
-    function = f"{name}_{type_name(type.dtype)}"
+    function = places.use(f"{name}_{type_name(type.dtype)}")
     *batch, m, n = type.shape
     k = x.shape[-1]
     yield f"{kind} *restrict o = ({kind} *){places.place(item.value)};"

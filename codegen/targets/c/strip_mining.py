@@ -29,8 +29,10 @@ class Strips:
     its own memory. A value spread `before` all loops is the same for each strip.
     """
 
-    def __init__(self, walk: Walk, types: Callable[[int], TensorType]) -> None:
-        self.walk, self.types = walk, types
+    def __init__(
+        self, walk: Walk, types: Callable[[int], TensorType], use: Callable[[str], str]
+    ) -> None:
+        self.walk, self.types, self.use = walk, types, use
         self.buffer: dict[int, str] = {}
         self.direct: set[int] = set()
         self.before: set[int] = set()
@@ -157,7 +159,7 @@ def _assign_buffers(walk: Walk, kinds: Mapping[int, str]) -> tuple[dict[int, str
 def call(strips: Strips, node: Node, count: str) -> Iterator[str]:
     """Yield a call that computes `count` elements of a value, of one or two operands."""
     suffix = "f" if strips.types(node.value).dtype.itemsize == 4 else ""
-    function, target = f"pg_{node.name}{suffix}", strips.buffer[node.value]
+    function, target = strips.use(f"pg_{node.name}{suffix}"), strips.buffer[node.value]
     if len(node.operands) == 1:
         yield from _unary_call(strips, node, function, target, count)
         return

@@ -94,7 +94,7 @@ def _array_routine(text: str) -> Lines:
         found = _c_call(text, call.step, call)
         assert found is not None
         call.fail()
-        yield f"if ({found}) return 1;"
+        yield f"if ({call.use(found)}) return 1;"
 
     return lines
 

@@ -15,7 +15,7 @@ from primgraph.codegen.ops.c.call_lines import Call
 from primgraph.codegen.ops.c.spellings import C_TYPES, type_name
 from primgraph.codegen.targets.export.page import Page, declare, write_source_comment
 from primgraph.codegen.targets.export.places import kind_of
-from primgraph.codegen.targets.export.sizes import code, index, offset_address
+from primgraph.codegen.targets.export.sizes import offset_address
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import Dim, typical
 from primgraph.ir.types import DType, Shape, TensorType
@@ -54,7 +54,10 @@ class _Call(Call):
         return self.page.allocate_workspace(TensorType((count,), _DTYPES[kind]))
 
     def size(self, n: int) -> str:
-        return code(n, ATOM)
+        return self.page.size(n, ATOM)
+
+    def use(self, function: str) -> str:
+        return self.page.use(function)
 
     def fail(self) -> None:
         self.page.fail()
@@ -115,7 +118,7 @@ class _Loops:
         variables = [name for _, name in self.outer] + [name for name, _ in inner]
         strides = [access.strides[d] for d, _ in self.outer]
         strides += [access.strides[d] for _, d in inner]
-        return index(access.offset, variables, strides)
+        return self.page.index(access.offset, variables, strides)
 
     def element(self, access: Access, *inner: tuple[str, int]) -> str:
         return self.page.place(access.root).element(self.place(access, *inner))
@@ -154,7 +157,7 @@ class _Loops:
             page.line(f"{self.element(self.out, *inner, across)} = {self.zero};")
             page.close()
         self.page.open_for(self.along, self.depth)
-        factor, kind = page.name("factor"), kind_of(self.dtype)
+        factor, kind = page.names.fresh("factor"), kind_of(self.dtype)
         page.line(
             f"const {kind} {factor} = {self.element(self.item.left, *inner, (self.along, -1))};"
         )
@@ -177,12 +180,12 @@ class _Loops:
         sign = "+=" if self.item.is_added else "="
         if typical(self.depth) >= _DEEP:
             x, y = self.address(left, *inner), self.address(right, *across)
-            dot = f"pg_dot_{type_name(self.dtype)}"
-            along, down, count = map(code, (left.strides[-1], right.strides[-2], self.depth))
+            dot = page.use(f"pg_dot_{type_name(self.dtype)}")
+            along, down, count = map(page.size, (left.strides[-1], right.strides[-2], self.depth))
             text = f"{dot}({x}, {along}, {y}, {down}, {count})"
             page.line(f"{f'{kind} {held.text}' if whole else target} {sign} {text};")
         else:
-            total = held.text if whole else page.name("sum")
+            total = held.text if whole else page.names.fresh("sum")
             page.line(f"{kind} {total} = {self.zero};")
             if not is_zero(self.depth):
                 self.page.open_for(self.along, self.depth)
@@ -205,6 +208,7 @@ class _Loops:
         name, one = ("cblas_sgemm", "1.0f") if single else ("cblas_dgemm", "1.0")
         x, y, z = (self.address(a) for a in (self.item.left, self.item.right, self.out))
         sizes = f"CblasRowMajor, {left[0]}, {right[0]}, {', '.join(map(self.narrow, (m, n, k)))}"
+        self.page.use("cblas")
         self.page.line(f"{name}({sizes}, {one},")
         before = one if self.item.is_added else self.zero
         lead = [self.lead(apart) for apart in (left[1], right[1], n)]
@@ -213,11 +217,12 @@ class _Loops:
 
     def narrow(self, n: int) -> str:
         """Return a size as a BLAS argument."""
-        return f"(int){code(n, UNARY)}" if type(n) is Dim else str(n)
+        return f"(int){self.page.size(n, UNARY)}" if type(n) is Dim else str(n)
 
     def lead(self, n: int) -> str:
         """Return the row stride for BLAS, which requires at least 1."""
-        return f"(int)pg_most({code(n)}, 1)" if type(n) is Dim else str(n)
+        most = self.page.use("pg_most") if type(n) is Dim else ""
+        return f"(int){most}({self.page.size(n)}, 1)" if most else str(n)
 
 
 def _blas_layout(access: Access, shape: tuple[int, int]) -> tuple[str, int] | None:

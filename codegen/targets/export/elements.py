@@ -22,7 +22,6 @@ from primgraph.codegen.targets.export.loops import (
 )
 from primgraph.codegen.targets.export.page import Page, write_source_comment
 from primgraph.codegen.targets.export.places import Place, bare, kind_of, number
-from primgraph.codegen.targets.export.sizes import code, index
 
 # Block length of longer sums, which reduces rounding errors.
 _BLOCK = 256
@@ -34,7 +33,7 @@ def nest(page: Page, item: Nest) -> None:
     """Write the statements of a nest."""
     for n in item.indexed_sizes():
         # No index is valid.
-        page.open(f"if ({code(n)} == 0 && {code(prod(item.domain))} != 0)")
+        page.open(f"if ({page.size(n)} == 0 && {page.size(prod(item.domain))} != 0)")
         page.line("return 1;")
         page.fail()
         page.close()
@@ -75,11 +74,11 @@ class _Loops:
     def blocks(self, depth: int) -> None:
         """Write the innermost loop in blocks, with a partial sum per block."""
         page, i, n = self.page, self.grid.variables[depth], self.grid.extents[depth]
-        first, last = page.name("first"), page.name("last")
+        first, last = page.names.fresh("first"), page.names.fresh("last")
         sums = self.reductions.sums(depth)
-        page.open(f"for (long {first} = 0; {first} < {code(n)}; {first} += {_BLOCK})")
-        more = f"{first} < {code(n - _BLOCK)} ? {first} + {_BLOCK}"
-        page.line(f"const long {last} = {more} : {code(n)};")
+        page.open(f"for (long {first} = 0; {first} < {page.size(n)}; {first} += {_BLOCK})")
+        more = f"{first} < {page.size(n - _BLOCK)} ? {first} + {_BLOCK}"
+        page.line(f"const long {last} = {more} : {page.size(n)};")
         whole = self.reductions.begin_parts(sums)
         page.open(f"for (long {i} = {first}; {i} < {last}; {i}++)")
         self.level(depth + 1)
@@ -155,7 +154,7 @@ class Elements:
         """Return the element at the position given by the operands after the first one."""
         found = [
             (
-                f"pg_place({self.argument(o).code}, {code(n)}, &bad)",
+                f"{self.page.use('pg_place')}({self.argument(o).code}, {self.page.size(n)}, &bad)",
                 stride,
             )
             for o, (n, stride) in zip(node.operands[1:], node.reach, strict=True)
@@ -166,7 +165,7 @@ class Elements:
             return place.text
         names = [*self.grid.variables, *(text for text, _ in found)]
         along = [*self.grid.loop_strides(strides), *(s for _, s in found)]
-        return place.element(index(offset, names, along))
+        return place.element(self.page.index(offset, names, along))
 
     def tell(self, node: Node) -> None:
         if node.step is not None:
@@ -182,11 +181,12 @@ class Elements:
         else:
             args = [self.argument(o) for o in node.operands]
             known = None if node.step is None else trivial(node.step, args)
-            text = known or (args[0] if spelled is None else spelled.fill_operands(args))
+            text = known or (args[0] if spelled is None else self.filled(spelled, args))
         stored, uses = value in self.nest.stored, self.uses.get(value, 0)
         if not stored and not uses:
             return
-        if value in self.folded and self.is_short(node, text):
+        is_short = len(text.code) <= _LONGEST and text.code.count("(") < 2 * _DEEPEST
+        if value in self.folded and is_short:
             self.texts[value] = text
             return
         self.tell(node)
@@ -206,7 +206,7 @@ class Elements:
             self.texts[value] = text
             return
         hint = page.hint(value)
-        name = page.name(
+        name = page.names.fresh(
             f"{hint}_{self.grid.variables[-1]}" if hint and place is not None else hint
         )
         page.line(f"const {kind_of(dtype)} {name} = {line};")
@@ -214,16 +214,19 @@ class Elements:
             page.store(place, self.index(0, self.stored), name, dtype)
         self.texts[value] = Text(name)
 
+    def filled(self, spelled: Formula, args: Sequence[Text]) -> Text:
+        """Return a formula of these operands."""
+        for function in spelled.functions:
+            self.page.use(function)
+        return spelled.fill_operands(args)
+
     def index(self, offset: int, strides: Sequence[int]) -> str:
         """Return the index expression of an element."""
-        return index(offset, self.grid.variables, self.grid.loop_strides(strides))
-
-    def is_short(self, node: Node, text: Text) -> bool:
-        return len(text.code) <= _LONGEST and text.code.count("(") < 2 * _DEEPEST
+        return self.page.index(offset, self.grid.variables, self.grid.loop_strides(strides))
 
     def argument(self, o: Operand) -> Text:
         if o.cast:
-            at = self.index(o.offset, o.strides) if o.strides else code(o.offset)
+            at = self.index(o.offset, o.strides) if o.strides else self.page.size(o.offset)
             return Text(f"({o.cast}){at if at.isidentifier() else f'({at})'}", UNARY)
         if o.text:
             text = bare(o.text)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import final
+from typing import NamedTuple, final
 
 from primgraph.base.files import require_own
 from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.schedule import schedule
 from primgraph.codegen.lower.nests.nests import nests
-from primgraph.codegen.targets.c.parts import required_parts
+from primgraph.codegen.targets.c.parts import functions_in, required_parts
 from primgraph.codegen.targets.export.function import write_function
 from primgraph.codegen.targets.export.identifiers import (
     Names,
@@ -23,8 +23,8 @@ from primgraph.codegen.targets.export.identifiers import (
     is_name,
     require_name,
 )
-from primgraph.codegen.targets.export.page import Page, Part, extents, pointers
-from primgraph.codegen.targets.export.places import Place, Tables, kind_of
+from primgraph.codegen.targets.export.page import Page, Part, pointers
+from primgraph.codegen.targets.export.places import Place, Tables, extents_product, kind_of
 from primgraph.codegen.targets.export.remarks import Needs, comment_lines
 from primgraph.codegen.targets.export.sizes import (
     REFUSED,
@@ -34,7 +34,7 @@ from primgraph.codegen.targets.export.sizes import (
     macro,
     sizes_of,
 )
-from primgraph.codegen.targets.export.user_c import called_functions, words_of
+from primgraph.codegen.targets.export.user_c import called_functions
 from primgraph.codegen.targets.text.identifiers import name_values
 from primgraph.codegen.targets.text.ordering import order_by_source
 from primgraph.codegen.targets.text.render import render_template
@@ -61,8 +61,7 @@ _HEADERS = frozenset(_OWN.split())
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """A parameter of a C function: its name, type, and whether it is an output.
 
     A size is a scalar integer of C type `long`.
@@ -73,13 +72,12 @@ class Parameter:
     is_result: bool
     is_size: bool = False
 
-    @property
-    def place(self) -> Place:
+    def place(self, page: Page) -> Place:
         """Return the place of the parameter in a function."""
         alone, name = self.type.size == 1, self.name
         if alone:
             name = f"{name}[0]" if self.type.shape else f"*{name}" if self.is_result else name
-        return Place(name, alone)
+        return Place(name, alone, use=partial(page.use, self.name))
 
     @property
     def kind(self) -> str:
@@ -92,12 +90,11 @@ class Parameter:
         const = "" if self.is_result else "const "
         if self.type.names or is_zero(self.type.size):
             return f"{const}{kind} *{restrict}{self.name}"
-        return f"{const}{kind} {self.name}[{restrict}{extents(self.type)}]"
+        return f"{const}{kind} {self.name}[{restrict}{extents_product(self.type.shape)}]"
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """The parts of a function in the header and the source file, as unindented lines."""
 
     name: str
@@ -145,9 +142,9 @@ def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple
         functions.append(_function(graph, name, handed, tables, blas))
         shared |= set(tables.known.values())
         others |= handed.used
-    used = words_of(line for f in functions for part in f.parts for line in part)
+    used = tables.used
     own = called_functions([code for f in functions for code in f.codes], used)
-    parts = required_parts(" ".join([*used, own]))
+    parts = required_parts({*used, *functions_in(own)})
     values = {
         "count": "one function" if len(graphs) == 1 else f"{len(graphs)} functions",
         "stem": stem,
@@ -156,7 +153,7 @@ def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple
         "tables": [row for n, lines in tables.lines.items() if n in used for row in lines],
         "helpers": "\n\n".join(filter(None, [*helpers(used), parts])),
         "own": own,
-        "blas": not used.isdisjoint({"cblas_sgemm", "cblas_dgemm"}),
+        "blas": "cblas" in used,
         # Arrays without elements are null pointers.
         "null_pointers": "NULL" in used,
         "moves": not used.isdisjoint({"memcpy", "memset"}) or _MOVES.search(parts + own),
@@ -217,8 +214,8 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
     outputs, renamed = _results(graph, steps, names)
     plan = nests(steps, SERIAL, complete=True, alone=True)
     page = Page(plan, names, tables, name, blas, bool(graph.sizes))
-    places = {k: p.place for k, p in enumerate(inputs)}
-    places.update({v: p.place for v, p in zip(plan.outputs, outputs, strict=True)})
+    places = {k: p.place(page) for k, p in enumerate(inputs)}
+    places.update({v: p.place(page) for v, p in zip(plan.outputs, outputs, strict=True)})
     write_function(page, places)
     parameters = [*lengths, *inputs, *outputs]
     workspace = page.workspace
@@ -324,27 +321,26 @@ def _parts(
     alone, can_fail = len(page.parts) == 1, page.can_fail
     if sizes:
         nbytes = page.workspace.nbytes
-        made.append(sizes.test(name, nbytes))
+        made.append(sizes.test(name, nbytes, page.tables.used))
         if pointer:
-            made.append(sizes.workspace(name, nbytes))
+            made.append(sizes.workspace(name, nbytes, page.tables.used))
         test = f"    if (!pg_fits_{name}({', '.join(sizes.names)})) {{"
         begin = [test, f"        return {REFUSED};", "    }"]
     begin += ["    int failed = 0;"] * (can_fail and not alone)
     passed = [p for p in parameters if p.is_size]
     for part in page.parts:
-        lines = [*(f"    {line}" for line in part.pointers.values()), *part.lines]
-        lines = [*pointers(page, lines), *lines]
-        words = words_of(lines)
+        crossing = [f"    {line}" for line in part.pointers.values()]
+        lines = [*pointers(page, part), *crossing, *part.lines]
         if part.is_watched:
             lines.insert(0, "    int bad = 0;")
         if part.can_fail or (alone and sizes):
             lines.append(f"    return {'bad' if part.is_watched else '0'};")
-        given = [p for p in parameters if p.name in words]
+        given = [p for p in parameters if p.name in part.used]
         passed += given
         if alone:
             begin += lines
             continue
-        work = pointer if page.work in words else ""
+        work = pointer if page.work in part.used else ""
         head = _prototype(part.name, given, work, "restrict ", part.can_fail)
         made.append(_define([f"static {head[0]}", *head[1:]], lines))
         begin += _call(part, [*(p.name for p in given), *([page.work] if work else [])])

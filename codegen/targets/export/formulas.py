@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import final
+from typing import NamedTuple, final
 
 from primgraph.codegen.ir.extents import ADD, ATOM, CHOICE, EITHER, MUL, RELATION, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
@@ -33,16 +32,17 @@ _COMPARISON = (RELATION, ADD, ADD)
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(NamedTuple):
     """A C expression with operands `@0@`, `@1@`, its precedence, and those its operands need.
 
-    The precedence of an operand is None if it occurs more than once, or not at all.
+    The precedence of an operand is None if it occurs more than once, or not at all. `functions` are
+    those of the C library of this package.
     """
 
     pattern: str
     rank: int
     within: tuple[int | None, ...]
+    functions: tuple[str, ...] = ()
 
     def fill_operands(self, args: Sequence[Text]) -> Text:
         """Return the expression for these operands."""
@@ -60,7 +60,7 @@ def formula(step: Step) -> Formula | None:
 def call(name: str, count: int) -> Formula:
     """Return the formula of a call of a function of `count` elements."""
     args = ", ".join([f"@{k}@" for k in range(count)])
-    return Formula(f"{name}({args})", ATOM, (CHOICE,) * count)
+    return Formula(f"{name}({args})", ATOM, (CHOICE,) * count, (name,))
 
 
 # Comparisons with the least number of a type that are constant, and the side of that number:
@@ -96,7 +96,7 @@ def _formula(pattern: str, count: int) -> Formula:
     rank, within = _ranks(pattern, count)
     once = [pattern.count(f"@{k}@") == 1 for k in range(count)]
     ranks = tuple([r if o else None for r, o in zip(within, once, strict=True)])
-    return Formula(pattern, rank, ranks)
+    return Formula(pattern, rank, ranks, parts.functions_in(pattern))
 
 
 def _ranks(pattern: str, count: int) -> tuple[int, Sequence[int]]:
@@ -139,4 +139,4 @@ def function_of(name: str, dtype: DType) -> str:
     """Return the scalar function for that type; empty if there is none."""
     plain = name + ("f" if dtype.itemsize == 4 else "")
     own = f"pg_{name}_{type_name(dtype)}"
-    return plain if plain in LIBRARY else own if parts.required_parts(own) else ""
+    return plain if plain in LIBRARY else own if parts.required_parts([own]) else ""

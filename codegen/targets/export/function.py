@@ -31,9 +31,9 @@ from primgraph.codegen.targets.export.page import (
     use_code,
     write_source_comment,
 )
-from primgraph.codegen.targets.export.places import NULL, Place, kind_of
+from primgraph.codegen.targets.export.places import Place, kind_of
 from primgraph.codegen.targets.export.scope import hints_of, reads, scope_of
-from primgraph.codegen.targets.export.sizes import code, index, offset_address
+from primgraph.codegen.targets.export.sizes import offset_address
 from primgraph.codegen.targets.text.flow import Loop, is_flag, loop_of, write_flow
 from primgraph.errors import CompileError
 from primgraph.ir.dims import is_open
@@ -165,7 +165,7 @@ def control(page: Page, item: Control) -> None:
         write_flow(words, item.step, item.operands, item.values)
     for v in item.values:
         place = page.place(v)
-        if v not in page.scope.read and place.text != "NULL" and place.text.isidentifier():
+        if v not in page.scope.read and place.name != "NULL" and place.name.isidentifier():
             page.line(f"(void){place.text};")
 
 
@@ -232,11 +232,15 @@ class _Words:
         page, most = self.page, loop.step.most_trips
         if loop.number is not None:
             self.row = self.place(loop.number).text
-            page.open("for (;;)" if most is None else f"while ({self.row} < {code(most)})")
+            page.open("for (;;)" if most is None else f"while ({self.row} < {page.size(most)})")
             return []
-        bound = code(most)
+        bound = page.size(most)
         if loop.count is not None:
-            told, bound, size = self.place(loop.count).element("0"), page.name("steps"), bound
+            told, bound, size = (
+                self.place(loop.count).element("0"),
+                page.names.fresh("steps"),
+                bound,
+            )
             page.line(f"const long {bound} = {told} < {size} ? (long){told} : {size};")
         self.row = page.open_loop("step", bound)
         begin = len(loop.fixed) + len(loop.ends)
@@ -244,15 +248,17 @@ class _Words:
         pairs = [*zip(loop.scanned, loop.scanned_kinds, strict=True)]
         read = [pair if begin + k in used else None for k, pair in enumerate(pairs)]
         if loop.params["reverse"]:
-            back = page.name("row")
-            last = f"{bound} - 1" if loop.count is not None else code(most - 1)
+            back = page.names.fresh("row")
+            last = f"{bound} - 1" if loop.count is not None else page.size(most - 1)
             rows = [*filter(None, read), *zip(loop.stacks, loop.stacked_kinds, strict=True)]
             if any(_has_row(self.place(v), t, most) for v, t in rows):
                 page.line(f"const long {back} = {last} - {self.row};")
             self.row = back
         hints = hints_of(plan)
         return [
-            self.row_place(*pair, hints.get(begin + k, "row"), const=True) if pair else NULL
+            self.row_place(*pair, hints.get(begin + k, "row"), const=True)
+            if pair
+            else page.tables.null
             for k, pair in enumerate(read)
         ]
 
@@ -261,7 +267,7 @@ class _Words:
         return _row(self.page, self.place(stack), type, most, self.row, hint, const=const)
 
     def test(self, loop: Loop[Value], given: Sequence[Value]) -> None:
-        again = Place(self.page.name("again"), True, is_declared=False)
+        again = Place(self.page.names.fresh("again"), True, is_declared=False)
         self.body(0, given, [again])
         self.page.open(f"if (!{again.text})")
         self.page.line("break;")
@@ -295,7 +301,7 @@ def write_copy(page: Page, target: Place, source: Place, type: TensorType) -> No
         page.store(target, "0", source.element("0"), type.dtype)
     else:
         size = f"{_count(page, type)} * sizeof *{target.text}"
-        page.line(f"memcpy({target.text}, {source.pointer}, {size});")
+        page.line(f"{page.use('memcpy')}({target.text}, {source.pointer}, {size});")
 
 
 def _has_row(stack: Place, type: TensorType, count: int) -> bool:
@@ -309,20 +315,20 @@ def _row(
     """Return the place of a row of a stack."""
     size = 0 if is_zero(count) else prod(type.shape[1:])
     if is_zero(size):
-        return NULL
+        return page.tables.null
     if stack.is_number:
         return stack
     if is_one(size):
         return Place(stack.element(trip), True)
-    name = page.name(hint if hint not in page.names.taken else f"{hint}_row")
-    row = offset_address(stack.text, index(0, [trip], [size]))
+    name = page.names.fresh(hint if hint not in page.names.taken else f"{hint}_row")
+    row = offset_address(stack.text, page.index(0, [trip], [size]))
     page.line(f"{'const ' if const else ''}{kind_of(type.dtype)} *const {name} = {row};")
     return Place(name, False)
 
 
 def _count(page: Page, type: TensorType) -> str:
     """Return the number of elements of an array, as a factor of a product."""
-    return code(type.size, MUL)
+    return page.size(type.size, MUL)
 
 
 def write_zeros(page: Page, place: Place, type: TensorType) -> None:
@@ -332,4 +338,4 @@ def write_zeros(page: Page, place: Place, type: TensorType) -> None:
         page.line(f"{place.text} = 0;")
     else:
         size = f"{_count(page, type)} * sizeof *{place.text}"
-        page.line(f"memset({place.text}, 0, {size});")
+        page.line(f"{page.use('memset')}({place.text}, 0, {size});")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import final
+from typing import NamedTuple, final
 
 from primgraph.codegen.ir.access import row_major
 from primgraph.codegen.ir.c_extents import is_zero
@@ -14,15 +13,13 @@ from primgraph.codegen.ir.statements import Nest, Node
 from primgraph.codegen.targets.c.reductions import first_of
 from primgraph.codegen.targets.export.page import Page, fill
 from primgraph.codegen.targets.export.places import kind_of, number
-from primgraph.codegen.targets.export.sizes import index
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import typical
 from primgraph.ir.types import DType, TensorType
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """The axes of loops, their iteration counts, and the names of their variables.
 
     A collapsed loop is represented by its last axis.
@@ -125,11 +122,11 @@ class Reductions:
             type, place = self.page.type(node.value), self.page.place(node.value)
             start = _start(node.kind, type)
             if place.is_number and not place.is_declared:
-                self.totals[node.value] = place.text
+                self.totals[node.value] = place.name
                 self.page.store(place, "0", start, type.dtype)
             else:
                 hint = self.page.hint(node.value)
-                name = self.page.name(f"{hint}_{node.kind}" if hint else node.kind)
+                name = self.page.names.fresh(f"{hint}_{node.kind}" if hint else node.kind)
                 self.totals[node.value] = name
                 self.page.line(f"{kind_of(type.dtype)} {name} = {start};")
 
@@ -137,9 +134,9 @@ class Reductions:
         """Store the accumulators of the reductions inside `depth` loops."""
         for node in self.inner.get(depth, ()):
             place, name = self.page.place(node.value), self.totals[node.value]
-            if place.text != name:
+            if place.name != name:
                 strides = self.grid.loop_strides(node.strides)[:depth]
-                at = index(0, self.grid.variables[:depth], strides)
+                at = self.page.index(0, self.grid.variables[:depth], strides)
                 self.page.line(f"{place.element(at)} = {name};")
 
     def sums(self, depth: int) -> list[Node]:
@@ -151,7 +148,7 @@ class Reductions:
         whole = dict(self.totals)
         for node in sums:
             type = self.page.type(node.value)
-            part = self.totals[node.value] = self.page.name("part")
+            part = self.totals[node.value] = self.page.names.fresh("part")
             self.page.line(f"{kind_of(type.dtype)} {part} = {_start('sum', type)};")
         return whole
 
@@ -163,7 +160,7 @@ class Reductions:
 
     def index(self, strides: Sequence[int]) -> str:
         """Return the index expression of an element."""
-        return index(0, self.grid.variables, self.grid.loop_strides(strides))
+        return self.page.index(0, self.grid.variables, self.grid.loop_strides(strides))
 
     def take_in(self, node: Node, text: Text) -> None:
         """Write the accumulation of an element."""

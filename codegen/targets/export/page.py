@@ -8,12 +8,12 @@ from typing import final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.c_extents import is_zero
+from primgraph.codegen.ir.extents import ADD
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.statements import Nests, values_written
-from primgraph.codegen.ops.c.spellings import codes_of
+from primgraph.codegen.ops.c.spellings import codes_of, template
 from primgraph.codegen.targets.export.identifiers import Names, remark, wrap_statement
 from primgraph.codegen.targets.export.places import (
-    NULL,
     Place,
     Room,
     Tables,
@@ -22,8 +22,7 @@ from primgraph.codegen.targets.export.places import (
     kind_of,
 )
 from primgraph.codegen.targets.export.scope import scope_of
-from primgraph.codegen.targets.export.sizes import code, offset_address
-from primgraph.codegen.targets.export.user_c import words_of
+from primgraph.codegen.targets.export.sizes import code, index, names_of, offset_address
 from primgraph.ir.types import DType, TensorType
 
 # Maximum size in bytes of stack arrays; further ones are in the workspace.
@@ -33,11 +32,17 @@ STACK = 2048
 @final
 @dataclass(slots=True)
 class Part:
-    """A function for some of the items: its lines, and pointers into the workspace."""
+    """A function for some of the items: its lines, and pointers into the workspace.
+
+    `used` has the names in its lines that are declared elsewhere.
+    """
 
     name: str
     lines: list[str] = field(default_factory=list)
     pointers: dict[str, str] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    # The arrays of the workspace that are used.
+    members: set[str] = field(default_factory=set)
     stack: int = 0
     # Whether an element may set `bad`, and whether a statement returns.
     is_watched: bool = False
@@ -100,7 +105,7 @@ class Page:
 
     def open_for(self, variable: str, count: int) -> None:
         """Open a loop with that variable, and so many iterations."""
-        self.open(f"for (long {variable} = 0; {variable} < {code(count)}; {variable}++)")
+        self.open(f"for (long {variable} = 0; {variable} < {self.size(count)}; {variable}++)")
 
     def open_loop(self, hint: str, bound: str) -> str:
         """Open a loop of `bound` iterations; return the unique name of its variable."""
@@ -141,7 +146,7 @@ class Page:
             return self.live_place(value)
         found = self.scope.places.get(value)
         if found is None and is_zero(self.type(value).size):
-            return NULL
+            return self.tables.null
         if found is None:
             array = self.scope.plan.constants[value]
             found = self.scope.places[value] = self.tables.place(
@@ -153,8 +158,8 @@ class Page:
         """Return the place of a value that is live across parts."""
         room, type = self.rooms[value], self.top.plan.types[value]
         if type.size == 1:
-            return Place(f"{self.member(room)}[{code(room.first)}]", True)
-        name = self.top.places[value].text
+            return Place(f"{self.member(room)}[{self.size(room.first)}]", True)
+        name = self.top.places[value].name
         head = f"{kind_of(type.dtype)} *const {name} = "
         self.parts[-1].pointers[name] = f"{head}{self.room(room)};"
         return Place(name, False)
@@ -164,9 +169,6 @@ class Page:
 
     def hint(self, value: int) -> str:
         return self.scope.names.get(value, "")
-
-    def name(self, hint: str) -> str:
-        return self.names.fresh(hint)
 
     # Memory.
 
@@ -189,14 +191,14 @@ class Page:
     def new(self, type: TensorType, hint: str, last: int = -1) -> Place:
         """Return a place for an array that is live until item `last`, default the current one."""
         if is_zero(type.size):
-            return NULL
+            return self.tables.null
         name = self.names.fresh(hint)
         if type.size == 1:
             return Place(name, True, is_declared=False)
         kind, part = kind_of(type.dtype), self.parts[-1]
         if not type.names and part.stack + type.nbytes <= STACK:
             part.stack += type.nbytes
-            self.line(f"{kind} {name}[{extents(type)}];")
+            self.line(f"{kind} {name}[{extents_product(type.shape)}];")
             return Place(name, False)
         self.line(f"{kind} *const {name} = {self.allocate_workspace(type, last)};")
         return Place(name, False)
@@ -208,13 +210,15 @@ class Page:
         return self.room(room)
 
     def room(self, room: Room) -> str:
-        first = "0" if is_zero(room.first) else code(room.first)
+        first = "0" if is_zero(room.first) else self.size(room.first)
         return offset_address(self.member(room), first)
 
     def member(self, room: Room) -> str:
         """Return the workspace array that contains a room."""
+        self.use(self.work)
         if not self.sized:
             return f"{self.work}->{room.member}"
+        self.parts[-1].members.add(room.member)
         name = self.members.get(room.member) or self.names.fresh(room.member, lasting=True)
         return self.members.setdefault(room.member, name)
 
@@ -222,12 +226,35 @@ class Page:
         for room in self.scope.given.pop(at, ()):
             self.workspace.give(room)
 
+    # Names of other places.
+
+    def use(self, name: str) -> str:
+        """Return a name that the file declares elsewhere, or a call of the user's function."""
+        self.parts[-1].used.add(name)
+        self.tables.used.add(name)
+        return name
+
+    def size(self, n: int, rank: int = ADD) -> str:
+        """Return the text of a size, in parentheses if its precedence is below `rank`."""
+        for name in names_of(n):
+            self.use(name)
+        return code(n, rank)
+
+    def index(self, offset: int, variables: Sequence[str], strides: Sequence[int]) -> str:
+        """Return the index expression of an element, from loop variables and their strides."""
+        for n in (offset, *strides):
+            self.size(n)
+        return index(offset, variables, strides)
+
+    # Items.
+
 
 def use_code(page: Page, *steps: Step | None) -> None:
     """Include the user C of these steps."""
     for step in filter(None, steps):
         for own in codes_of([step]):
             page.codes[own] = None
+            page.use(template(step) or "")
 
 
 def fill(page: Page, place: Place, text: str, type: TensorType) -> None:
@@ -256,19 +283,16 @@ def declare(page: Page, place: Place, type: TensorType, begin: str = "") -> None
         page.line(f"{kind_of(type.dtype)} {place.text}{begin};")
 
 
-def pointers(page: Page, lines: Sequence[str]) -> list[str]:
-    """Return the declarations of pointers to the arrays of an untyped workspace in these lines."""
-    found, space, work, words = [], page.workspace, page.work, words_of(lines)
+def pointers(page: Page, part: Part) -> list[str]:
+    """Return the declarations of pointers to the arrays of an untyped workspace in a part."""
+    found, space, work = [], page.workspace, page.work
     offsets = space.offsets()
     for kind, member, _ in space.members if page.sized else ():
-        if page.members.get(member) not in words:
+        if member not in part.members:
             continue
         at = offsets[member]
+        part.used |= {work, *names_of(at)}
+        page.tables.used |= names_of(at)
         place = work if is_zero(at) else f"(void *)((char *){work} + {code(at)})"
         found += wrap_statement(f"{kind} *const {page.members[member]} = {place};", 1)
     return found
-
-
-def extents(type: TensorType) -> str:
-    """Return the number of elements, as a product of the sizes of axes."""
-    return extents_product(type.shape)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -21,12 +22,20 @@ from primgraph.ir.types import DType, Shape, TensorType
 class Place:
     """The C expression of a scalar or of an array's first element.
 
-    A scalar that is not declared yet is declared by the statement that computes it.
+    A scalar that is not declared yet is declared by the statement that computes it. `use` is called
+    whenever the expression is written.
     """
 
-    text: str
+    name: str
     is_number: bool
     is_declared: bool = True
+    use: Callable[[], object] | None = None
+
+    @property
+    def text(self) -> str:
+        if self.use is not None:
+            self.use()
+        return self.name
 
     def element(self, index: str) -> str:
         return self.text if self.is_number else f"{self.text}[{index}]"
@@ -36,11 +45,7 @@ class Place:
         """Return the address of the first element."""
         if not self.is_number:
             return self.text
-        return self.text.removeprefix("*") if self.text[0] == "*" else f"&{self.text}"
-
-
-# The place of arrays without elements.
-NULL = Place("NULL", False)
+        return self.text.removeprefix("*") if self.name[0] == "*" else f"&{self.text}"
 
 
 def kind_of(dtype: DType) -> str:
@@ -147,16 +152,25 @@ class Workspace:
 
 @final
 class Tables:
-    """Constant arrays as `static const` tables, without duplicates."""
+    """Constant arrays as `static const` tables, without duplicates.
+
+    `used` has the names that are declared for all functions of a file, and used by one.
+    """
 
     def __init__(self) -> None:
         self.known: dict[tuple[Any, ...], str] = {}
         self.lines: dict[str, list[str]] = {}
+        self.used: set[str] = set()
+
+    @property
+    def null(self) -> Place:
+        """Return the place of arrays without elements."""
+        return Place("NULL", False, use=partial(self.used.add, "NULL"))
 
     def place(self, array: np.ndarray[Any, Any], hint: str, names: Names) -> Place:
         """Return the place of a constant: a table, or a literal for one element."""
         if array.size == 0:
-            return NULL
+            return self.null
         if array.size == 1:
             return Place(number(array.reshape(())[()], array.dtype), True)
         key = (array.dtype.str, array.size, array.tobytes())
@@ -166,7 +180,7 @@ class Tables:
             shape = extents_product(array.shape)
             head = f"static const {kind_of(array.dtype)} {name}[{shape}] = {{"
             self.lines[name] = [head, *_rows(array), "};", ""]
-        return Place(name, False)
+        return Place(name, False, use=partial(self.used.add, name))
 
 
 def extents_product(shape: Shape) -> str:

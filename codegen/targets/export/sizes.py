@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import final
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.c_extents import FUNCTIONS, HELPERS, divisors, is_zero
@@ -23,8 +23,7 @@ REFUSED = -1
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(NamedTuple):
     """The sizes of a function, its assumptions about them, and the types of all values."""
 
     names: tuple[str, ...]
@@ -34,29 +33,35 @@ class Sizes:
     def parameters(self) -> str:
         return ", ".join([f"long {n}" for n in self.names])
 
-    def test(self, function: str, nbytes: int) -> list[str]:
-        """Return a C function that checks whether `function` accepts its sizes."""
+    def test(self, function: str, nbytes: int, used: set[str]) -> list[str]:
+        """Return a C function that checks whether `function` accepts its sizes.
+
+        The helper functions that it calls are added to those `used`.
+        """
         lines = [f"static bool pg_fits_{function}({self.parameters()}) {{"]
         negative = " || ".join([f"{n} < 0" for n in self.names])
         lines += _return_false_if(negative)
         differences = [c.difference for c, _ in self.conditions]
         extents = [t.nbytes for t in self.types]
         every = [*(n for t in self.types for n in t.shape), *differences, *extents, nbytes]
-        whole = most(every)
+        whole = most(every, partial(_used, used))
         lines.append("    /* No number that is computed of them may be too large. */")
         lines += wrap_statement(f"const long largest = {whole};", 1)
         lines += _return_false_if("largest > (long)(~0ul >> 2)")
         for y in dict.fromkeys(divisors(every)):
+            used |= names_of(y)
             lines += _return_false_if(f"{code(y)} == 0")
         for condition, source in self.conditions:
             where = f", assumed by {source}  {source.text}".rstrip() if source else ""
             lines.append(f"    {remark(f'{condition}{where}')}")
             sign = "<" if condition.lower else "!="
+            used |= names_of(condition.difference)
             lines += _return_false_if(f"{code(condition.difference)} {sign} 0")
         return [*lines, "    return true;", "}"]
 
-    def workspace(self, function: str, nbytes: int) -> list[str]:
-        """Return a C function that computes the size of the workspace."""
+    def workspace(self, function: str, nbytes: int, used: set[str]) -> list[str]:
+        """Return a C function that computes the size of the workspace, by helpers `used`."""
+        used |= names_of(nbytes)
         return [
             f"long {function}_workspace({self.parameters()}) {{",
             f"    if (!pg_fits_{function}({', '.join(self.names)})) {{",
@@ -65,6 +70,11 @@ class Sizes:
             f"    return {code(nbytes)};",
             "}",
         ]
+
+
+def _used(used: set[str], name: str) -> str:
+    used.add(name)
+    return name
 
 
 def sizes_of(graph: Graph, plan: Nests) -> Sizes:
@@ -131,6 +141,7 @@ _HELPERS = {
 }""",
 }
 _WRITER = SizeWriter(FUNCTIONS, divide="/")
+names_of = _WRITER.names
 
 
 def helpers(used: Collection[str]) -> list[str]:
@@ -176,10 +187,10 @@ def offset_address(pointer: str, place: str | int) -> str:
     return pointer if place in ("0", 0) else f"{pointer} + {place}"
 
 
-def most(extents: Iterable[int]) -> str:
+def most(extents: Iterable[int], use: Callable[[str], str] = str) -> str:
     """Return an expression that is an upper bound of the sizes and their terms.
 
-    Sizes are nonnegative. The expression saturates at LONG_MAX.
+    Sizes are nonnegative. The expression saturates at LONG_MAX. It `use`s functions.
     """
     largest: dict[tuple[str, ...], int] = {}
     for n in extents:
@@ -190,8 +201,8 @@ def most(extents: Iterable[int]) -> str:
     for factors, number in sorted(largest.items(), key=lambda item: (-len(item[0]), item[0])):
         term = str(number)
         for k, name in enumerate(factors):
-            term = name if not k and number == 1 else f"pg_times({term}, {name})"
-        total = f"pg_plus({total}, {term})" if total else term
+            term = name if not k and number == 1 else f"{use('pg_times')}({term}, {name})"
+        total = f"{use('pg_plus')}({total}, {term})" if total else term
     return total or "0"
 
 

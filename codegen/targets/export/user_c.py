@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_WORDS = re.compile(r"/\*.*?\*/|->\w+|\b([A-Za-z_]\w*)")
 # The head of a static function, which begins in the first column; and what may end a function.
 _HEAD = re.compile(r"^(?:static|inline)\b[^{;=]*?\b(\w+)\([^{;=]*\)", re.MULTILINE)
 _END = re.compile(r"[;}]")
 
 
-def words_of(lines: Iterable[str]) -> set[str]:
-    """Return the words of C in lines, without comments and members of structures."""
-    return set(_WORDS.findall("\n".join(lines))) - {""}
-
-
-def called_functions(codes: Iterable[str], calls: Set[str]) -> str:
-    """Return the lines of `codes`, without functions that none of these words calls."""
+def called_functions(codes: Iterable[str], calls: Iterable[str]) -> str:
+    """Return the lines of `codes`, without functions that none of the user's `calls` needs."""
     whole = "\n".join(dict.fromkeys(code.strip("\n") for code in codes))
     waiting, rest = list(_functions(whole)), whole
     for _, body in waiting:
         rest = rest.replace(body, "", 1)
-    used = calls.union(_WORD.findall(rest))
+    used = set(_WORD.findall(rest)) | set(_WORD.findall("\n".join(calls)))
     while called := [pair for pair in waiting if pair[0] in used]:
         waiting = [pair for pair in waiting if pair not in called]
         used.update(word for _, body in called for word in _WORD.findall(body))

@@ -184,8 +184,10 @@ class Printer:
         elif life is Life.CALL or life is Life.TURN:
             if isinstance(place, View) and name not in self._made:
                 self._view(place, name)
-            if life is Life.CALL and outside is not None and self.parts.has(name):
-                outside[name] = None
+            if life is Life.CALL:
+                if outside is not None and self.parts.has(name):
+                    outside[name] = None
+                self.parts.use(name)
 
     def _view(self, view: View, name: str) -> None:
         """Print a view that is not kept: in each call, or in each turn of a loop."""
@@ -202,6 +204,7 @@ class Printer:
         if view.life is Life.TURN:
             self.line(text)
             return
+        self.parts.use(of)
         root = root_of(view)
         if self.trip is not None and isinstance(root, Argument) and root.number < self.trip[0]:
             self.early.append(Line(text, self.at))

@@ -14,7 +14,7 @@ from primgraph.codegen.ir.places import (
     Result,
     name_of,
 )
-from primgraph.codegen.ir.statements import Call, Combine, Compute, Copy, Create, Fill, Put
+from primgraph.codegen.ir.statements import Call, Combine, Compute, Copy, Fill, Put
 from primgraph.codegen.ops.spelling.literals import dtype_text, scalar_text
 from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.codegen.ops.table import CARDS
@@ -44,6 +44,11 @@ class Writer(Protocol):
 
 def _print_compute(writer: Writer, x: Compute) -> None:
     args = [writer.use(p) for p in x.operands]
+    if x.itself:
+        function = writer.np(CARDS[x.step.op].ufunc)
+        writer.line(f"{name_of(x.out)} = {function}({', '.join(args)})")
+        writer.bind(x.out)
+        return
     out = writer.empty(x.out, CARDS[x.step.op].fresh) if x.new else writer.use(x.out)
     parts = [writer.use(p) for p in x.parts]
     more = writer.np, x.new, x.replaced
@@ -58,12 +63,6 @@ def _print_put(writer: Writer, x: Put) -> None:
 def _print_statement(writer: Writer, to: Target) -> None:
     for line in CARDS[to.step.op].write(to):
         writer.line(line)
-
-
-def _print_create(writer: Writer, x: Create) -> None:
-    args, out = [writer.use(p) for p in x.operands], name_of(x.out)
-    writer.line(f"{out} = {writer.np(CARDS[x.step.op].ufunc)}({', '.join(args)})")
-    writer.bind(x.out)
 
 
 def print_results(writer: Writer, x: Call, text: str) -> None:
@@ -103,7 +102,6 @@ def _print_combine(writer: Writer, x: Combine) -> None:
 STATEMENTS: dict[Any, Any] = {
     Compute: _print_compute,
     Put: _print_put,
-    Create: _print_create,
     Fill: _print_fill,
     Copy: _print_copy,
     Combine: _print_combine,

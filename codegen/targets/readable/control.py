@@ -47,6 +47,8 @@ class _Words:
                 page.write(value)
         pairs = zip(step.inputs, step.operands, strict=True)
         self.given: list[Value] = [explicit(page.pieces[v], t) for v, t in pairs]
+        for value in step.inputs:
+            page.use(page.pieces[value])
         page.write_source_comment(step)
         # Names of the results of branches, or of carries, and of stacks.
         self.names: list[str] = []
@@ -184,8 +186,10 @@ class _Words:
         self.results([*self.names, self.trips, *self.stacks])
         counted = self.trips or not self.stacks
         count = self.trips if counted else f"len({self.stacks[0]})"
-        trips = Piece(Text(f"np.int64({count})"), ())
-        self.page.pieces[self.step.outputs[len(self.names)]] = trips
+        names = (self.trips if counted else self.stacks[0],)
+        self.page.pieces[self.step.outputs[len(self.names)]] = Piece(
+            Text(f"np.int64({count})"), (), names
+        )
 
     # Parts of statements.
 
@@ -325,6 +329,7 @@ def _text(inner: Page, value: int, graph: Graph, k: int) -> Text:
             inner.write(value)
             piece = inner.pieces[value]
     piece = explicit(piece, graph.outputs[k].type)
+    inner.use(piece)
     return piece.text
 
 
@@ -371,11 +376,11 @@ def code_of(value: Value) -> Text:
 def _row(x: Value, type: TensorType, k: str) -> Piece:
     """Return a row of a scanned array."""
     assert isinstance(x, Piece)
-    return Piece(Text(f"{x.text.operand_code(ATOM)}[{k}]"), type.shape[1:])
+    return Piece(Text(f"{x.text.operand_code(ATOM)}[{k}]"), type.shape[1:], (*x.names, k))
 
 
 def _piece(name: str, type: TensorType) -> Piece:
-    return Piece(Text(name), type.shape)
+    return Piece(Text(name), type.shape, (name,))
 
 
 def _name_values(

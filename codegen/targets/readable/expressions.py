@@ -21,11 +21,10 @@ from primgraph.codegen.ops.spelling.literals import (
 )
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.readable.control import write_control
-from primgraph.codegen.targets.readable.diagonals import write_diagonal_matrix
 from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece, explicit
 from primgraph.codegen.targets.readable.placement import write_placed
 from primgraph.codegen.targets.readable.shapes import joins_parts
-from primgraph.codegen.targets.readable.views import write_view
+from primgraph.codegen.targets.readable.views import write_diagonal_matrix, write_view
 from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.layout import statement
 from primgraph.ir.dims import Dim, names_in
@@ -60,7 +59,7 @@ def _compute_several(page: Page, i: int, step: Step, card: Card) -> None:
     if card.helper:
         page.include(card.helper)
     pieces = _whole_operands(page, step)
-    _unpack(page, i, step, card.read([p.text for p in pieces], step))
+    _unpack(page, i, step, card.read([p.text for p in pieces], step), pieces)
 
 
 def _compute(page: Page, i: int, step: Step, card: Card) -> None:
@@ -89,6 +88,8 @@ def _compute(page: Page, i: int, step: Step, card: Card) -> None:
             number = page.pieces[step.inputs[1]]
             args[1] = args[1] if number.scalar is None else number
         line = amend(page.pieces[piece.value].text.code, [a.text for a in args], step)
+        for a in args:
+            page.use(a)
         target, equals, right = line.partition(" = ")
         head, rest = (target + equals, right) if equals else ("", line)
         for row in statement(head, rest, page.depth):
@@ -232,12 +233,13 @@ def _call_user(page: Page, i: int, step: Step) -> None:
     name = page.names.next_name("user_")
     page.table[name] = caller_of(step)
     sizes = sorted(names_in(tuple(step.params.values())).union(*(t.names for t in step.results)))
+    page.use_sizes(sizes)
     page.users.append(step.op.name)
     pieces = _whole_operands(page, step)
     given = [*(p.text.code for p in pieces), *(f"{size}={size}" for size in sizes)]
     text = Text(f"{name}({', '.join(given)})")
     if step.op.multiple:
-        _unpack(page, i, step, text)
+        _unpack(page, i, step, text, pieces)
         return
     joined = page.join_pieces(text, step.results[0].shape, pieces, i, step.outputs[0])
     page.settle(joined, inline=False)
@@ -252,8 +254,10 @@ def _whole_operands(page: Page, step: Step) -> list[Piece]:
     return [explicit(page.pieces[v], t) for v, t in pairs]
 
 
-def _unpack(page: Page, i: int, step: Step, text: Text) -> None:
+def _unpack(page: Page, i: int, step: Step, text: Text, pieces: list[Piece]) -> None:
     """Write the unpacking of an expression with several results."""
+    for piece in pieces:
+        page.use(piece)
     page.write_source_comment(step)
     names = []
     for value, type in zip(step.outputs, step.results, strict=True):
@@ -261,7 +265,7 @@ def _unpack(page: Page, i: int, step: Step, text: Text) -> None:
             names.append("_")
             continue
         names.append(page.names.name_from_hint(page.called.get(value, ""), "v"))
-        page.pieces[value] = Piece(Text(names[-1]), type.shape)
+        page.pieces[value] = Piece(Text(names[-1]), type.shape, (names[-1],))
     several = ", ".join(names) if len(names) > 1 else f"({names[0]},)"
     for line in statement(f"{several} = ", text.code, page.depth):
         page.parts.current.line(line, i)

@@ -55,7 +55,7 @@ def readable(
 def _write_steps(page: Page, arguments: list[str]) -> None:
     """Write all steps to the page, in parts if there are too many for one function."""
     for i, name in enumerate(arguments):
-        page.pieces[i] = Piece(Text(name), page.schedule.types[i].shape)
+        page.pieces[i] = Piece(Text(name), page.schedule.types[i].shape, (name,))
         page.parts.argument(name)
     for name in () if page.sizes is None else page.sizes.names:
         page.parts.argument(name)
@@ -67,7 +67,8 @@ def _write_steps(page: Page, arguments: list[str]) -> None:
         page.parts.begin()
         page.said, page.commented = None, None
         for i in steps:
-            write_step(page, i, page.schedule.steps[i])
+            with page.noting_sizes():
+                write_step(page, i, page.schedule.steps[i])
 
 
 def _single(page: Page, interface: Interface) -> Function:
@@ -84,8 +85,7 @@ def _single(page: Page, interface: Interface) -> Function:
         function.returns(result(text), last)
     else:
         function.returns(["(", *(f"    {r}," for r in results), ")"], last)
-    read = set(page.parts.names_read(0, results))
-    function.first(interface.bind_arguments(interface.arguments, read))
+    function.first(interface.bind_arguments(interface.arguments, page.sizes_read))
     return function
 
 

@@ -124,7 +124,9 @@ class Interface:
         elif self.page.pieces[value].is_pending:
             self.page.write(value)
         found, type = self.page.pieces[value], self.page.schedule.types[value]
-        piece = explicit(found, type)
+        with self.page.noting_sizes():
+            piece = explicit(found, type)
+        self.page.use(piece)
         if not self.page.standalone:
             return piece.text.code
         return self._own(value, piece, found.scalar is None and found.shape != type.shape)

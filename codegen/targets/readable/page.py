@@ -6,14 +6,15 @@ line stays readable, or else written as a statement.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
 
 from primgraph.base.user_lines import Source
-from primgraph.codegen.ir.extents import ATOM, Text
+from primgraph.codegen.ir.extents import ATOM, Text, sizes_written
 from primgraph.codegen.ir.schedule import Schedule, Step
 from primgraph.codegen.ops.spelling.literals import (
     array_lines,
@@ -57,14 +58,15 @@ _ALIGNED = frozenset(
 class Piece:
     """The expression of a value: a name, a literal, or a pending expression.
 
-    `shape` is that of the expression, before NumPy's broadcasting.
-    `scalar` is the number of a literal. `value` is the value to name if the expression becomes
+    `shape` is that of the expression, before NumPy's broadcasting. `names` are the variables in it,
+    and `scalar` is the number of a literal. `value` is the value to name if the expression becomes
     a statement; -1 if it is not pending. An element or a row of an array has `base`, the array, and
     the `index` in it.
     """
 
     text: Text
     shape: Shape
+    names: tuple[str, ...] = ()
     scalar: Any = None
     depth: int = 0
     value: int = -1
@@ -131,7 +133,7 @@ def explicit(piece: Piece, type: TensorType) -> Piece:
     if piece.shape == type.shape:
         return piece
     text = Text(f"np.broadcast_to({piece.text.code}, {shape_text(type.shape)})")
-    return Piece(text, type.shape, None, piece.depth, piece.value, piece.step)
+    return Piece(text, type.shape, piece.names, None, piece.depth, piece.value, piece.step)
 
 
 @final
@@ -174,6 +176,7 @@ class Page:
         # Values that are written with other axes of size 1.
         self.shown = shown_shapes(schedule, _ALIGNED)
         # Variables of sizes that are read.
+        self.sizes_read: set[str] = set()
         # Values that are written together with what they are views of.
         self.settled: set[int] = set()
         self._readers: dict[int, Step] = {}
@@ -214,6 +217,7 @@ class Page:
         return piece.depth < _DEEPEST and (same or self.is_view(piece.step))
 
     def join_pieces(self, text: Text, shape: Shape, args: list[Piece], i: int, value: int) -> Piece:
+        names = tuple(dict.fromkeys(n for a in args for n in a.names))
         viewed = self.is_view(i)
         # Chains of sums or products are read from left to right, and are not deep.
         chained = bool(args) and args[0].text.rank == text.rank < ATOM
@@ -222,7 +226,7 @@ class Page:
         for a in args:
             if a.is_pending:
                 self.waiting.pop(a.value, None)
-        return Piece(text, shape, depth=depth, value=value, step=i)
+        return Piece(text, shape, names, depth=depth, value=value, step=i)
 
     def is_view(self, i: int) -> bool:
         return self.schedule.steps[i].op.is_view
@@ -261,18 +265,39 @@ class Page:
 
     # Statements.
 
+    @contextmanager
+    def noting_sizes(self) -> Iterator[None]:
+        """Record the variables of sizes that the block writes into the current function."""
+        if self.sizes is None:
+            yield
+            return
+        with sizes_written() as names:
+            yield
+        self.use_sizes(names)
+
+    def use_sizes(self, names: Iterable[str]) -> None:
+        """Record variables of sizes that the current function reads."""
+        for name in sorted(names):
+            self.sizes_read.add(name)
+            self.parts.use(name)
+
     def write(self, value: int) -> None:
         """Write the pending expression of `value` as a statement, and use its name from now on."""
         piece = self.pieces[value]
         self.waiting.pop(value, None)
         step = self.schedule.steps[piece.step]
         self.write_source_comment(step)
+        self.use(piece)
         hint = self.called.get(value, "") or function_name(step, self.called)
         name = self.names.name_from_hint(hint, "v")
         for line in statement(f"{name} = ", piece.text.code, self.depth):
             self.parts.current.line(line, piece.step)
         self.parts.bind(name)
-        self.pieces[value] = Piece(Text(name), piece.shape)
+        self.pieces[value] = Piece(Text(name), piece.shape, (name,))
+
+    def use(self, piece: Piece) -> None:
+        for name in piece.names:
+            self.parts.use(name)
 
     def write_source_comment(self, step: Step) -> None:
         """Write a comment with the user's source line, if it differs from the previous one."""

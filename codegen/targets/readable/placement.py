@@ -38,6 +38,7 @@ def write_placed(page: Page, i: int, step: Step) -> bool:
     for k, (piece, indices) in enumerate(zip(pieces, found, strict=True)):
         if k in ones[:1] or not step.operands[k].size:
             continue
+        page.use(piece)
         number = piece.scalar is not None
         text = scalar_text(piece.scalar, result.dtype) if number else piece.text.code
         if is_diagonal(indices, shape):
@@ -45,7 +46,7 @@ def write_placed(page: Page, i: int, step: Step) -> bool:
         else:
             _add_line(page, i, f"{name}[{_index(indices, number or not piece.shape)}] = ", text)
     page.parts.bind(name)
-    page.pieces[value] = Piece(Text(name), shape)
+    page.pieces[value] = Piece(Text(name), shape, (name,))
     return True
 
 

@@ -94,10 +94,6 @@ class Sizes:
 
     # Checks.
 
-    def is_known(self, i: int) -> bool:
-        """Return whether an input has no symbolic sizes."""
-        return not self.fitting.inputs[i][1].names
-
     def shape_mismatch(self, name: str, type: TensorType) -> str:
         """Return the condition that an array has other axes than its type, or other known sizes."""
         wrong = [f"{name}.ndim != {type.ndim}"]
@@ -228,11 +224,8 @@ def _fails(condition: Condition, variables: Mapping[str, int]) -> str:
     if type(left) is not Dim:
         left, right, flipped = right, left, True
     relation = ("<", ">")[flipped] if condition.lower else "!="
-    return f"{extent_text(extent_at(left, variables))} {relation} {_side(right, variables)}"
-
-
-def _side(extent: int, variables: Mapping[str, int]) -> str:
-    return extent_text(extent_at(extent, variables))
+    texts = [extent_text(extent_at(side, variables)) for side in (left, right)]
+    return f" {relation} ".join(texts)
 
 
 def _assumed_by(source: Source | None) -> str:

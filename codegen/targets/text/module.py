@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import field
-from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, final
 
 from primgraph.base.records import dataclass
@@ -129,10 +127,6 @@ class Module:
         return starts
 
 
-# Names in expressions: no attributes, and no names of keyword arguments.
-_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*\b(?!=)")
-
-
 @final
 class Parts:
     """A long body split into several functions, which pass values on in a list, `carried`.
@@ -148,12 +142,16 @@ class Parts:
         self.parts: list[Function] = []
         self.current: Function
         self._home: dict[str, int] = {}
+        self._bound: list[list[str]] = []
+        self._taken: list[dict[str, None]] = []
 
     def begin(self) -> Function:
         """Start the next function."""
         number = self.number + len(self.parts)
         self.current = Function(f"part_{number}", self.parameters)
         self.parts.append(self.current)
+        self._bound.append([])
+        self._taken.append({})
         return self.current
 
     def argument(self, name: str) -> None:
@@ -161,29 +159,29 @@ class Parts:
 
     def bind(self, name: str) -> None:
         self._home[name] = len(self.parts) - 1
+        self._bound[-1].append(name)
 
     def has(self, name: str) -> bool:
         """Return whether `name` is an argument, or bound in some part."""
         return name in self._home
 
-    def names_read(self, k: int, results: Iterable[str] = ()) -> list[str]:
-        """Return the names in part `k`, and in results, that arguments or other parts bind."""
-        texts = [line.text for line in self.parts[k].body if not line.text.startswith("#")]
-        words = dict.fromkeys(_NAME.findall("\n".join([*texts, *results])))
-        return [name for name in words if self._home.get(name, k) != k]
+    def use(self, name: str) -> None:
+        """Record that the current part reads `name`; unbound names are global."""
+        here = len(self.parts) - 1
+        if self._home.get(name, here) != here:
+            self._taken[here][name] = None
 
     def finish(self, arguments: list[str], results: list[str]) -> int:
         """Insert loads and stores of `carried`; return the index of the first result."""
         slot = {name: i for i, name in enumerate(arguments)}
-        last = len(self.parts) - 1
-        read = [self.names_read(k, results if k == last else ()) for k in range(last + 1)]
-        for name in chain.from_iterable(read):
-            slot.setdefault(name, len(slot))
-        for k, result in enumerate(results, len(slot)):
-            self.current.line(f"carried[{k}] = {result}")
-        for part, names in zip(self.parts, read, strict=True):
-            part.first([f"{name} = carried[{slot[name]}]" for name in names])
-        for name, k in self._home.items():
-            if k >= 0 and name in slot:
-                self.parts[k].line(f"carried[{slot[name]}] = {name}")
+        for taken in self._taken:
+            for name in taken:
+                slot.setdefault(name, len(slot))
+        for k, result in enumerate(results):
+            self.current.line(f"carried[{len(slot) + k}] = {result}")
+        for part, taken, bound in zip(self.parts, self._taken, self._bound, strict=True):
+            part.first([f"{name} = carried[{slot[name]}]" for name in taken])
+            for name in bound:
+                if name in slot:
+                    part.line(f"carried[{slot[name]}] = {name}")
         return len(slot)

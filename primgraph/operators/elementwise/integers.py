@@ -30,7 +30,7 @@ from primgraph.operators.promotion import (
     require_integer,
     ufunc_dtypes,
 )
-from primgraph.operators.reduce.reductions import sum
+from primgraph.operators.reduce.reductions import sum as sum_over
 from primgraph.operators.shape.creation import astype
 from primgraph.operators.shape.padding import pad
 from primgraph.operators.shape.shaping import moveaxis, reshape_to
@@ -203,7 +203,7 @@ def packbits(x: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Va
     padded = pad(not_equal(rows, 0), [(0, 0)] * (rows.ndim - 1) + [(0, missing)])
     padded = reshape_to(padded, (*rows.shape[:-1], count, 8))
     weighed = left_shift(convert_dtype(padded, _BYTE), _shifts("packbits", bitorder))
-    found: Variable = sum(weighed, -1, dtype=_BYTE)
+    found: Variable = sum_over(weighed, -1, dtype=_BYTE)
     return moveaxis(found, -1, number)
 
 

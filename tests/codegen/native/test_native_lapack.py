@@ -10,9 +10,7 @@ from native_checks import outside
 
 import primgraph as pg
 from primgraph.codegen.lower.nests import routines, systems
-from primgraph.codegen.ops.c import blas_dispatch
 from primgraph.codegen.runtime import lapack
-from primgraph.codegen.runtime.toolchain import code_cache
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
@@ -27,8 +25,8 @@ la = pg.linalg
 @pytest.fixture
 def early(monkeypatch):
     """LAPACK is called from four rows on."""
-    for op in blas_dispatch.FROM:
-        monkeypatch.setitem(blas_dispatch.FROM, op, 4)
+    for op in systems.FROM:
+        monkeypatch.setitem(systems.FROM, op, 4)
 
 
 def systems_of(a, b):
@@ -151,14 +149,14 @@ def test_functions_that_scipy_has_give_the_same(early, monkeypatch):
     pytest.importorskip("scipy.linalg")
     theirs = lapack._load_scipy_lapack()
     assert theirs is not None
-    for module in (blas_dispatch, code_cache, routines, systems):
+    for module in (lapack, routines, systems):
         monkeypatch.setattr(module, "lapack", lambda: theirs)
     a = rng.normal(size=(6, 6)) + 6 * np.eye(6)
     compared(few_of, [a, rng.normal(size=(6, 3))], 1e-11)
 
 
 def test_without_lapack_numpy_does_it(monkeypatch):
-    for module in (blas_dispatch, code_cache, routines, systems):
+    for module in (lapack, routines, systems):
         monkeypatch.setattr(module, "lapack", lambda: None)
     a = rng.normal(size=(65, 65)) + 20 * np.eye(65)
     graph = pg.trace(lambda a: [la.inv(a), la.solve(a[:5, :5], a[:5]), *la.eigh(a + a.T)], a)

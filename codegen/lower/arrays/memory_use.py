@@ -9,7 +9,7 @@ import numpy as np
 from primgraph.codegen.ir.places import Held, Place, Result
 from primgraph.codegen.ir.program import Plan
 from primgraph.codegen.ir.schedule import Schedule, Step, schedule
-from primgraph.codegen.ir.statements import Call, Compute, Copy, Create, Instruction, Make
+from primgraph.codegen.ir.statements import Call, Compute, Copy, Instruction, Make
 from primgraph.ir.dims import single_row_size
 from primgraph.ir.types import larger
 
@@ -51,7 +51,7 @@ def _temporary_bytes(plan: Plan, x: Instruction) -> int:
 def _new(x: Instruction) -> list[Result | Held]:
     """Return the arrays that an instruction may allocate."""
     places: Sequence[Place] = x.outs if isinstance(x, Call) else ()
-    if isinstance(x, Compute | Copy | Create | Make):
+    if isinstance(x, Compute | Copy | Make):
         places = (x.out,)
     return [p for p in places if isinstance(p, Held) or (isinstance(p, Result) and not p.given)]
 

@@ -1,1 +1,0 @@
-"""Memory of a plan: the arena and its packing."""
