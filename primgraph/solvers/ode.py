@@ -110,16 +110,14 @@ def solve_ivp(
     >>> print(f"{t:.6f}")
     0.451524
     """
-    _require_options(t_span, t_eval, method, (rtol, atol), event, max_steps)
-    for function in [f] if event is None else [f, event]:
-        require_function("solve_ivp", function, "(t, y)")
+    _require_options(f, t_span, t_eval, method, (rtol, atol), event, max_steps)
     options = (METHODS[method], (rtol, atol), event, int(max_steps), full_output)
     given = (tuple(t_span), y0) if t_eval is None else (tuple(t_span), y0, t_eval)
     return solve_in_world("solve_ivp", partial(_solve, f, options), [], given)
 
 
 def _require_options(
-    t_span: Any, t_eval: Any, method: str, tolerances: Any, event: Any, max_steps: int
+    f: Any, t_span: Any, t_eval: Any, method: str, tolerances: Any, event: Any, max_steps: int
 ) -> None:
     """Raise `ArgumentError` for options that are out of range, or exclude each other."""
     if method not in METHODS:
@@ -135,6 +133,8 @@ def _require_options(
         raise ArgumentError("solve_ivp: t_eval is ascending, or descending: write np.sort(t_eval)")
     if len(t_span) != 2:
         raise ArgumentError("solve_ivp: t_span is a pair of times")
+    for function in [f] if event is None else [f, event]:
+        require_function("solve_ivp", function, "(t, y)")
 
 
 def _turns_back(times: Any) -> bool:

@@ -171,6 +171,10 @@ def _by_rule(f: Callable[[Any], Any], begins: Any, ends: Any) -> tuple[Any, Any]
     return half * total, choose(is_rough, spread * minimum(1.0, ratio), error)
 
 
+def _default_tolerance(*dtypes: Any) -> float:
+    return math.sqrt(max(float(np.finfo(dtype).eps) for dtype in dtypes))
+
+
 def _partition(
     f: Callable[[Any], Any], dtype: Any, options: tuple[float | None, float | None, int]
 ) -> tuple[Any, Any, Any, Solved]:
@@ -181,8 +185,7 @@ def _partition(
     *tolerances, limit = options
     numbers = np.arange(limit)
     first, error = _by_rule(f, np.zeros(1, dtype), np.ones(1, dtype))
-    eps = max(float(np.finfo(d).eps) for d in (dtype, first.dtype))
-    rtol, atol = (math.sqrt(eps) if tol is None else tol for tol in tolerances)
+    rtol, atol = (_default_tolerance(dtype, first.dtype) if t is None else t for t in tolerances)
     is_first = numbers == 0
     state = (
         functions["asarray"](np.where(is_first, 0.0, 1.0).astype(dtype)),
@@ -204,11 +207,8 @@ def _partition(
         begins, ends, totals, errors, count = state
         worst = functions["argmax"](errors)
         middle = 0.5 * (begins[worst] + ends[worst])
-        parts, wrong = _by_rule(
-            f,
-            functions["stack"]([begins[worst], middle]),
-            functions["stack"]([middle, ends[worst]]),
-        )
+        halves = [begins[worst], middle], [middle, ends[worst]]
+        parts, wrong = _by_rule(f, *map(functions["stack"], halves))
         is_worst, is_new = numbers == worst, numbers == count
         return (
             choose(is_new, middle, begins),
