@@ -79,7 +79,8 @@ def quad(
     Derivatives are those of the sums over the intervals that were found: by `a`, `b` and what `f`
     uses, in all modes and orders. Raises `ArgumentError` for options out of range, `ShapeError` or
     `DTypeError` where `f` returns no single float. The rules are those of `scipy.integrate.quad`,
-    without its extrapolation: R. Piessens and others, QUADPACK, 1983.
+    without its extrapolation: a steep singularity elsewhere than at zero may give NaN. See R. Piessens
+    and others, QUADPACK, 1983.
 
     >>> print(f"{pg.solvers.quad(lambda x: pg.exp(-x * x), -np.inf, np.inf) ** 2:.6f}")
     3.141593

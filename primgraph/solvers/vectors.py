@@ -94,9 +94,10 @@ class Vectors(NamedTuple):
 def vectors_of(operator: str, x0: Any, name: str = "x0") -> Vectors:
     """Return how the argument `name` is a vector; it is a float array, or a container of such."""
     leaves, structure = tree.flatten(x0)
-    if not any(getattr(leaf, "size", 1) for leaf in leaves):
-        raise ArgumentError(f"{operator}: there is nothing in {name} to solve for")
     values = [own(leaf) for leaf in leaves]
+    # An open size may be any.
+    if all(any(type(n) is int and n == 0 for n in v.shape) for v in values):
+        raise ArgumentError(f"{operator}: there is nothing in {name} to solve for")
     require_floats(operator, name, values, structure)
     return Vectors(structure, values, np.result_type(*[v.dtype for v in values]))
 

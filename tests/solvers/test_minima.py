@@ -183,6 +183,23 @@ def test_lbfgs_finds_a_minimum_whose_value_is_large():
     np.testing.assert_allclose(pg.jit(f)(x), 85822.2, atol=0.05)
 
 
+def test_open_sizes():
+    """Roots and minima of any number of unknowns, and their gradients."""
+    solve = pg.solvers
+    found = {
+        "broyden": lambda y: solve.broyden(lambda x: x**2 - y, y),
+        "least_squares": lambda y: solve.least_squares(lambda x: x**2 - y, y),
+        "lbfgs": lambda y: solve.minimize(lambda x: pg.sum(x**3 / 3.0 - x * y), y),
+    }
+    for f in found.values():
+        program = pg.trace(pg.value_and_grad(lambda y, f=f: pg.sum(f(y))), pg.spec(pg.dim("n")))
+        kernel = pg.compile(program, target="numpy")
+        for y in (np.array([4.0]), np.array([2.0, 3.0, 4.0])):
+            value, slope = kernel(y)
+            np.testing.assert_allclose(value, np.sum(np.sqrt(y)), rtol=1e-10)
+            np.testing.assert_allclose(slope, 0.5 / np.sqrt(y), rtol=1e-8)
+
+
 def test_a_known_solution_has_the_derivatives_of_its_equation():
     def cube_root(a):
         x = pg.fori_loop(0, 60, lambda _, x: x - (x**3 - a) / (3.0 * x**2), 1.0)

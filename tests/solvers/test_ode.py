@@ -240,6 +240,21 @@ def test_small_events_and_no_end():
     np.testing.assert_allclose(pg.grad(half)(2.0, 1.0), -0.25 * np.log(2.0), rtol=1e-5)
 
 
+@every_method
+def test_open_sizes(method):
+    def last(y):
+        return pg.sum(
+            pg.solvers.solve_ivp(lambda t, y: -y, (0.0, 1.0), y, [0.5, 1.0], method=method)[1]
+        )
+
+    program = pg.trace(pg.value_and_grad(last), pg.spec(pg.dim("n")))
+    kernel = pg.compile(program, target="numpy")
+    for size in (1, 3):
+        value, slope = kernel(np.ones(size))
+        np.testing.assert_allclose(value, size * np.exp(-1.0), rtol=1e-5)
+        np.testing.assert_allclose(slope, np.exp([-1.0] * size), rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
