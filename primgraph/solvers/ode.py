@@ -15,6 +15,7 @@ from primgraph.control.world import own
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.operators.elementwise.arithmetic import abs, maximum, minimum
+from primgraph.operators.elementwise.elementary import sqrt
 from primgraph.operators.elementwise.logic import (
     greater,
     greater_equal,
@@ -22,6 +23,7 @@ from primgraph.operators.elementwise.logic import (
     less_equal,
     logical_and,
     logical_not,
+    not_equal,
     where,
 )
 from primgraph.operators.lazy_loading import functions
@@ -190,7 +192,7 @@ def _first_state(problem: _Problem, y: Any) -> _State:
 
 def _rms(row: Any) -> Any:
     row = stop_gradient(row)
-    return functions["sqrt"](functions["mean"](row * row))
+    return sqrt(functions["mean"](row * row))
 
 
 def _advance(problem: _Problem, state: _State) -> _State:
@@ -271,7 +273,7 @@ def _run_to_event(
         state = _State(*state)
         first, last = value_at(state, state.begin), value_at(state, state.time)
         # A solution that begins with an event has it behind it.
-        return logical_and(less_equal(first * last, 0.0), functions["not_equal"](first, 0.0))
+        return logical_and(less_equal(first * last, 0.0), not_equal(first, 0.0))
 
     def goes_on(state: Any) -> Any:
         running = logical_and(less(state[0], problem.end), less(state[4], problem.max_steps))
