@@ -27,6 +27,7 @@ from primgraph.operators.elementwise.logic import (
 )
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.shape.creation import stop_gradient
+from primgraph.operators.shape.shaping import reshape
 from primgraph.solvers.vectors import dot, largest, norm, options_of, vectors_of
 
 # Pairs of steps and gradient changes that L-BFGS keeps, as SciPy does; and what both conditions of
@@ -149,7 +150,7 @@ class _LBFGS:
         curved = greater(dot(step, change), 0.0)
         kept = []
         for rows, new in zip(memory, (step, change), strict=True):
-            row = functions["reshape"](new, (1, -1))
+            row = reshape(new, (1, -1))
             kept.append(where(curved, functions["concatenate"]([rows[1:], row]), rows))
         return tuple(kept)
 

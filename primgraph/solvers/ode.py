@@ -15,14 +15,17 @@ from primgraph.control.world import own
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.operators.elementwise.arithmetic import abs, maximum, minimum
+from primgraph.operators.elementwise.elementary import sqrt
 from primgraph.operators.elementwise.logic import (
     greater,
     greater_equal,
+    isnan,
     less,
     less_equal,
     logical_and,
     logical_not,
     logical_or,
+    not_equal,
     where,
 )
 from primgraph.operators.lazy_loading import functions
@@ -208,7 +211,7 @@ def _first_state(problem: _Problem, y: Any) -> _State:
 
 def _rms(row: Any) -> Any:
     row = stop_gradient(row)
-    return functions["sqrt"](functions["mean"](row * row))
+    return sqrt(functions["mean"](row * row))
 
 
 def _advance(problem: _Problem, state: _State) -> _State:
@@ -220,7 +223,7 @@ def _advance(problem: _Problem, state: _State) -> _State:
     ratio = _rms(new.error / (atol + rtol * maximum(abs(state.y), abs(new.y))))
     good = less_equal(ratio, 1.0)
     # Of an error that is NaN, where `f` is not defined, nothing is known but that it is too large.
-    ratio = where(functions["isnan"](ratio), np.inf, maximum(ratio, 1e-10))
+    ratio = where(isnan(ratio), np.inf, maximum(ratio, 1e-10))
     factor = _SAFETY * ratio ** (-1.0 / problem.method.order)
     factor = minimum(maximum(factor, _SHORTER), _LONGER)
     factor = where(good, factor, minimum(factor, 1.0))
@@ -298,9 +301,9 @@ def _run_to_event(
         state = _State(*state)
         first, last = value_at(state, state.begin), value_at(state, state.time)
         # A solution that begins with an event has it behind it.
-        known = logical_not(functions["isnan"](first * last))
-        changed = logical_and(known, logical_not(has_same_sign(first, last)))
-        return logical_and(changed, functions["not_equal"](first, 0.0))
+        unknown = logical_or(isnan(first), isnan(last))
+        same = logical_or(unknown, has_same_sign(first, last))
+        return logical_and(logical_not(same), not_equal(first, 0.0))
 
     def goes_on(state: Any) -> Any:
         running = logical_and(less(state[0], problem.end), less(state[4], problem.max_steps))

@@ -19,7 +19,9 @@ from primgraph.operators.elementwise.arithmetic import abs, maximum, minimum
 from primgraph.operators.elementwise.logic import greater, isfinite, less, logical_and, logical_not
 from primgraph.operators.elementwise.logic import where as choose
 from primgraph.operators.lazy_loading import functions
+from primgraph.operators.reduce.reductions import argmax
 from primgraph.operators.shape.creation import stop_gradient
+from primgraph.operators.shape.shaping import reshape
 
 # Gauss's rule with ten nodes within Kronrod's with 21, as in QUADPACK (R. Piessens and others,
 # 1983): nodes from the outermost to the middle, weights of Kronrod, and those of Gauss, of every
@@ -79,8 +81,8 @@ def quad(
     Derivatives are those of the sums over the intervals that were found: by `a`, `b` and what `f`
     uses, in all modes and orders. Raises `ArgumentError` for options out of range, `ShapeError` or
     `DTypeError` where `f` returns no single float. The rules are those of `scipy.integrate.quad`,
-    without its extrapolation: a steep singularity elsewhere than at zero may give NaN. See R. Piessens
-    and others, QUADPACK, 1983.
+    without its extrapolation: a steep singularity elsewhere than at zero may give NaN. See R.
+    Piessens and others, QUADPACK, 1983.
 
     >>> print(f"{pg.solvers.quad(lambda x: pg.exp(-x * x), -np.inf, np.inf) ** 2:.6f}")
     3.141593
@@ -159,14 +161,14 @@ def _on_unit_interval(
 def _by_rule(f: Callable[[Any], Any], begins: Any, ends: Any) -> tuple[Any, Any]:
     """Return the integrals over several intervals, and estimates of their errors."""
     center, half = 0.5 * (begins + ends), 0.5 * (ends - begins)
-    column, width = functions["reshape"](center, (-1, 1)), functions["reshape"](half, (-1, 1))
+    column, width = reshape(center, (-1, 1)), reshape(half, (-1, 1))
     nodes = column + width * _AT.astype(center.dtype)
-    values = functions["reshape"](f(functions["reshape"](nodes, (-1,))), nodes.shape)
+    values = reshape(f(reshape(nodes, (-1,))), nodes.shape)
     weights = _WEIGHTS.astype(values.dtype)
     total = values @ weights
     error = abs(half * (total - values @ _WEIGHTS_OF_GAUSS.astype(values.dtype)))
     # How far the function is from its mean tells how smooth it is: see the book on QUADPACK.
-    spread = abs(half) * (abs(values - 0.5 * functions["reshape"](total, (-1, 1))) @ weights)
+    spread = abs(half) * (abs(values - 0.5 * reshape(total, (-1, 1))) @ weights)
     is_rough = logical_and(greater(spread, 0.0), greater(error, 0.0))
     ratio = (200.0 * error / choose(is_rough, spread, 1.0)) ** 1.5
     return half * total, choose(is_rough, spread * minimum(1.0, ratio), error)
@@ -206,7 +208,7 @@ def _partition(
 
     def halve(state: Any) -> Any:
         begins, ends, totals, errors, count = state
-        worst = functions["argmax"](errors)
+        worst = argmax(errors)
         middle = 0.5 * (begins[worst] + ends[worst])
         halves = [begins[worst], middle], [middle, ends[worst]]
         parts, wrong = _by_rule(f, *map(functions["stack"], halves))
