@@ -20,11 +20,19 @@ SMALL = Limits(cache=1, least_bytes=1, least_block=1, rows=2)
 # Nothing in blocks.
 NEVER = Limits(cache=1 << 60)
 SHARED = replace(SMALL, processors=2, least_share=0)
+_PLAIN = Options()
 
 
 def poisoned_results(graph: Graph, feeds: list[Any], limits: Limits) -> list[Any]:
     """What the planned code computes if all memory that is not in use is full of NaNs."""
-    module = print_plan(verify(plan_for(graph, Options(poisoned=True), limits)))
+    return results_of_text(graph, feeds, limits, Options(poisoned=True))
+
+
+def results_of_text(
+    graph: Graph, feeds: list[Any], limits: Limits = NEVER, options: Options = _PLAIN
+) -> list[Any]:
+    """What the text of the plan computes, without scalar code; twice, in one workspace."""
+    module = print_plan(verify(plan_for(graph, options, limits)))
     bind_objects(module, limits)
     loaded = load_module(module)
     workspace = loaded.function("workspace")()
@@ -38,7 +46,7 @@ def poisoned_results(graph: Graph, feeds: list[Any], limits: Limits) -> list[Any
 
 def results_of_calls(graph: Graph, feeds: list[Any]) -> list[Any]:
     """What the planned code computes as calls without text; twice, in one workspace."""
-    job = Job(graph, Options(), NEVER)
+    job = Job(graph, _PLAIN, NEVER)
     made = Compiled(graph)
     bind_calls(made, job, verify(plan_for(*job[:3])))
     context, workspace = made.new_workspace()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from complex_step import widen_floats
-from plan_checks import NEVER, SHARED, results_of_calls
+from plan_checks import NEVER, SHARED, results_of_calls, results_of_text
 from program_derivatives import check_derivatives, demand
 from program_draft import Choices
 from program_files import check_files
@@ -322,10 +322,10 @@ def check_modes(program: Program, seen: Counter[str]) -> None:
                 with threads_at_work(1):
                     found = kernel(*feeds)
                 demand_equal(f"kernel, {what}", graph, feeds, expected, found)
-                if what == "whole":
-                    called = results_of_calls(graph, feeds)
-                    same = [*map(_bits, found)] == [*map(_bits, called)]
-                    demand(same, "calls have other bits than the text of their plan")
+            # The kernel may have scalar code, which is used instead of either.
+            texts, called = (run(graph, feeds) for run in (results_of_text, results_of_calls))
+            same = [*map(_bits, texts)] == [*map(_bits, called)]
+            demand(same, "calls have other bits than the text of their plan")
         loops = len(kernel.plan.regions)
         seen["loops over blocks of two or three rows"] += loops
         if loops:
