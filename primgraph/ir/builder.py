@@ -35,9 +35,9 @@ class Builder:
     With `source` set, new equations carry that line; with `source` None, the line of the caller
     outside primgraph. `expands` tells which user-level operators are recorded as what they
     decompose into rather than as themselves. `stopped` holds the values that derivatives treat as
-    constants, `kept` the inputs that stand for something that runs change. `in_call` tells that an
-    operator is at work, whose intermediate values no user sees. For notes about derivatives see
-    `Gradients`. Equal parameters are one tuple in the table `params`.
+    constants, `weak` those that are promoted like Python numbers, `kept` the inputs for something
+    that runs change. `in_call` tells that an operator is at work, whose intermediate values no user
+    sees. For notes about derivatives see `Gradients`. Equal parameters are one tuple in `params`.
 
     A `closed` one takes no parameters from outside as constants, as derivatives would not see them.
     A `written` one takes what users write: in `pg.no_grad()` that is constant to derivatives.
@@ -69,7 +69,7 @@ class Builder:
         self.body: list[Equation] = []
         self.names: dict[str, Value] = {}
         self.declared_at: dict[Value, Source] = {}
-        self.stopped: set[Value] = set()
+        self.stopped, self.weak = set[Value](), set[Value]()
         # Dtypes of arrays that were recorded as constants of other dtypes.
         self.given: set[DType] = set()
         self.gradients: dict[Value, Value] = {}
@@ -162,8 +162,8 @@ class Builder:
             inner = self.captured[value] = Value(value.type)
             self._defined_by[inner] = None
             self.inputs.append(inner)
-            if around in self.outer.stopped:
-                self.stopped.add(inner)
+            self.stopped.update([inner] if around in self.outer.stopped else ())
+            self.weak.update([inner] if around in self.outer.weak else ())
             if value.hint and value.hint not in self.names:
                 self.rename(inner, value.hint)
         return self.captured[value]

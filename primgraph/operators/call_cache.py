@@ -113,7 +113,7 @@ def _add_argument(key: list[Any], values: list[Value], builder: Builder, argumen
     kind = argument.__class__
     if kind is Variable:
         value = argument.value
-        if argument.recorder is not builder or value not in builder:
+        if argument.recorder is not builder or value not in builder or value in builder.weak:
             return False
         if value in values:
             key.append(values.index(value))

@@ -40,7 +40,7 @@ from primgraph.ir.types import (
     scalar_of,
 )
 from primgraph.operators.handle import ArrayLike, Axes
-from primgraph.operators.variable import Variable, emit, handles
+from primgraph.operators.variable import Variable, emit, handles, is_weak, weak_type
 from primgraph.primitives.constants import constant_op, filled_constant, full
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.shapes import broadcast, concat, reshape
@@ -319,7 +319,7 @@ def _weak_or_dtype(x: Any) -> Any:
     """Return the number or dtype by which NumPy promotes an operand."""
     if type(x) in SCALARS:
         return 0 if type(x) is Dim else x
-    return x.dtype
+    return weak_type(x)() if is_weak(x) else x.dtype
 
 
 def ufunc_dtypes(ufunc: np.ufunc, *operands: ArrayLike) -> tuple[DType, ...]:
@@ -329,7 +329,7 @@ def ufunc_dtypes(ufunc: np.ufunc, *operands: ArrayLike) -> tuple[DType, ...]:
     """
     known = _convert_lists(operands)
     try:
-        found = _loop_of(ufunc, tuple(map(_kind_of, known)))
+        found = _loop_of(ufunc, _kinds_of(known))
     except TypeError:
         raise UnsupportedDTypeError(
             f"{ufunc.__name__} does not take {list_operands(known)}",
@@ -355,6 +355,8 @@ def pair_of_floats(ufunc: np.ufunc, x: Any, y: Any) -> tuple[Variable, Variable]
     elif right is Variable:
         common = y.value.type
     if common is None or not _keeps_float(ufunc, common.dtype, left, right):
+        return None
+    if is_weak(x) or is_weak(y):
         return None
     if right is not Variable:
         y = _filled(y, common)
@@ -384,10 +386,18 @@ def _loop_of(ufunc: np.ufunc, kinds: tuple[DType | type, ...]) -> tuple[DType, .
     return tuple(map(as_dtype, ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout))))
 
 
+def _kinds_of(operands: Sequence[Any]) -> tuple[DType | type, ...]:
+    """Return the dtypes of operands; variables that are weak have one beside Python numbers."""
+    kinds = tuple(map(_kind_of, operands))
+    if all(isinstance(kind, type) for kind in kinds):
+        return tuple([x.dtype if is_weak(x) else k for x, k in zip(operands, kinds, strict=True)])
+    return kinds
+
+
 def _kind_of(x: Any) -> DType | type:
     """Return the dtype of an operand, or its Python type, which is weak."""
     if isinstance(x, Variable):
-        return x.value.type.dtype
+        return weak_type(x) if is_weak(x) else x.value.type.dtype
     if type(x) in SCALARS:
         if type(x) is Dim:
             return int

@@ -364,6 +364,33 @@ def handles(arguments: Iterable[Any]) -> list[Variable]:
     return found
 
 
+# Variables that stand for Python numbers: NumPy promotes these like Python numbers.
+
+
+def as_weak(number: Variable) -> Variable:
+    """Mark a variable as promoted like a Python number, which it stands for, and return it."""
+    number.recorder.weak.add(number.value)
+    return number
+
+
+def keep_weak(result: Variable, *operands: Any) -> Variable:
+    """Return the result of arithmetic, weak if there are only Python and weak numbers in it."""
+    weak = [is_weak(x) for x in operands]
+    if any(weak) and all(w or type(x) in (int, float) for w, x in zip(weak, operands, strict=True)):
+        return as_weak(result)
+    return result
+
+
+def is_weak(x: Any) -> bool:
+    """Return whether `x` is a variable that is promoted like a Python number."""
+    return isinstance(x, Variable) and x.value in x.recorder.weak
+
+
+def weak_type(number: Variable) -> type:
+    """Return the class of the Python number that a weak variable stands for."""
+    return float if number.dtype.kind == "f" else int
+
+
 def emit(op: Primitive[Value], *operands: Variable, **params: Any) -> Variable:
     """Apply a primitive with one result to handles, and return a handle on the result.
 

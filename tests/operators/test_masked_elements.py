@@ -112,6 +112,34 @@ def counted(x: Any, y: Any) -> Any:
     return part.size, np.count_nonzero(part > 1.7), np.any(part > 1.7), np.all(part > 1.7)
 
 
+def scaled_by_size(x: Any, y: Any) -> Any:
+    part = x[x > 0]
+    n, total = part.size, np.sum(part)
+    whole = (x * 4).astype(np.int32)
+    # The largest of two numbers is one of NumPy, which is not weak.
+    return (
+        *(total * n, total / n, total / (n - 1), total * (0.5 / n) - n, np.where(y > 0, y, n)),
+        *(whole * n, whole // (n + 1), whole / n, n, n / 2 * 3.0, total * np.maximum(n, 1)),
+    )
+
+
+def test_the_number_of_chosen_elements_is_promoted_like_a_python_number() -> None:
+    for dtype in (np.float32, np.float64):
+        x, y = X.astype(dtype), Y.astype(dtype)
+        found, wanted = pg.jit(scaled_by_size)(x, y), scaled_by_size(x, y)
+        for one, other in zip(found, wanted, strict=True):
+            assert one.dtype == np.asarray(other).dtype
+            np.testing.assert_allclose(one, other, 1e-6)
+
+    def in_a_body(x: Any) -> Any:
+        n = x[x > 0].size
+        return pg.fori_loop(0, 2, lambda i, s: s * n, x)
+
+    found = pg.jit(in_a_body)(X.astype(np.float32))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, X.astype(np.float32) * 4)
+
+
 def of_conditions(x: Any, y: Any) -> Any:
     z = np.zeros_like(x)
     mask = x != 0

@@ -259,7 +259,7 @@ class Seen:
         self.hold = builder.hold
         self.name_of = builder.name_of
         self.described = builder.described
-        self.stopped = builder.stopped
+        self.stopped, self.weak = builder.stopped, builder.weak
         self.in_call = True
         self.begin_call = builder.begin_call
         self.hand_out = builder.hand_out

@@ -210,6 +210,7 @@ class Recorder(Protocol):
     source: Source | None
     expands: Callable[[Op], bool]
     stopped: set[Value]
+    weak: set[Value]
     in_call: bool
 
     def emit(

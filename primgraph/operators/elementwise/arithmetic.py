@@ -40,13 +40,16 @@ from primgraph.operators.promotion import (
     ufunc_dtypes,
     wrap,
 )
-from primgraph.operators.variable import Variable, emit
+from primgraph.operators.variable import Variable, emit, keep_weak
 from primgraph.primitives import elementwise as p
 from primgraph.primitives import logic, parts
 from primgraph.primitives.constants import zeros_like
 
 # Beyond this exponent `x**n` is a power with a constant exponent.
 _LARGEST_INTEGER_POWER = 1024
+
+# Functions of Python's operators, which return Python numbers for such.
+_OF_NUMBERS = ("add", "subtract", "multiply", "divide", "floor_divide", "remainder")
 
 
 def _binary(
@@ -66,7 +69,8 @@ def _binary(
             return emit(op, *alike)
         dtype = ufunc_dtypes(ufunc, x1, x2)[-1]
         applied = of_bools if dtype == BOOL and of_bools is not None else op
-        return emit(applied, *promote_operands(x1, x2, dtype=dtype, name=name))
+        found = emit(applied, *promote_operands(x1, x2, dtype=dtype, name=name))
+        return keep_weak(found, x1, x2) if name in _OF_NUMBERS else found
 
     function.__name__ = function.__qualname__ = name
     arguments, result = example.split(" -> ")

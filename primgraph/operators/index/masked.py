@@ -24,7 +24,13 @@ from primgraph.operators.call import appliers, body_being_built, called, taken_i
 from primgraph.operators.handle import Handle, add_in_place_operators
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.numpy_arguments import call_named
-from primgraph.operators.variable import Variable, handles, map_variables, use_variable_class
+from primgraph.operators.variable import (
+    Variable,
+    as_weak,
+    handles,
+    map_variables,
+    use_variable_class,
+)
 
 
 @final
@@ -71,8 +77,8 @@ class MaskedElements(Handle):
 
     @property
     def size(self) -> Any:
-        """Number of elements, a variable."""
-        return call_named("sum", self.mask)
+        """Number of elements, a variable that is promoted like a Python number, as NumPy's is."""
+        return as_weak(call_named("sum", self.mask))
 
     def filled_like(self, number: Any) -> MaskedElements:
         """Return as many elements, each of them a number, in the dtype of that."""
