@@ -11,6 +11,7 @@ import numpy as np
 
 from primgraph import tree
 from primgraph.api import tracing
+from primgraph.api.world import is_array
 from primgraph.control.bodies import (
     Body,
     captured_values,
@@ -22,7 +23,7 @@ from primgraph.control.bodies import (
 )
 from primgraph.control.carried import weak_leaves
 from primgraph.control.recorded_loops import trace_stable_carry
-from primgraph.control.world import call_in_world
+from primgraph.control.world import call_in_world, own
 from primgraph.eager.derivatives.inlined import inlined_steps, results
 from primgraph.eager.inplace.adoption import stand_in_class
 from primgraph.eager.tensor import family_of
@@ -185,6 +186,10 @@ def solve_in_world(
     for function in functions:
         require_function(operator, function, "(x)")
     leaves, structure = tree.flatten(x0)
+    for leaf in leaves:
+        if not is_array(leaf):
+            kind = type(leaf).__name__
+            raise ArgumentError(f"{operator} takes arrays and numbers, not {kind} {leaf!r:.60}")
     begin = tree.unflatten(structure, [float(x) if type(x) is int else x for x in leaves])
     return call_in_world(build, partial(_trace_on_tensors, operator, build, begin), (begin,))
 
@@ -225,12 +230,15 @@ def _equation(
     def pair(x: Any) -> Any:
         return f(x), None
 
-    pair.__name__ = getattr(f, "__name__", "f")
+    name = getattr(f, "__name__", "f")
+    pair.__name__ = name if name.isidentifier() else "f"
+    leaves, structure = tree.flatten(x0)
+    if not leaves:
+        raise ArgumentError(f"{operator}: there is nothing in x0 to solve for")
+    require_floats(operator, "x0", [own(leaf) for leaf in leaves], structure)
     state, structure, body = trace_stable_carry(
         operator, pair, x0, lambda builder: [], given="x0 is"
     )
-    if not state:
-        raise ArgumentError(f"{operator}: there is nothing in x0 to solve for")
     require_floats(operator, "x0", state, structure)
     return state, structure, body
 

@@ -110,16 +110,9 @@ class RuleCache:
         if known is None:
             return rule(builder)
         equations, places = known
-        copy_equations(builder, equations, values, builder.source)
+        for eqn, operands in equations:
+            values += builder.copy(eqn, tuple([values[i] for i in operands]), builder.source)
         return [None if i < 0 else values[i] for i in places]
-
-
-def copy_equations(
-    builder: Builder, equations: Equations, values: list[Value], source: Source | None
-) -> None:
-    """Record copies of `equations` on `values`, and append their results to these."""
-    for eqn, places in equations:
-        values += builder.copy(eqn, tuple([values[i] for i in places]), source)
 
 
 @final

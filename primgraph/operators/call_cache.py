@@ -12,7 +12,7 @@ from primgraph.defaults import current as default_dtype
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import innermost
-from primgraph.ir.rebuild import Equations, copy_equations
+from primgraph.ir.rebuild import Equations
 from primgraph.operators.variable import Variable, manner
 
 P = ParamSpec("P")
@@ -99,7 +99,8 @@ def _copy(builder: Builder, equations: Equations, values: list[Value]) -> Value:
     """Record the equations of an earlier call on the operands `values`, and return the result."""
     source = builder.source or caller(3)
     builder.begin_call()
-    copy_equations(builder, equations[:-1], values, source)
+    for eqn, places in equations[:-1]:
+        values += builder.copy(eqn, tuple([values[i] for i in places]), source)
     eqn, places = equations[-1]
     return builder.copy(eqn, tuple([values[i] for i in places]), source, held=True)[0]
 

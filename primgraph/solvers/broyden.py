@@ -76,7 +76,9 @@ def _broyden(f: Callable[..., Any], options: dict[str, Any], x0: Any) -> Any:
     x = stop_gradient(vectors.start)
     value = equation(x)
     inverse = functions["linear_algebra.systems.inv"](jacobian(equation)(x))
-    state = (x, value, inverse, 0.0 * largest(value) + np.inf, 0)
+    state = (x, value, inverse, functions["asarray"](np.inf, dtype=vectors.dtype), 0)
     state = while_loop(goes_on, take_step, state, max_trips=options["limit"])
-    converged = logical_and(logical_not(goes_on(state)), isfinite(largest(state[0])))
+    # At the last point, `f` is defined.
+    is_finite = isfinite(largest(state[0]) + largest(state[1]))
+    converged = logical_and(logical_not(goes_on(state)), is_finite)
     return vectors.solution(equation, state[0], Solved(converged, state[-1]), options)

@@ -24,7 +24,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.signature import check_arguments
 from primgraph.ir.graph import Graph, Value
 from primgraph.operators.handle import Handle
-from primgraph.operators.lazy_loading import functions
+from primgraph.operators.linear_algebra.products import matmul
 from primgraph.operators.variable import Variable
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import sub
@@ -143,7 +143,7 @@ def _product_of(method: str, matrix: Any) -> Callable[[Any], Any]:
     shape = np.shape(matrix) if not isinstance(matrix, Handle) else matrix.shape
     if len(shape) != 2:
         raise ShapeError(f"{method}: A is a matrix or a function, not of shape {tuple(shape)}")
-    return partial(functions["matmul"], matrix)
+    return partial(matmul, matrix)
 
 
 def _record(

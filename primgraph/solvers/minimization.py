@@ -27,6 +27,7 @@ from primgraph.operators.elementwise.logic import (
 )
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.shape.creation import stop_gradient
+from primgraph.operators.shape.shaping import reshape
 from primgraph.solvers.vectors import dot, largest, norm, options_of, vectors_of
 
 # Pairs of steps and gradient changes that L-BFGS keeps, as SciPy does; and what both conditions of
@@ -34,6 +35,8 @@ from primgraph.solvers.vectors import dot, largest, norm, options_of, vectors_of
 _PAIRS = 10
 _DECREASE, _SLOPE = 1e-4, 0.9
 _TRIALS = 40
+# Changes of the value below so many units of rounding say nothing: `f` may be a long sum.
+_NOISE = 100.0
 
 
 class _Point(NamedTuple):
@@ -147,7 +150,7 @@ class _LBFGS:
         curved = greater(dot(step, change), 0.0)
         kept = []
         for rows, new in zip(memory, (step, change), strict=True):
-            row = functions["reshape"](new, (1, -1))
+            row = reshape(new, (1, -1))
             kept.append(where(curved, functions["concatenate"]([rows[1:], row]), rows))
         return tuple(kept)
 
@@ -184,7 +187,7 @@ def _search(
     Lengths are doubled until the value is too large or the slope no longer steep, then halved.
     Where rounding hides whether a value is smaller, the slope tells (W. Hager, H. Zhang, 2005).
     """
-    noise = float(np.finfo(direction.dtype).eps) * maximum(1.0, abs(start.value))
+    noise = _NOISE * float(np.finfo(direction.dtype).eps) * maximum(1.0, abs(start.value))
 
     def is_too_long(point: _Point) -> Any:
         bound = start.value + _DECREASE * point.length * slope

@@ -14,6 +14,7 @@ import numpy as np
 
 from primgraph.api.public import jacobian
 from primgraph.operators.lazy_loading import functions
+from primgraph.operators.linear_algebra.products import matmul
 
 Slope = Callable[[Any, Any], Any]
 
@@ -72,7 +73,7 @@ def _step_rk45(f: Slope, t: Any, y: Any, k: Any, h: Any) -> Step:
         slopes.append(f(t + at * h, y + h * _combined(weights, slopes)))
     new = y + h * _combined(_SUM, slopes)
     slopes.append(f(t + h, new))
-    powers = h * functions["matmul"](_POWERS.T.astype(y.dtype), functions["stack"](slopes))
+    powers = h * matmul(_POWERS.T.astype(y.dtype), functions["stack"](slopes))
     return Step(new, slopes[-1], h * _combined(_ERROR, slopes), powers)
 
 
@@ -116,7 +117,7 @@ def _step_rosenbrock(f: Slope, t: Any, y: Any, k: Any, h: Any) -> Step:
             given = given + _combined(shares, parts) / h
         if time:
             given = given + h * time * by_time
-        parts.append(functions["matmul"](inverse, given))
+        parts.append(matmul(inverse, given))
     new = y + _combined(_ROS_STAGES[-1], parts) + parts[-1]
     a, b = (_combined(weights, parts) for weights in _ROS_DENSE)
     # y (1 - s) + s (new + (1 - s) (a + s b)), sorted by the powers of s.

@@ -19,7 +19,9 @@ from primgraph.operators.elementwise.arithmetic import abs, maximum, minimum
 from primgraph.operators.elementwise.logic import greater, isfinite, less, logical_and, logical_not
 from primgraph.operators.elementwise.logic import where as choose
 from primgraph.operators.lazy_loading import functions
+from primgraph.operators.reduce.reductions import argmax
 from primgraph.operators.shape.creation import stop_gradient
+from primgraph.operators.shape.shaping import reshape
 
 # Gauss's rule with ten nodes within Kronrod's with 21, as in QUADPACK (R. Piessens and others,
 # 1983): nodes from the outermost to the middle, weights of Kronrod, and those of Gauss, of every
@@ -61,8 +63,8 @@ def quad(
     a: Any,
     b: Any,
     *,
-    rtol: float = 1.49e-8,
-    atol: float = 1.49e-8,
+    rtol: float | None = None,
+    atol: float | None = None,
     limit: int = 100,
     full_output: bool = False,
 ) -> Any:
@@ -70,20 +72,24 @@ def quad(
 
     The interval is halved where the estimate of the error is largest, until the sum of these is at
     most `atol`, or `rtol` times the integral, or until there are `limit` intervals; then the result
-    is NaN. `a` and `b` are numbers; `-np.inf` and `np.inf` are allowed. `f` is called with all
+    is NaN. Both tolerances are the square root of `eps` of the dtype unless given: 1.49e-8 for
+    float64, 3.45e-4 for float32. `a` and `b` are numbers; `-np.inf` and `np.inf` are allowed as
+    numbers of Python or NumPy, but a variable that is infinite gives NaN. `f` is called with all
     nodes at once by `pg.vmap`, and may use variables from around it. With `full_output` the result
     is a pair: the latest estimate, and a named tuple `(converged, trips)`.
 
     Derivatives are those of the sums over the intervals that were found: by `a`, `b` and what `f`
     uses, in all modes and orders. Raises `ArgumentError` for options out of range, `ShapeError` or
     `DTypeError` where `f` returns no single float. The rules are those of `scipy.integrate.quad`,
-    without its extrapolation: R. Piessens and others, QUADPACK, 1983.
+    without its extrapolation: a steep singularity elsewhere than at zero may give NaN. See R.
+    Piessens and others, QUADPACK, 1983.
 
     >>> print(f"{pg.solvers.quad(lambda x: pg.exp(-x * x), -np.inf, np.inf) ** 2:.6f}")
     3.141593
     """
     require_function("quad", f, "(x)")
-    if not (rtol >= 0.0 and atol >= 0.0 and rtol + atol > 0.0):
+    known = [1.0 if tol is None else tol for tol in (rtol, atol)]
+    if not (min(known) >= 0.0 and sum(known) > 0.0):
         raise ArgumentError(f"quad: tolerances are positive, not {rtol!r:.20}, {atol!r:.20}")
     if limit < 1:
         raise ArgumentError(f"quad: limit is a positive integer, not {limit!r:.60}")
@@ -95,13 +101,15 @@ def quad(
 
 
 def _is_infinite(x: Any) -> bool:
-    return isinstance(x, float) and math.isinf(x)
+    """Return whether a number of Python or NumPy is infinite."""
+    known = isinstance(x, float | np.floating | np.ndarray) and np.ndim(x) == 0
+    return known and np.asarray(x).dtype.kind == "f" and math.isinf(x)
 
 
 def _quad(
     f: Callable[..., Any],
     signs: list[float],
-    options: tuple[float, float, int],
+    options: tuple[float | None, float | None, int],
     full_output: bool,
     ends: list[Any],
 ) -> Any:
@@ -153,29 +161,34 @@ def _on_unit_interval(
 def _by_rule(f: Callable[[Any], Any], begins: Any, ends: Any) -> tuple[Any, Any]:
     """Return the integrals over several intervals, and estimates of their errors."""
     center, half = 0.5 * (begins + ends), 0.5 * (ends - begins)
-    column, width = functions["reshape"](center, (-1, 1)), functions["reshape"](half, (-1, 1))
+    column, width = reshape(center, (-1, 1)), reshape(half, (-1, 1))
     nodes = column + width * _AT.astype(center.dtype)
-    values = functions["reshape"](f(functions["reshape"](nodes, (-1,))), nodes.shape)
+    values = reshape(f(reshape(nodes, (-1,))), nodes.shape)
     weights = _WEIGHTS.astype(values.dtype)
     total = values @ weights
     error = abs(half * (total - values @ _WEIGHTS_OF_GAUSS.astype(values.dtype)))
     # How far the function is from its mean tells how smooth it is: see the book on QUADPACK.
-    spread = abs(half) * (abs(values - 0.5 * functions["reshape"](total, (-1, 1))) @ weights)
+    spread = abs(half) * (abs(values - 0.5 * reshape(total, (-1, 1))) @ weights)
     is_rough = logical_and(greater(spread, 0.0), greater(error, 0.0))
     ratio = (200.0 * error / choose(is_rough, spread, 1.0)) ** 1.5
     return half * total, choose(is_rough, spread * minimum(1.0, ratio), error)
 
 
+def _default_tolerance(*dtypes: Any) -> float:
+    return math.sqrt(max(float(np.finfo(dtype).eps) for dtype in dtypes))
+
+
 def _partition(
-    f: Callable[[Any], Any], dtype: Any, options: tuple[float, float, int]
+    f: Callable[[Any], Any], dtype: Any, options: tuple[float | None, float | None, int]
 ) -> tuple[Any, Any, Any, Solved]:
     """Return the begins and ends of intervals, the integral, and whether its error is small.
 
     Those of `limit` intervals that are not needed are empty.
     """
-    rtol, atol, limit = options
+    *tolerances, limit = options
     numbers = np.arange(limit)
     first, error = _by_rule(f, np.zeros(1, dtype), np.ones(1, dtype))
+    rtol, atol = (_default_tolerance(dtype, first.dtype) if t is None else t for t in tolerances)
     is_first = numbers == 0
     state = (
         functions["asarray"](np.where(is_first, 0.0, 1.0).astype(dtype)),
@@ -195,13 +208,10 @@ def _partition(
 
     def halve(state: Any) -> Any:
         begins, ends, totals, errors, count = state
-        worst = functions["argmax"](errors)
+        worst = argmax(errors)
         middle = 0.5 * (begins[worst] + ends[worst])
-        parts, wrong = _by_rule(
-            f,
-            functions["stack"]([begins[worst], middle]),
-            functions["stack"]([middle, ends[worst]]),
-        )
+        halves = [begins[worst], middle], [middle, ends[worst]]
+        parts, wrong = _by_rule(f, *map(functions["stack"], halves))
         is_worst, is_new = numbers == worst, numbers == count
         return (
             choose(is_new, middle, begins),

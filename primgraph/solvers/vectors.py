@@ -20,8 +20,12 @@ from primgraph.control.solutions import (
 )
 from primgraph.control.world import own
 from primgraph.errors import ArgumentError
+from primgraph.operators.elementwise.arithmetic import abs
+from primgraph.operators.elementwise.elementary import sqrt
+from primgraph.operators.elementwise.logic import where
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.shape.creation import stop_gradient
+from primgraph.operators.shape.shaping import reshape
 from primgraph.operators.variable import Variable
 
 
@@ -39,7 +43,7 @@ class Vectors(NamedTuple):
 
     def join(self, leaves: Sequence[Any]) -> Any:
         """Return all elements in a vector."""
-        rows = [functions["astype"](functions["reshape"](v, (-1,)), self.dtype) for v in leaves]
+        rows = [functions["astype"](reshape(v, (-1,)), self.dtype) for v in leaves]
         return functions["concatenate"](rows) if len(rows) > 1 else rows[0]
 
     def split(self, vector: Any, lead: int = 0) -> Any:
@@ -48,7 +52,7 @@ class Vectors(NamedTuple):
         before = vector.shape[:lead]
         for leaf in self.leaves:
             end = begin + math.prod(leaf.shape)
-            part = functions["reshape"](vector[..., begin:end], (*before, *leaf.shape))
+            part = reshape(vector[..., begin:end], (*before, *leaf.shape))
             found.append(functions["astype"](part, leaf.dtype))
             begin = end
         return tree.unflatten(self.structure, found)
@@ -86,18 +90,19 @@ class Vectors(NamedTuple):
         """
         x, solved = stop_gradient(x), Solved(*map(stop_gradient, solved))
         if options["strict"]:
-            x = functions["where"](solved.converged, x, np.nan)
+            x = where(solved.converged, x, np.nan)
         found = self.split(implicit(equation, x, linear_solver=options["linear_solver"]))
         return found if options["strict"] else (found, solved)
 
 
-def vectors_of(operator: str, x0: Any) -> Vectors:
-    """Return how `x0` is a vector; it is a float array, or a container of such."""
+def vectors_of(operator: str, x0: Any, name: str = "x0") -> Vectors:
+    """Return how the argument `name` is a vector; it is a float array, or a container of such."""
     leaves, structure = tree.flatten(x0)
-    if not any(getattr(leaf, "size", 1) for leaf in leaves):
-        raise ArgumentError(f"{operator}: there is nothing in x0 to solve for")
     values = [own(leaf) for leaf in leaves]
-    require_floats(operator, "x0", values, structure)
+    # An open size may be any.
+    if all(any(type(n) is int and n == 0 for n in v.shape) for v in values):
+        raise ArgumentError(f"{operator}: there is nothing in {name} to solve for")
+    require_floats(operator, name, values, structure)
     return Vectors(structure, values, np.result_type(*[v.dtype for v in values]))
 
 
@@ -117,9 +122,9 @@ def dot(a: Any, b: Any) -> Any:
 
 def norm(a: Any) -> Any:
     """Return the Euclidean length of a vector."""
-    return functions["sqrt"](dot(a, a))
+    return sqrt(dot(a, a))
 
 
 def largest(a: Any) -> Any:
     """Return the largest absolute value of an element."""
-    return functions["max"](functions["abs"](a))
+    return functions["max"](abs(a))

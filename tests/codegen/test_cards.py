@@ -315,6 +315,7 @@ OTHER_MEANINGS = {
     "primgraph/eager/tensor.py": {"conj"},
     # Names of parameters and of tasks.
     "primgraph/distributed/mapped.py": {"constant"},
+    "codegen/runtime/toolchain/fingerprint.py": {"constant"},
     "primgraph/training/fit.py": {"checkpoint"},
     "codegen/lower/arrays/planner.py": {"add", "maximum", "minimum"},
     "primgraph/derivatives/matrices/jacobian.py": {"reverse"},

@@ -612,7 +612,7 @@ NEWCOMERS = [
      "switch: branch 1 returned (f64[3,4], f64[4]), but branch 0 returned f64[3,4]"),
     ("pg.scan(lambda c, a: (c, a), x)", "ArgumentError", "give xs or length",
      "pg.scan(f, init, xs"),
-    ("pg.root(lambda z: z[:2], ones)", "ShapeError", "body returned f64[2], but x0 is f64[4]"),
+    ("pg.root(lambda z: z[:2], ones)", "ShapeError", "f returned f64[2], but x0 is f64[4]"),
     ("pg.root(lambda z, a: z - a, 1.0)", "ArgumentError",
      "root calls <lambda>(x), but it takes (z"),
     # Variables outside of what they belong to.

@@ -128,6 +128,16 @@ def test_open_sizes(native_cache):
             np.testing.assert_allclose(GENERAL[:size, :size] @ found, B[:size], atol=1e-10)
 
 
+@every_solver
+def test_no_unknowns_are_solved(name):
+    solve = getattr(pg.solvers, name)
+    x, (converged, trips) = solve(np.zeros((0, 0)), np.zeros(0), full_output=True)
+    assert x.shape == (0,)
+    assert converged
+    assert trips == 0
+    assert pg.root(lambda x: x * x, np.zeros(0), linear_solver=name).shape == (0,)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

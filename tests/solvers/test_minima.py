@@ -164,6 +164,42 @@ def test_broyden_finds_what_newton_finds():
     assert np.isnan(pg.solvers.broyden(lambda x: x * x + 1.0, np.ones(1), max_trips=40)).all()
 
 
+def test_broyden_does_not_find_what_is_not_defined():
+    for f, x0 in ((lambda x: x * np.nan, 1.0), (pg.log, -1.0), (lambda x: 1.0 / x, 0.0)):
+        _, (converged, _) = pg.solvers.broyden(f, np.float64(x0), full_output=True)
+        assert not converged
+        assert np.isnan(pg.solvers.broyden(f, np.float64(x0)))
+
+
+def test_lbfgs_finds_a_minimum_whose_value_is_large():
+    """The function of Brown and Dennis (More, Garbow, Hillstrom, 1981)."""
+    t = 0.2 * np.arange(1, 21)
+
+    def f(x):
+        r = (x[0] + t * x[1] - np.exp(t)) ** 2 + (x[2] + x[3] * np.sin(t) - np.cos(t)) ** 2
+        return pg.sum(r**2)
+
+    x = pg.jit(lambda x: pg.solvers.minimize(f, x))(np.array([25.0, 5.0, -5.0, -1.0]))
+    np.testing.assert_allclose(pg.jit(f)(x), 85822.2, atol=0.05)
+
+
+def test_open_sizes():
+    """Roots and minima of any number of unknowns, and their gradients."""
+    solve = pg.solvers
+    found = {
+        "broyden": lambda y: solve.broyden(lambda x: x**2 - y, y),
+        "least_squares": lambda y: solve.least_squares(lambda x: x**2 - y, y),
+        "lbfgs": lambda y: solve.minimize(lambda x: pg.sum(x**3 / 3.0 - x * y), y),
+    }
+    for f in found.values():
+        program = pg.trace(pg.value_and_grad(lambda y, f=f: pg.sum(f(y))), pg.spec(pg.dim("n")))
+        kernel = pg.compile(program, target="numpy")
+        for y in (np.array([4.0]), np.array([2.0, 3.0, 4.0])):
+            value, slope = kernel(y)
+            np.testing.assert_allclose(value, np.sum(np.sqrt(y)), rtol=1e-10)
+            np.testing.assert_allclose(slope, 0.5 / np.sqrt(y), rtol=1e-8)
+
+
 def test_a_known_solution_has_the_derivatives_of_its_equation():
     def cube_root(a):
         x = pg.fori_loop(0, 60, lambda _, x: x - (x**3 - a) / (3.0 * x**2), 1.0)
@@ -190,6 +226,10 @@ def test_a_known_solution_has_the_derivatives_of_its_equation():
         (lambda s: s.least_squares(lambda x: 3, np.ones(2)), pg.ShapeError, "returns float arrays"),
         (lambda s: s.broyden(lambda x: x[:1], np.ones(2)), pg.ShapeError, "x0 is"),
         (lambda s: s.implicit(lambda x: x[:1], np.ones(2)), pg.ShapeError, "x0 is"),
+        (lambda s: s.root(lambda x: x[:1], np.ones(2)), pg.ShapeError, "f returned"),
+        (lambda s: s.root(lambda x: x * 1.0, np.arange(2)), pg.DTypeError, "not a float array"),
+        (lambda s: s.root(lambda x: x * x, None), pg.ArgumentError, "nothing in x0"),
+        (lambda s: s.root(lambda x: x, "1"), pg.ArgumentError, "arrays and numbers, not str"),
         (lambda s: s.root(lambda x: x, 1.0, linear_solver="lu"), pg.ArgumentError,
          "root: linear_solver is"),
     ],

@@ -175,6 +175,86 @@ def test_samples_of_a_batch_make_their_own_steps():
     np.testing.assert_allclose(y[:, 0], np.exp(-rates), atol=1e-6)
 
 
+@every_method
+def test_float32_stays_float32(method):
+    start = np.ones(2, np.float32)
+
+    def solve(y):
+        return pg.solvers.solve_ivp(lambda t, y: -y, (0.0, 2.0), y, [0.0, 2.0], method=method)
+
+    for rows in (solve(start), pg.jit(solve)(start)):
+        assert rows.dtype == np.float32
+        np.testing.assert_allclose(rows[:, 0], np.exp([0.0, -2.0]), rtol=1e-5)
+    time, _ = pg.solvers.solve_ivp(
+        lambda t, y: -y, (0.0, 2.0), np.float32(1.0), method=method, event=lambda t, y: y - 0.5
+    )
+    np.testing.assert_allclose(time, np.log(2.0), rtol=1e-5)
+
+
+def test_steps_of_float16_end():
+    _, (converged, trips) = pg.solvers.solve_ivp(
+        lambda t, y: 1.0 + 0.0 * y, (0.0, np.inf), np.ones(2, np.float16), max_steps=3000,
+        full_output=True,
+    )  # fmt: skip
+    assert not converged
+    assert trips == 3000
+
+
+def test_derivatives_by_times_at_the_beginning():
+    """Where no step is made, the derivative is the slope."""
+
+    def end(time):
+        return pg.solvers.solve_ivp(lambda t, y: -3.0 * y, (1.0, time), 2.0)
+
+    def rows(times):
+        return pg.sum(pg.solvers.solve_ivp(lambda t, y: -3.0 * y, (1.0, 2.0), 2.0, times))
+
+    assert end(1.0) == 2.0
+    np.testing.assert_allclose(pg.grad(end)(1.0), -6.0)
+    expected = -6.0 * np.exp([0.0, -3.0])
+    np.testing.assert_allclose(pg.grad(rows)(np.array([1.0, 2.0])), expected, rtol=1e-5)
+
+
+def test_rows_out_of_order_are_nan():
+    solve = pg.jit(lambda t: pg.solvers.solve_ivp(bell, (0.0, 3.0), 1.0, t, full_output=True))
+    rows, (converged, _) = solve(np.array([0.0, 3.0, 0.5]))
+    np.testing.assert_array_equal(np.isnan(rows), [False, False, True])
+    assert not converged
+    rows, (converged, _) = solve(np.array([0.0, 0.0, 3.0, 3.0]))
+    assert rows[0] == rows[1] == 1.0
+    assert rows[2] == rows[3]
+    assert converged
+    count = int(solve(np.array([3.0]))[1].trips)
+    exact = pg.solvers.solve_ivp(bell, (0.0, 3.0), 1.0, [3.0], max_steps=count, full_output=True)
+    assert exact[1].converged
+
+
+def test_small_events_and_no_end():
+    def half(k, scale):
+        return pg.solvers.solve_ivp(
+            lambda t, y: -k * y, (0.0, np.inf), 1.0, event=lambda t, y: scale * (y - 0.5)
+        )[0]
+
+    for scale in (1.0, 1e-170):
+        np.testing.assert_allclose(half(2.0, scale), 0.5 * np.log(2.0), rtol=1e-6)
+    np.testing.assert_allclose(pg.grad(half)(2.0, 1.0), -0.25 * np.log(2.0), rtol=1e-5)
+
+
+@every_method
+def test_open_sizes(method):
+    def last(y):
+        return pg.sum(
+            pg.solvers.solve_ivp(lambda t, y: -y, (0.0, 1.0), y, [0.5, 1.0], method=method)[1]
+        )
+
+    program = pg.trace(pg.value_and_grad(last), pg.spec(pg.dim("n")))
+    kernel = pg.compile(program, target="numpy")
+    for size in (1, 3):
+        value, slope = kernel(np.ones(size))
+        np.testing.assert_allclose(value, size * np.exp(-1.0), rtol=1e-5)
+        np.testing.assert_allclose(slope, np.exp([-1.0] * size), rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -189,6 +269,11 @@ def test_samples_of_a_batch_make_their_own_steps():
         (lambda s: s(bell, (0.0, 1.0), np.arange(2)), pg.DTypeError, "not a float array"),
         (lambda s: s(bell, (0.0, 1.0), np.ones(2), event=lambda t, y: y), pg.ShapeError,
          "event returns a number"),
+        (lambda s: s(bell, (0.0, 1.0), 1.0, event=lambda t, y: y < 0.5), pg.DTypeError,
+         "event returns a float"),
+        (lambda s: s(bell, (0.0, 1.0), 1.0, [0.0, 1.0, 0.5]), pg.ArgumentError, "t_eval is"),
+        (lambda s: s(bell, (0.0, 1.0), np.ones(0)), pg.ArgumentError, "nothing in y0"),
+        (lambda s: s(bell, (0.0, "1"), 1.0), pg.ArgumentError, "arrays and numbers, not str"),
         (lambda s: s(bell, (0.0, 1.0), 1.0, [0.5], event=lambda t, y: y), pg.ArgumentError,
          "not both"),
     ],

@@ -69,6 +69,18 @@ def test_batches_find_their_own_intervals():
     np.testing.assert_allclose(pg.jit(solve)(widths), 2.0 * np.arctan(1.0 / widths), rtol=1e-7)
 
 
+def test_tolerances_and_infinite_ends_of_any_dtype():
+    def wave(x):
+        return x * pg.sin(10.0 * x)
+
+    found = pg.solvers.quad(wave, np.float32(0.0), np.float32(7.0))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, pg.solvers.quad(wave, 0.0, 7.0), rtol=1e-3)
+    for infinite in (np.float32(np.inf), np.array(np.inf)):
+        whole = pg.solvers.quad(lambda x: pg.exp(-x * x), -infinite, infinite)
+        np.testing.assert_allclose(whole, np.sqrt(np.pi), rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

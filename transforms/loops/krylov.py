@@ -16,7 +16,7 @@ import numpy as np
 from primgraph.base.user_lines import Source
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.types import INT64, Shape, TensorType
+from primgraph.ir.types import BOOL, INT64, Shape, TensorType
 from primgraph.primitives.constants import filled_constant, iota
 from primgraph.primitives.control import while_loop
 from primgraph.primitives.elementwise import abs_, add, cast, mul, sqrt
@@ -58,6 +58,9 @@ def solve_by_products(
     """
     start, step = _METHODS[solver]
     samples = rhs.shape[: system.lead]
+    if type(rhs.shape[-1]) is int and rhs.shape[-1] == 0:
+        flags, counts = (TensorType(samples, dtype) for dtype in (BOOL, INT64))
+        return rhs, filled_constant(1, flags), filled_constant(0, counts)
     largest = reduce_max(abs_(rhs), axes=(system.lead,))
     scale = select(equal(largest, _like(0.0, largest)), _like(1.0, largest), largest)
     # Its squares neither overflow nor vanish, and NaN stays.

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
-from primgraph.base.providers import late
+from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, BoundsError, ShapeError, UnknownSizeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
@@ -25,11 +25,6 @@ from primgraph.operators.handle import Handle, add_in_place_operators
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.numpy_arguments import call_named
 from primgraph.operators.variable import Variable, handles, map_variables, use_variable_class
-
-if TYPE_CHECKING:
-    from primgraph.operators.index import masked_reductions as reductions
-else:
-    reductions = late("primgraph.operators.index.masked_reductions")
 
 
 @final
@@ -159,6 +154,7 @@ def apply_to_chosen(
     if body is not None:
         args, kwargs = (_taken_in(body, given) for given in (args, dict(kwargs)))
     name = function.__name__ if function.__module__.startswith("primgraph.operators.") else ""
+    reductions = provider("reductions of masks")
     known = _BY_PLACE.get(name) or reductions.BY_ALL.get(name)
     if known is not None and not isinstance(args[0], list | tuple):
         return known(*args, **kwargs)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from primgraph.base.providers import late, provider
+from primgraph.base.providers import provider
 from primgraph.ir.frontend.signature import checked_methods
-
-if TYPE_CHECKING:
-    from primgraph.operators.index import flat as flat_elements
-else:
-    flat_elements = late("primgraph.operators.index.flat")
 
 _Axes = int | Sequence[int] | None
 # Options of NumPy's `var` and `std`, for which these are called.
@@ -198,11 +193,11 @@ class NumpyMethods:
     @property
     def flat(self) -> Any:
         """Elements in row-major order, for reading and assignment; see `numpy.ndarray.flat`."""
-        return flat_elements.FlatElements(self)
+        return provider("elements in a row").FlatElements(self)
 
     @flat.setter
     def flat(self, values: Any) -> None:
-        flat_elements.FlatElements(self)[:] = values
+        provider("elements in a row").FlatElements(self)[:] = values
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Set elements of the array as it is in one row, as `np.put` does."""
