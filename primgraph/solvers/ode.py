@@ -30,6 +30,7 @@ from primgraph.operators.elementwise.logic import (
 )
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.shape.creation import stop_gradient
+from primgraph.operators.shape.shaping import reshape
 from primgraph.solvers.ode_steps import METHODS, Method, Slope
 from primgraph.solvers.vectors import vectors_of
 
@@ -203,7 +204,7 @@ def _first_state(problem: _Problem, y: Any) -> _State:
     long = where(is_slow, maximum(1e-6, short * 1e-3), (0.01 / where(is_slow, 1.0, fast)) ** power)
     length = functions["astype"](stop_gradient(minimum(100.0 * short, long)), y.dtype)
     rest = functions["zeros"]((problem.method.powers - 1, y.shape[0]), y.dtype)
-    powers = functions["concatenate"]([functions["reshape"](k, (1, -1)), rest])
+    powers = functions["concatenate"]([reshape(k, (1, -1)), rest])
     # Numbers of steps are floats, for loops on numbers of Python; those of float16 end at 2048.
     steps = functions["zeros"]((), np.result_type(y.dtype, np.float32))
     return _State(zero, y, k, length, steps, zero, zero + 1.0, y, powers)

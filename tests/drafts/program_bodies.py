@@ -472,14 +472,12 @@ def solved(draft: Draft) -> list[Value]:
     """The solution of an equation, which is found in one of several ways."""
     value = draft.pick("f", test=lambda v: math.prod(draft.at(v.shape)) <= _UNKNOWNS)
     (known,) = _starts(draft, [value])
-    if known is None or known.size == 0 or not np.all(np.isfinite(known)):
-        # Nothing is found of NaN, and of nothing there is nothing to find.
+    is_open = not all(type(extent) is int for extent in value.shape)
+    if known is None or is_open or known.size == 0 or not np.all(np.isfinite(known)):
+        # Nothing is found of NaN, and of nothing, as open sizes may be, there is nothing to find.
         raise Unfit
     x = pg.tanh(draft.variable(value))
     way = draft.choose((*_NONLINEAR, *_LINEAR))
-    if way == "newton" and not all(type(extent) is int for extent in value.shape):
-        # In blocks of rows, C leaves a dense system of open size to NumPy.
-        raise Unfit
     if way in _LINEAR:
         found = _LINEAR[way](lambda z: (2.0 + x) * z + 0.1 * pg.sum(z), x)
     else:

@@ -16,7 +16,7 @@ from program_forms import check_forms
 from program_replayed import check_replayed
 from program_sparsity import check_sparse_values, check_sparsity
 from program_tensors import check_tensors
-from program_tolerance import differs, roughly_differs, rounding_of
+from program_tolerance import differs, has_solutions, roughly_differs, rounding_of
 from program_unrolled import check_unrolled
 from random_programs import Program
 from thread_checks import threads_at_work
@@ -39,7 +39,7 @@ from primgraph.transforms import (
     transpose,
 )
 from primgraph.transforms.dataflow.batch_independence import find_mixing
-from primgraph.transforms.loops.implicit_solution import expand_solutions, solution
+from primgraph.transforms.loops.implicit_solution import expand_solutions
 from primgraph.transforms.optimize.clean_up import clean_up
 
 Arrays = Sequence[np.ndarray]
@@ -123,11 +123,6 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
         check_derivatives(widen_floats(needed), wrt, program.feeds, rng, seen)
     else:
         seen["special programs"] += 1
-
-
-def has_solutions(graph: Graph) -> bool:
-    """Whether a graph has solutions of equations, in its bodies too."""
-    return any(e.op is solution or any(map(has_solutions, e.bodies)) for e in graph.body)
 
 
 def demand_equal(what: str, graph: Graph, feeds: Arrays, expected: Arrays, found: Arrays) -> None:

@@ -159,6 +159,25 @@ class _Calls:
         for place, results in found:
             self.expect(kernel, place, results, "")
 
+    def settle(self, kernel: Any) -> None:
+        """Once the C is there or lost, some calls of each kernel decide which one stays."""
+        self.plain(kernel)
+        kernel.wait()
+        for _ in range(2 * (choice.WARM + choice.SAMPLES) + 1):
+            self.plain(kernel)
+        demand(kernel._choice.stage is Stage.SETTLED, "no kernel was chosen")
+
+
+class _Stages:
+    """A listener that counts the stages of a choice, however short they are."""
+
+    def __init__(self, choice_: choice.Choice, seen: Counter[str]) -> None:
+        self.choice, self.seen = choice_, seen
+        choice_.listeners.add(self)
+
+    def follow_choice(self) -> None:
+        self.seen[f"tiers: {self.choice.stage.name.lower()}"] += 1
+
 
 def _outcome(kernel: Any, feeds: Arrays, **how: Any) -> Any:
     """Return the results as arrays of their own, or the class and first line of an error."""
@@ -195,12 +214,13 @@ def check_tiered(program: Program, seen: Counter[str]) -> None:
             return now[0]
 
         choice_.clock = clock
-        kernel.follow_choice()
+        stages = _Stages(choice_, seen)
+        for listener in (kernel, stages):
+            listener.follow_choice()
         kinds = (calls.filled, calls.refused, calls.copied, calls.waited, calls.in_threads)
         for _ in range(_CALLS):
             step = draw.choose(kinds) if draw.chance(0.2) else calls.plain
             step(kernel)
-            seen[f"tiers: {choice_.stage.name.lower()}"] += 1
-        if choice_.stage is Stage.SETTLED:
-            seen[f"tiers end with {kernel.style}"] += 1
+        calls.settle(kernel)
+        seen[f"tiers end with {kernel.style}"] += 1
     seen["programs with tiers"] += 1

@@ -18,6 +18,8 @@ from primgraph.inspect.trips import is_walked, run_bodies
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.sizes import fit_to_arrays
 from primgraph.operators.call import Operator
+from primgraph.transforms import lower
+from primgraph.transforms.loops.implicit_solution import expand_solutions, solution
 
 _LOOPS = "NumPy has one loop for elements in order and another for those in reverse or apart"
 _ORDER = "the order of the sum depends on the layout of the operand, and on the BLAS"
@@ -99,6 +101,11 @@ def differs(
         if not fault:
             return ""
     return fault
+
+
+def has_solutions(graph: Graph) -> bool:
+    """Whether a graph has solutions of equations, in its bodies too."""
+    return any(e.op is solution or any(map(has_solutions, e.bodies)) for e in graph.body)
 
 
 def roughly_differs(
@@ -184,6 +191,9 @@ def interpret_disturbed(
 ) -> list[np.ndarray]:
     """The results of `graph` with errors `times` what `ULPS` allows, or `least` everywhere."""
     graph = fit_to_arrays(graph, feeds)
+    if has_solutions(graph):
+        # Steps of an iteration are disturbed as others are.
+        graph = expand_solutions(lower(graph))
     rng = np.random.default_rng(seed)
     known: dict[Value, np.ndarray] = dict(zip(graph.inputs, feeds, strict=True))
 

@@ -108,8 +108,8 @@ def _check_mode(mode: Any, options: Mapping[str, Any]) -> str:
         )
     mine = _OPTIONS.get(mode, "")
     for name, value in options.items():
-        default = _DEFAULTS[name]
-        if name != mine and not (type(value) is type(default) and value == default):
+        is_plain = value is None or isinstance(value, str) or _is_number(value)
+        if name != mine and not (is_plain and value == _DEFAULTS[name]):
             raise ArgumentError(f"pad with mode {mode!r} takes no {name}")
     if options["reflect_type"] not in ("even", "odd"):
         kind = options["reflect_type"]
