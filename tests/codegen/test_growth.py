@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -33,7 +34,10 @@ pytestmark = pytest.mark.long
 
 
 def count_calls(action: Callable[[], object]) -> int:
-    """The number of functions called while `action` runs, without checks of debug mode."""
+    """The number of functions called while `action` runs, without checks of debug mode.
+
+    Nothing is read from the disk cache, where code of an earlier run may be.
+    """
     count = 0
 
     def watch(frame: object, event: str, argument: object) -> None:
@@ -41,7 +45,7 @@ def count_calls(action: Callable[[], object]) -> int:
         count += event in ("call", "c_call")
 
     before = sys.getprofile()
-    with debug(False):
+    with debug(False), mock.patch("primgraph.codegen.code_entries._read", lambda key: None):
         sys.setprofile(watch)
         try:
             action()

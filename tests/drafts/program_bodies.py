@@ -506,7 +506,7 @@ _LINEAR: dict[str, Callable[..., Any]] = {
 _KINDS = (
     scan, mapped, counted, until, branch, switch, guarded, checkpointed, with_matrix, deep, solved,
 )  # fmt: skip
-_KIND_SHARES = (0.22, 0.08, 0.12, 0.16, 0.14, 0.08, 0.06, 0.07, 0.03, 0.02, 0.02)
+_KIND_SHARES = (0.22, 0.08, 0.12, 0.16, 0.14, 0.08, 0.06, 0.09, 0.02, 0.01, 0.02)
 
 
 def _stacks(draft: Draft, least: int) -> list[Value]:

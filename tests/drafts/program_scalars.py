@@ -79,12 +79,17 @@ class ScalarProgram:
 
     @cached_property
     def is_derived(self) -> bool:
-        return self.draw(2).chance(0.5)
+        """Whether the sign of a zero is free, which decides a result of arctan2."""
+        decided = any(eqn.op is e.arctan2 for eqn in self._drafted(None).body)
+        return self.draw(2).chance(0.5) and not decided
 
     @cached_property
     def graph(self) -> Graph:
+        return self._drafted(_DERIVED if self.is_derived else None)
+
+    def _drafted(self, source: Source | None) -> Graph:
         draw = self.draw(1)
-        builder = Builder("f", source=_DERIVED if self.is_derived else None)
+        builder = Builder("f", source=source)
         with builder:
             shapes = [draw.choose(_SHAPES) for _ in range(draw.below(4, 1))]
             values = [builder.input(TensorType(s, F64)) for s in shapes]
@@ -170,9 +175,6 @@ def _system(draw: Choices, x: Value, values: list[Value]) -> Value:
 def check_scalars(program: ScalarProgram, seen: Counter[str]) -> None:
     # Equations that no result needs do not raise.
     graph = dead_code(program.graph)
-    if program.is_derived and any(eqn.op is e.arctan2 for eqn in graph.body):
-        # It depends on the sign of a zero.
-        return
     with mock.patch("primgraph.codegen.lower.scalars.program._CALL", 10**6):
         kernel = compile_graph(graph)
         looped = compile_graph(_in_loop(graph))
