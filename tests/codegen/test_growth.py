@@ -45,7 +45,7 @@ def count_calls(action: Callable[[], object]) -> int:
         count += event in ("call", "c_call")
 
     before = sys.getprofile()
-    with debug(False), mock.patch("primgraph.codegen.code_entries._read", lambda key: None):
+    with debug(False), mock.patch("primgraph.codegen.code_entries._read", return_value=None):
         sys.setprofile(watch)
         try:
             action()
