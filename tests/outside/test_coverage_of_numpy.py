@@ -16,7 +16,7 @@ FILES = {
     "four.py": "import numpy\nnumpy.random.normal(); numpy.savetxt('x', [])\n",
     "none.py": "import scipy.special\nscipy.special.erf(1)\n",
     "broken.py": "import numpy as np\nnp.sin(\n",
-    "test_it.py": "from scipy.special import pbdv\npbdv(1, x)\n",
+    "test_it.py": "import numpy as np\nfrom scipy.special import pbdv\npbdv(1, np.x)\n",
 }
 
 
