@@ -548,31 +548,3 @@ def test_an_operator_of_an_older_text_has_the_defaults_of_parameters_it_lacks():
     }"""
     (found,) = pg.compile(pg.parse(text))(np.ones((1, 2)), np.ones((2, 1)), np.ones(1))
     np.testing.assert_array_equal(found, [[3.0]])
-
-
-def test_transpose_follows_carries_of_loops_in_loops():
-    """A carry that only the same carry reads has no cotangent, at any depth of loops."""
-
-    def step(state, y):
-        a, b = state
-        chosen = pg.cond(pg.sum(b) > 1.0, lambda: y * y, lambda: pg.sin(y))
-        return (a * 2.0, pg.tanh(b)), chosen
-
-    def inner(a, b, ys):
-        return pg.scan(step, (a, b), ys)
-
-    def outer(state, ys):
-        return pg.checkpoint(inner)(*state, ys)
-
-    graph = lower(
-        pg.trace(lambda a, b, x: pg.scan(outer, (a, b), x)[1], *map(pg.spec, (2, 3, (2, 2))))
-    )
-    jvp = linearize(graph, [0, 1, 2])
-    pull = transpose(jvp.with_outputs(jvp.outputs[1:]), [3, 4, 5])
-    zeros = [eqn.number for eqn in pull.body if set(pull.outputs[:2]) & set(eqn.outputs)]
-    assert zeros == [0.0, 0.0]
-    push = dead_code(transpose(pull, [3]))
-    feeds = [np.full(2, 0.3), np.full(3, 0.2), np.array([[0.1, 0.2], [0.3, 0.4]])]
-    feeds += [np.ones(2), np.ones(3), np.eye(2)]
-    wanted = pg.interpret(jvp, *feeds)[1]
-    np.testing.assert_allclose(pg.interpret(push, *feeds)[0], wanted, rtol=1e-14)

@@ -8,7 +8,7 @@ from typing import final
 from primgraph.ir.facts.ranges import HOLOMORPHIC
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
-from primgraph.primitives.control import REGIONS, Regions
+from primgraph.primitives.control import Regions
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 
 
@@ -164,25 +164,15 @@ def dependence_bits(graph: Graph, bits: Mapping[Value, int]) -> dict[Value, int]
 
 @final
 class _Live(_Reach):
-    """Whether results depend on values in any way, per result of branches, scans and checkpoints.
-
-    All operands of a loop with a test are live if one of its results is.
-    """
+    """Whether results depend on values in any way; equations with bodies are not entered."""
 
     __slots__ = ()
 
     backward = True
+    enters = False
 
     def key(self) -> str:
         return "live"
-
-    def visit(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> Sequence[bool | None]:
-        if not eqn.op.has_bodies or eqn.op.fact(REGIONS) is None:
-            return self.transfer(eqn, given, flow)
-        regions = Regions.from_equation(eqn)
-        if regions.test is not None or not any(self.entry_facts(eqn, regions, given)):
-            return self.transfer(eqn, given, flow)
-        return [*[True] * regions.lead, *self.analyze_bodies(eqn, given, flow)[regions.lead :]]
 
 
 _LIVE = _Live()

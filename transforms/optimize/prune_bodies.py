@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from operator import is_
 
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
@@ -41,20 +41,8 @@ def live_equations(graph: Graph, deep: bool = False) -> list[Equation]:
 def _pruned_body(graph: Graph) -> Graph:
     """Return the body without dead equations; itself if nothing changes."""
     body = live_equations(graph, deep=True)
-    if _are_same(body, graph.body):
-        return graph
-    return Graph(graph.inputs, body, graph.outputs, graph.name)
-
-
-def _are_same(body: Sequence[Equation], other: Sequence[Equation]) -> bool:
-    return len(body) == len(other) and all(map(is_, body, other))
-
-
-def _live_part(body: Graph, outputs: Sequence[Value]) -> list[Equation]:
-    """Return the equations of a body that `outputs` depend on, without dead results."""
-    if not body.has_bodies:
-        return backward_slice(body.body, outputs)
-    return live_equations(Graph(body.inputs, body.body, outputs, body.name))
+    same = len(body) == len(graph.body) and all(map(is_, body, graph.body))
+    return graph if same else Graph(graph.inputs, body, graph.outputs, graph.name)
 
 
 def _prune_equation(eqn: Equation, live: Collection[Value]) -> Equation:
@@ -76,7 +64,7 @@ def _prune_branches(eqn: Equation, regions: Regions, ends: Collection[int]) -> E
     def part(body: Graph) -> Graph:
         wanted = [v for k, v in enumerate(body.outputs) if k in ends]
         inputs = [body.inputs[i] for i in read]
-        return Graph(inputs, _live_part(body, wanted), wanted, body.name)
+        return Graph(inputs, backward_slice(body.body, wanted), wanted, body.name)
 
     inputs = (*eqn.inputs[: regions.lead], *[eqn.inputs[regions.lead + i] for i in read])
     outputs = tuple([v for k, v in enumerate(eqn.outputs) if k in ends])
@@ -95,12 +83,8 @@ def _prune_loop(eqn: Equation, regions: Regions, ends: Collection[int]) -> Equat
     # A loop that only counts its iterations keeps one carry.
     needed, kept = live_values(regions, live or {0})
     stacks = [k - count for k in sorted(kept) if k >= count]
-    part = _live_part(loop.body, [loop.body.outputs[k] for k in sorted(kept)])
+    part = backward_slice(loop.body.body, [loop.body.outputs[k] for k in sorted(kept)])
     used = {loop.body.inputs[i] for i in needed}
     fixed = [(v, c) for v, c in zip(loop.consts, consts, strict=True) if c in used or c in asked]
     rows = [(v, x) for v, x in zip(loop.xs, xs, strict=True) if x in used]
-    sizes = len(kept), len(fixed), len(rows)
-    all_live = sizes == (len(loop.body.outputs), len(consts), len(xs))
-    if all_live and _are_same(part, loop.body.body):
-        return eqn
     return loop.with_operands(fixed, kept, rows, stacks, part).equation()
