@@ -141,8 +141,8 @@ def implicit(f: Callable[..., Any], x: Any, *, linear_solver: str = "dense") -> 
 
     For solutions that were found in some other way, such as by a loop of one's own: its derivatives
     are by the variables that `f` uses, by the implicit function theorem, as those of `pg.root`. By
-    `x` itself they are zero. Containers, errors and `linear_solver` are as in `pg.root`. Whether
-    `x` is a solution is not asked.
+    `x` itself they are zero. Containers, errors and `linear_solver` are as in `pg.root`. That `x`
+    solves the equation is not checked.
 
     >>> def cube_root(a):
     ...     x = pg.fori_loop(0, 60, lambda i, x: x - (x**3 - a) / (3.0 * x**2), 1.0)

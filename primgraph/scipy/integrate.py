@@ -22,20 +22,9 @@ from primgraph.operators.reduce.statistics import mean
 from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.shape.joining import concatenate
 from primgraph.operators.shape.shaping import expand_dims
+from primgraph.solvers.ode_steps import METHODS
 
 __all__ = ["odeint"]
-
-# The method of J. R. Dormand and P. J. Prince (1980): stages, and what two orders differ by.
-_AT = (0.2, 0.3, 0.8, 8 / 9, 1.0)
-_STAGES = (
-    (1 / 5,),
-    (3 / 40, 9 / 40),
-    (44 / 45, -56 / 15, 32 / 9),
-    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
-    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
-)
-_SUM = (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84)
-_ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
 
 # What SciPy allows an error to be of a value, and beside that.
 _TOLERANCE = 1.49012e-8
@@ -145,8 +134,9 @@ def _integrate_interval(
     def take_step(state: Any) -> Any:
         done, y, k, part, steps = state
         cut = minimum(part, 1.0 - done)
-        new, last, error = _step(lambda y, at: length * slope(y, begin + at * length), done, y, k,
-                                 cut)  # fmt: skip
+        new, last, error, _ = METHODS["RK45"].step(
+            lambda at, y: length * slope(y, begin + at * length), done, y, k, cut
+        )
         size = atol + rtol * maximum(abs(stop_gradient(y)), abs(stop_gradient(new)))
         ratio = sqrt(mean((stop_gradient(error) / size) ** 2))
         good = ratio <= 1.0
@@ -166,23 +156,6 @@ def _integrate_interval(
     state = (none, y, length * slope(y, begin), part, none)
     done, found, _, part, _ = while_loop(is_unfinished, take_step, state)
     return where(done >= 1.0, found, np.nan), part * abs(whole)
-
-
-def _step(
-    slope: Callable[[Any, Any], Any], done: Any, y: Any, first: Any, part: Any
-) -> tuple[Any, Any, Any]:
-    """The solution after a step, the slope there, and what two orders differ by."""
-    slopes = [first]
-    for at, weights in zip(_AT, _STAGES, strict=True):
-        slopes.append(slope(y + part * _weighted_sum(weights, slopes), done + at * part))
-    new = y + part * _weighted_sum(_SUM, slopes)
-    last = slope(new, done + part)
-    return new, last, part * _weighted_sum(_ERROR, [*slopes, last])
-
-
-def _weighted_sum(weights: Sequence[float], slopes: Sequence[Any]) -> Any:
-    terms = [w * k for w, k in zip(weights, slopes, strict=True) if w != 0.0]
-    return sum(terms[1:], start=terms[0])
 
 
 def _scipys(name: str) -> Any:

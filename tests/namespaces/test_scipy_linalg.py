@@ -14,7 +14,13 @@ from primgraph.scipy import linalg
 
 sl = pytest.importorskip("scipy.linalg")
 
-RNG = np.random.default_rng(3)
+RNG = np.random.default_rng(5)
+
+
+@pytest.fixture(autouse=True)
+def numbers_anew() -> None:
+    """Each test draws the same numbers, whichever tests its process has run before."""
+    RNG.bit_generator.state = np.random.default_rng(5).bit_generator.state
 
 
 def real(*shape: int) -> np.ndarray:
@@ -125,7 +131,7 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[Any], tuple[Any, ...]]]] = 
         lambda g: (g(3, 4),),
     ),
     "spaces": (
-        lambda m, a, b: (*m.orthogonal_procrustes(a, a @ b), m.subspace_angles(a[:, :2], a[:3].T)),
+        lambda m, a, b: (*m.orthogonal_procrustes(a, a @ b), m.subspace_angles(a[:, :2], a[:2].T)),
         lambda g: (g(4, 4), 3 * np.eye(4) + 0.5 * g(4, 4)),
     ),
     "pseudo-inverses": (

@@ -50,13 +50,13 @@ FLOORS = (
         "primgraph.tree",
     ),
     ("primgraph.control", "primgraph.inspect", "primgraph.training"),
+    ("primgraph.solvers",),
     (
         "primgraph.cli",
         "primgraph.distributed",
         "primgraph.extend",
         "primgraph.nn",
         "primgraph.scipy",
-        "primgraph.solvers",
     ),
     ("primgraph.__main__", "primgraph.compat"),
 )

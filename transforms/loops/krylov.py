@@ -64,7 +64,7 @@ def solve_by_products(
     largest = reduce_max(abs_(rhs), axes=(system.lead,))
     scale = select(equal(largest, _like(0.0, largest)), _like(1.0, largest), largest)
     # Its squares neither overflow nor vanish, and NaN stays.
-    scaled = rhs / _wide(scale, rhs)
+    scaled = rhs / broadcast_samples(scale, rhs)
     square = _dot(scaled, scaled)
     allowed = square * (system.tolerance * system.tolerance)
     state = [scaled * 0.0, *start(scaled), square]
@@ -83,7 +83,7 @@ def solve_by_products(
     )[: 2 + len(state)]
     largest = reduce_max(abs_(x), axes=(system.lead,))
     found = logical_and(logical_not(goes_on), less(largest, _like(math.inf, largest)))
-    return x * _wide(scale, x), found, trips
+    return x * broadcast_samples(scale, x), found, trips
 
 
 def _test(system: System, types: Sequence[TensorType], consts: int) -> Graph:
@@ -113,7 +113,10 @@ def _body(system: System, step: _Step, types: Sequence[TensorType], consts: int)
 
         new = step(product, state)
         if system.lead:
-            new = [select(_wide(goes_on, v), v, old) for v, old in zip(new, state, strict=True)]
+            new = [
+                select(broadcast_samples(goes_on, v), v, old)
+                for v, old in zip(new, state, strict=True)
+            ]
         far = logical_and(goes_on, greater(new[-1], allowed))
         return builder.graph([far, add(trips, cast(goes_on, dtype=INT64)), *new])
 
@@ -129,9 +132,9 @@ def _step_cg(product: Callable[[Value], Value], state: Sequence[Value]) -> list[
     x, r, p, square = state
     q = product(p)
     length = square / _dot(p, q)
-    x, r = x + _wide(length, p) * p, r - _wide(length, q) * q
+    x, r = x + broadcast_samples(length, p) * p, r - broadcast_samples(length, q) * q
     new = _dot(r, r)
-    return [x, r, r + _wide(new / square, p) * p, new]
+    return [x, r, r + broadcast_samples(new / square, p) * p, new]
 
 
 # BiCGStab: the state is x, the residual, the first one, the direction, the product of both
@@ -146,17 +149,17 @@ def _step_bicgstab(product: Callable[[Value], Value], state: Sequence[Value]) ->
     x, r, first, p, rho, _ = state
     v = product(p)
     alpha = rho / _dot(first, v)
-    s = r - _wide(alpha, v) * v
+    s = r - broadcast_samples(alpha, v) * v
     t = product(s)
     square = _dot(t, t)
     # Of a residual that is zero already, the second half of a step is left out.
     one = _like(1.0, square)
     omega = _dot(t, s) / select(equal(square, _like(0.0, square)), one, square)
-    x = x + _wide(alpha, p) * p + _wide(omega, s) * s
-    r = s - _wide(omega, t) * t
+    x = x + broadcast_samples(alpha, p) * p + broadcast_samples(omega, s) * s
+    r = s - broadcast_samples(omega, t) * t
     new = _dot(first, r)
     beta = new / rho * (alpha / omega)
-    p = r + _wide(beta, p) * (p - _wide(omega, v) * v)
+    p = r + broadcast_samples(beta, p) * (p - broadcast_samples(omega, v) * v)
     return [x, r, first, p, new, _dot(r, r)]
 
 
@@ -182,7 +185,7 @@ def _step_gmres(product: Callable[[Value], Value], state: Sequence[Value]) -> li
     j = select(restarts, _like(0, j), j)
     basis, g = _restarted(restarts, basis, g)
     directions, columns = (
-        select(_wide(restarts, v), _like(0, v), v) for v in (directions, columns)
+        select(broadcast_samples(restarts, v), _like(0, v), v) for v in (directions, columns)
     )
     now, following = _unit(j, m + 1, x.type), _unit(j + 1, m + 1, x.type)
     v = _combined(now, basis)
@@ -193,18 +196,18 @@ def _step_gmres(product: Callable[[Value], Value], state: Sequence[Value]) -> li
     # What rounding leaves of a vector in the space is no direction.
     is_new = greater(size, first * float(np.finfo(x.dtype).eps))
     size = select(is_new, size, _like(0.0, size))
-    w = select(_wide(is_new, w), w / _wide(_norm(w), w), _like(0.0, w))
-    column = h + _wide(size, h) * following
+    w = select(broadcast_samples(is_new, w), w / broadcast_samples(_norm(w), w), _like(0.0, w))
+    column = h + broadcast_samples(size, h) * following
     u, s = _orthogonal(column, columns)
     length = _norm(u)
     # A column of which only rounding is new belongs to a singular matrix: its step is infinite.
     is_new = greater(length, _norm(column) * float(np.finfo(x.dtype).eps))
     length = select(is_new, length, _like(0.0, length))
-    q = u / _wide(length, u)
-    p = (v - _combined(s, directions)) / _wide(length, v)
+    q = u / broadcast_samples(length, u)
+    p = (v - _combined(s, directions)) / broadcast_samples(length, v)
     place = _unit(j, m, x.type)
     c = _dot(q, g)
-    x, g = x + _wide(c, p) * p, g - _wide(c, q) * q
+    x, g = x + broadcast_samples(c, p) * p, g - broadcast_samples(c, q) * q
     return [
         x,
         j + 1,
@@ -221,10 +224,10 @@ def _restarted(restarts: Value, basis: Value, g: Value) -> tuple[Value, Value]:
     residual = _combined(g, basis)
     size = _norm(residual)
     first = _unit(_like(0, cast(restarts, dtype=INT64)), g.shape[-1], g.type)
-    begun = _outer(first, residual / _wide(size, residual))
+    begun = _outer(first, residual / broadcast_samples(size, residual))
     return (
-        select(_wide(restarts, basis), begun, basis),
-        select(_wide(restarts, g), _wide(size, g) * first, g),
+        select(broadcast_samples(restarts, basis), begun, basis),
+        select(broadcast_samples(restarts, g), broadcast_samples(size, g) * first, g),
     )
 
 
@@ -270,7 +273,7 @@ def _spread(value: Value, shape: Shape) -> Value:
     return broadcast(value, shape=shape, new_axes=axes) if axes else value
 
 
-def _wide(value: Value, like: Value) -> Value:
+def broadcast_samples(value: Value, like: Value) -> Value:
     """Broadcast a value of each sample to the shape of `like`."""
     return _spread(value, like.shape)
 

@@ -32,7 +32,12 @@ from primgraph.primitives.reductions import reduce_max
 from primgraph.primitives.shapes import broadcast, concat, permute, reshape, slice_
 from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.linearize import linearize
-from primgraph.transforms.loops.krylov import System, any_sample, solve_by_products
+from primgraph.transforms.loops.krylov import (
+    System,
+    any_sample,
+    broadcast_samples,
+    solve_by_products,
+)
 from primgraph.transforms.optimize.edits import dead_code
 
 # A linear equation in each step of a nonlinear one may take so many steps an unknown, as in SciPy;
@@ -83,13 +88,12 @@ def iteration(types: Sequence[TensorType], source: Source = NOWHERE, **params: A
             z, found, trips = _emit_loop(builder, problem, inputs, samples)
         if problem.checked:
             z = [
-                unless_any(v, logical_not(_broadcast_condition(found, v)), message=_late(problem))
+                unless_any(v, logical_not(broadcast_samples(found, v)), message=_late(problem))
                 for v in z
             ]
         elif problem.strict:
             z = [
-                select(_broadcast_condition(found, v), v, filled_constant(math.nan, v.type))
-                for v in z
+                select(broadcast_samples(found, v), v, filled_constant(math.nan, v.type)) for v in z
             ]
     return dead_code(builder.graph([*z, found, trips]))
 
@@ -150,8 +154,7 @@ def _turn(problem: _Problem, types: Sequence[TensorType]) -> Graph:
         far = greater(change, allowed)
         if lead:
             new = [
-                select(_broadcast_condition(goes_on, v), v, old)
-                for v, old in zip(new, z, strict=True)
+                select(broadcast_samples(goes_on, v), v, old) for v, old in zip(new, z, strict=True)
             ]
             far = logical_and(goes_on, far)
         return builder.graph([far, add(trips, cast(goes_on, dtype=INT64)), *new])
@@ -321,9 +324,3 @@ def _widest(values: Sequence[Value]) -> DType:
 
 def _cast(value: Value, dtype: DType) -> Value:
     return value if value.dtype == dtype else cast(value, dtype=dtype)
-
-
-def _broadcast_condition(condition: Value, value: Value) -> Value:
-    """Broadcast a condition per sample to the shape of `value`."""
-    axes = tuple(range(condition.type.ndim, value.type.ndim))
-    return broadcast(condition, shape=value.shape, new_axes=axes) if axes else condition
