@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from primgraph.base.providers import late
+from primgraph.base.providers import late, provider
 from primgraph.base.records import Fixed
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.ir.limits import Limits
@@ -36,6 +36,7 @@ else:
 Array = np.ndarray[Any, Any]
 
 # Suffixes of C files, of headers, and of C++ files.
+_OF_ONNX = ".onnx"
 _OF_C = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp")
 
 
@@ -274,14 +275,17 @@ class Kernel(Fixed, Drawn, Awaited):
           `erfc` are then SciPy's. Single float64 numbers use Python's `math`.
         - `.c` gives C11 that needs the C library only, and a header. Sizes come first among the
           arguments. With `blas`, large matrix products call BLAS, as declared in `cblas.h`.
+        - `.onnx` gives a model of ONNX, for which the package `onnx` is needed. Symbolic sizes are
+          named axes.
         - `.svg`, `.html`, `.dot`, `.mmd`, `.json`, `.png` and `.pdf` give a picture of this kernel.
 
         Functions have the names of the graphs.
 
         Raises `CompileError` for a graph with a primitive that has no code, for two graphs of one
         name, and in C for complex and 16-bit numbers and for names with a meaning in C;
-        `ArgumentError` for what is no kernel, for `others` in a picture, for other endings, and,
-        without `force`, for an existing file that primgraph did not write.
+        `UnsupportedError` for primitives that ONNX lacks, listed all together; `ArgumentError` for
+        what is no kernel, for `others` in a picture or a model, for other endings, and, without
+        `force`, for an existing file that primgraph did not write.
         """
         _require_kernels(path, others)
         if Path(path).suffix.lower() in PICTURES:
@@ -393,8 +397,10 @@ def _require_kernels(path: str | os.PathLike[str], others: Sequence[Any]) -> Non
             f"Kernel.save: others are kernels, not {strange[0]!r:.60}",
             hint="compile graphs with pg.compile(graph)",
         )
-    if others and Path(path).suffix.lower() in PICTURES:
-        raise ArgumentError(f"{os.fspath(path)!r:.200} would be a picture of one kernel")
+    suffix = Path(path).suffix.lower()
+    if others and (suffix in PICTURES or suffix == _OF_ONNX):
+        kind = "picture" if suffix in PICTURES else "model"
+        raise ArgumentError(f"{os.fspath(path)!r:.200} would be a {kind} of one kernel")
 
 
 def _save_code(
@@ -409,6 +415,9 @@ def _save_code(
             )
         home = importlib.import_module("primgraph.codegen.targets.export.file")
         home.save_c(path, graphs, force=force, blas=blas)
+        return
+    if Path(path).suffix.lower() == _OF_ONNX:
+        provider("ONNX files").save_onnx(path, graphs[0], force=force)
         return
     if Path(path).suffix.lower() != ".py":
         raise ArgumentError(

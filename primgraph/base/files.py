@@ -67,6 +67,7 @@ _OURS = {
     ".svg": re.compile(rb'<svg [^>]*class="primgraph"'),
     ".dot": re.compile(rb'digraph "[^\n]*" \{\r?\n  node \[fontname="Helvetica" fontsize=11 '),
     ".mmd": re.compile(rb"flowchart TB\r?\n  (?:subgraph g|b)\d+"),
+    ".onnx": re.compile(rb"\x08.\x12\x09primgraph", re.DOTALL),
     ".json": re.compile(rb'\{"title":"[^\n]*?","boxes":\[|\{\s+"name": "[^\n]*",\s+"style": '),
 }
 _ENOUGH = 4096

@@ -12,9 +12,18 @@ from primgraph.base.providers import late
 from primgraph.base.records import dataclass
 from primgraph.errors import PrimgraphError
 from primgraph.interop.lacking import Lacking
-from primgraph.interop.onnx.node import Node, Value, attribute_value, dense, dtype_of, has_sizes, plain
+from primgraph.interop.onnx.node import (
+    Node,
+    Value,
+    attribute_value,
+    dense,
+    dtype_of,
+    has_sizes,
+    plain,
+)
 from primgraph.interop.onnx.operators.sizes import SIZE_FUNCTIONS
 from primgraph.interop.onnx.table import find_meaning
+from primgraph.ir.interpret import interpret
 from primgraph.operators import array, reshape, stack
 from primgraph.operators.variable import Variable
 
@@ -120,8 +129,10 @@ class Walker:
             found = meaning(node, *inputs)
         except PrimgraphError as error:
             raise error.located([f"computed by {node.kind}, {node.place}"]) from None
-        results = found if isinstance(found, tuple | list) else (found,)
-        return [as_value(result) for result in results]
+        results = [as_value(x) for x in (found if isinstance(found, tuple | list) else (found,))]
+        if all(isinstance(x, np.ndarray) for x in inputs) and not self._captured(attributes, scope):
+            return [x if isinstance(x, np.ndarray) else _evaluated(x) for x in results]
+        return results
 
     def _run_subgraph(self, graph: Any, values: Sequence[Any], scope: Scope) -> list[Value]:
         inner = scope.inside()
@@ -147,7 +158,8 @@ class Walker:
         body = self.functions.get((proto.domain, proto.op_type))
         if body is None:
             types = [None if x is None else _type_of(x) for x in inputs]
-            body, given = standard_body(proto, scope.version(proto.domain), types)
+            resolved = _with_attributes(proto, attributes)
+            body, given = standard_body(resolved, scope.version(proto.domain), types)
             given.update(attributes)
             attributes = given
         for declared in body.attribute_proto:
@@ -185,6 +197,17 @@ class Walker:
             lacking.add(name, place or f"the node of {', '.join(node.output)}")
 
 
+def _with_attributes(proto: Any, attributes: Mapping[str, Any]) -> Any:
+    """Return a node whose attributes refer to no function's."""
+    found = onnx.NodeProto()
+    found.CopyFrom(proto)
+    found.ClearField("attribute")
+    for name, attribute in attributes.items():
+        found.attribute.add().CopyFrom(attribute)
+        found.attribute[-1].name = name
+    return found
+
+
 def _wanted(body: Any, proto: Any) -> Iterator[tuple[str, bool]]:
     for k, name in enumerate(body.output):
         yield name, k < len(proto.output) and bool(proto.output[k])
@@ -209,6 +232,14 @@ def _names_used(graph: Any) -> Iterator[str]:
     for node in _all_nodes(graph.node):
         yield from node.input
     yield from (output.name for output in graph.output)
+
+
+def _evaluated(result: Any) -> Any:
+    """Return the elements of a variable that depends on known arrays only."""
+    if result is None:
+        return None
+    graph = result.recorder.part([], [result.value])
+    return result if graph.sizes else interpret(graph)[0]
 
 
 def _makes_floats(proto: Any) -> bool:
@@ -246,9 +277,7 @@ def _schema(proto: Any, version: int) -> Any:
 def has_standard_body(proto: Any, version: int) -> bool:
     """Return whether the standard defines an operator by others."""
     schema = _schema(proto, version)
-    return schema is not None and bool(
-        schema.has_function or schema.has_context_dependent_function
-    )
+    return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
 
 
 def _latest(versions: Sequence[int], version: int) -> int:

@@ -42,10 +42,12 @@ def _loop(node: Node, count: Optional, condition: Optional, *state: Value) -> An
     limit = None if count is None else int(node.known((count,), 0, "trip count").reshape(()))
     body = node.get("body")
     kept = len(state)
+    if len(body.output) - 1 > kept and condition is not None:
+        node.known((count, condition), 1, "condition")
     if _runs_through(body) and (condition is None or _is_true(condition)) and limit is not None:
         if limit > _UNROLLED:
             return _counted(node, body, limit, state)
-    elif isinstance(condition, Variable) or not _is_known(state):
+    elif isinstance(condition, Variable):
         return _while(node, body, limit, condition, state)
     goes, rows, step = condition is None or _is_true(condition), [], 0
     current: list[Any] = list(state)
@@ -60,17 +62,15 @@ def _loop(node: Node, count: Optional, condition: Optional, *state: Value) -> An
 
 
 def _stacked(body: Any, rows: Sequence[Sequence[Value]], count: int) -> list[Any]:
-    return [pnp.stack([row[k] for row in rows]) for k in range(count)] if rows else [
-        np.zeros((0,)) for _ in range(count)
-    ]
+    return (
+        [pnp.stack([row[k] for row in rows]) for k in range(count)]
+        if rows
+        else [np.zeros((0,)) for _ in range(count)]
+    )
 
 
 def _is_true(condition: Value) -> bool:
     return isinstance(condition, np.ndarray) and bool(condition.all())
-
-
-def _is_known(values: Sequence[Value]) -> bool:
-    return all(isinstance(x, np.ndarray) for x in values)
 
 
 def _runs_through(body: Any) -> bool:
@@ -119,9 +119,7 @@ def _scan_with_batch(node: Node, lengths: Optional, *inputs: Value) -> Any:
     """Scan each sample of a batch, as before version 9."""
     if lengths is not None:
         raise node.unsupported("a scan over sequences of several lengths")
-    samples = [
-        _scan_rows(node, [x[k] for x in inputs]) for k in range(inputs[0].shape[0])
-    ]
+    samples = [_scan_rows(node, [x[k] for x in inputs]) for k in range(inputs[0].shape[0])]
     return tuple(pnp.stack(list(parts)) for parts in zip(*samples, strict=True))
 
 

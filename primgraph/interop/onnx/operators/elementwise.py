@@ -11,8 +11,8 @@ import numpy as np
 import primgraph.numpy as pnp
 from primgraph.interop.onnx.node import Node, Optional, Value, dtype_of
 from primgraph.interop.onnx.table import means, means_each
-from primgraph.operators import gelu, log_softmax, relu, softmax, softplus
 from primgraph.operators import erf as erf_function
+from primgraph.operators import gelu, log_softmax, relu, softmax, softplus
 from primgraph.operators import sigmoid as sigmoid_function
 
 
@@ -30,6 +30,7 @@ means_each({
     "Softplus": softplus, "Sqrt": pnp.sqrt, "Tan": pnp.tan, "Tanh": pnp.tanh,
     "BitwiseAnd": pnp.bitwise_and, "BitwiseNot": pnp.invert, "BitwiseOr": pnp.bitwise_or,
     "BitwiseXor": pnp.bitwise_xor, "Where": pnp.where, "Identity": lambda x: x,
+    "OptionalGetElement": lambda x: x,
     "Max": _variadic(pnp.maximum), "Min": _variadic(pnp.minimum), "Sum": _variadic(pnp.add),
     "Mean": lambda *xs: reduce(pnp.add, xs) / xs[0].dtype.type(len(xs)),
     "Softsign": lambda x: x / (x.dtype.type(1) + pnp.abs(x)),
@@ -71,6 +72,11 @@ def _binary(node: Node, x: Value, y: Value) -> Any:
         start = axis % x.ndim
         y = pnp.reshape(y, (*y.shape, *(1,) * (x.ndim - start - y.ndim)))
     return _BINARY[node.kind](x, y)
+
+
+@means("OptionalHasElement")
+def _optional_has_element(node: Node, x: Optional = None) -> Any:
+    return np.asarray(x is not None)
 
 
 @means("Mod")
@@ -215,5 +221,3 @@ def _normalized_rows(node: Node, x: Value) -> Any:
 @means(*_NORMALIZED, since=13)
 def _normalized(node: Node, x: Value) -> Any:
     return _NORMALIZED[node.kind](x, node.get("axis", -1) % max(x.ndim, 1))
-
-

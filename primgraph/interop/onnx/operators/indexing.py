@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import primgraph.numpy as pnp
 from primgraph.interop.onnx.node import Node, Optional, Value
 from primgraph.interop.onnx.operators.shapes import sizes
 from primgraph.interop.onnx.table import means
-from primgraph.operators import set_slice, top_k
+from primgraph.operators import scatter_add, scatter_max, scatter_min, set_slice, top_k
 
 
 @means("Gather")
@@ -79,23 +80,38 @@ def _scatter(node: Node, x: Value, index: tuple[Any, ...], updates: Value) -> An
     kind = node.get("reduction", "none")
     if kind == "none":
         return set_slice(x, index, updates)
-    combine = {"add": pnp.add, "mul": pnp.multiply, "max": pnp.maximum, "min": pnp.minimum}[kind]
-    if kind != "mul" or all(isinstance(n, np.ndarray) for n in index):
-        return _combine_known(x, index, updates, combine)
-    raise node.unsupported("a product of updates at computed indices")
+    flat, places = pnp.reshape(x, (-1,)), pnp.reshape(_flat_places(x, index), (-1,))
+    rows = pnp.reshape(updates, (-1,))
+    if kind in _COMBINED:
+        return pnp.reshape(_COMBINED[kind](flat, places, rows), x.shape)
+    return pnp.reshape(_multiply_at(node, flat, places, rows), x.shape)
 
 
-def _combine_known(x: Value, index: tuple[Any, ...], updates: Value, combine: Any) -> Any:
-    """Combine updates one after the other where an index repeats."""
-    places = np.arange(int(np.prod(x.shape))).reshape(x.shape)[index]
-    flat, order = np.asarray(places).reshape(-1), pnp.reshape(updates, (-1,))
-    rank = _repeats_before(flat)
-    found = pnp.reshape(x, (-1,))
+_COMBINED = {"add": scatter_add, "max": scatter_max, "min": scatter_min}
+
+
+def _flat_places(x: Value, index: tuple[Any, ...]) -> Any:
+    """Return the positions among all elements of what an index of the first axes selects."""
+    rest = x.shape[len(index) :]
+    found: Any = 0
+    for part, size in zip(index, x.shape, strict=False):
+        found = found * size + part
+    inner = np.arange(math.prod(rest)).reshape(rest)
+    lead = pnp.reshape(found, (*found.shape, *[1] * len(rest)))
+    return lead * math.prod(rest) + inner
+
+
+def _multiply_at(node: Node, x: Value, places: Value, updates: Value) -> Any:
+    """Multiply elements at known places by updates, one after the other where a place repeats."""
+    if not isinstance(places, np.ndarray):
+        node.known((None, places), 1, "indices")
+    rank = _repeats_before(np.asarray(places))
+    found = x
     for k in range(int(rank.max(initial=-1)) + 1):
         chosen = np.flatnonzero(rank == k)
-        there = flat[chosen]
-        found = set_slice(found, there, combine(found[there], order[chosen]))
-    return pnp.reshape(found, x.shape)
+        there = np.asarray(places)[chosen]
+        found = set_slice(found, there, found[there] * updates[chosen])
+    return found
 
 
 def _repeats_before(places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -115,7 +131,9 @@ def _tensor_scatter(node: Node, cache: Value, update: Value, *start: Optional) -
     first: Any = np.zeros(cache.shape[0], np.int64) if not start or start[0] is None else start[0]
     along = [1] * cache.ndim
     along[axis] = update.shape[axis]
-    place = pnp.reshape(first, (-1, *[1] * (cache.ndim - 1))) + np.arange(update.shape[axis]).reshape(along)
+    place = pnp.reshape(first, (-1, *[1] * (cache.ndim - 1))) + np.arange(
+        update.shape[axis]
+    ).reshape(along)
     if node.get("mode", "linear") == "circular":
         place = place % size
     index = list(_element_index(cache, update, axis))
@@ -191,6 +209,8 @@ def _cumulative(node: Node, x: Value, axis: Value) -> Any:
     found = (pnp.cumsum if node.kind == "CumSum" else pnp.cumprod)(whole, place).astype(x.dtype)
     if node.get("exclusive", 0):
         lead = (slice(None),) * place
-        first = np.full((*x.shape[:place], 1, *x.shape[place + 1 :]), node.kind == "CumProd", x.dtype)
+        first = np.full(
+            (*x.shape[:place], 1, *x.shape[place + 1 :]), node.kind == "CumProd", x.dtype
+        )
         found = pnp.concatenate([first, found[(*lead, slice(0, -1))]], place)
     return pnp.flip(found, place) if node.get("reverse", 0) else found

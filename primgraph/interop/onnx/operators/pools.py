@@ -229,9 +229,7 @@ def _max_unpool(node: Node, x: Value, indices: Value, *shape: Optional) -> Any:
 @means("Col2Im")
 def _col2im(node: Node, x: Value, image: Value, block: Value) -> Any:
     """Add up overlapping blocks, the columns of `x`, in an image."""
-    extents, sizes = (
-        [int(n) for n in node.known((x, image, block), k, "shape")] for k in (1, 2)
-    )
+    extents, sizes = ([int(n) for n in node.known((x, image, block), k, "shape")] for k in (1, 2))
     strides, dilations = _geometry(node, sizes)
     pads = node.get("pads", [0] * 2 * len(sizes))
     edges = list(zip(pads[: len(sizes)], pads[len(sizes) :], strict=True))

@@ -9,9 +9,8 @@ import numpy as np
 
 import primgraph.numpy as pnp
 from primgraph.control.loops import scan
-from primgraph.interop.onnx.node import Node, Optional, Value
+from primgraph.interop.onnx.node import Node, Optional
 from primgraph.interop.onnx.table import find_meaning, means
-
 from primgraph.operators.promotion import lift
 
 Step = Callable[[Any, Any], Any]
@@ -59,7 +58,8 @@ def _steps(node: Node, count: int, step: Callable[..., Any], inputs: Sequence[Op
     Return the first states of all steps and the last states, with an axis of directions.
     """
     x, recurrence, lengths = inputs[0], inputs[2], inputs[4] if len(inputs) > 4 else None
-    assert x is not None and recurrence is not None
+    assert x is not None
+    assert recurrence is not None
     by_sample = node.get("layout", 0)
     sequence = pnp.swapaxes(x, 0, 1) if by_sample else x
     steps, batch, width = sequence.shape[0], sequence.shape[1], recurrence.shape[-1]
@@ -98,7 +98,8 @@ def _gates(inputs: Sequence[Optional], k: int, count: int) -> tuple[Any, Any, An
     """Return the transposed weights of a direction, and the two biases of `count` gates."""
     weight, recurrence = inputs[1], inputs[2]
     bias = inputs[3] if len(inputs) > 3 else None
-    assert weight is not None and recurrence is not None
+    assert weight is not None
+    assert recurrence is not None
     width = recurrence.shape[-1]
     if bias is None:
         zero = np.zeros(count * width, weight.dtype)

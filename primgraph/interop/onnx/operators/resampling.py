@@ -172,10 +172,7 @@ def _fit_coordinate(x: Any, size: int, padding: str, align: bool) -> Any:
 
 def _fit_place(place: Any, size: int, padding: str, align: bool) -> tuple[Any, Any]:
     """Return the index that a place stands for, and whether there is one."""
-    if padding == "zeros":
-        inside = (place >= 0) & (place <= size - 1)
-    else:
-        inside = np.asarray(True)
+    inside = (place >= 0) & (place <= size - 1) if padding == "zeros" else np.asarray(True)
     if padding == "reflection":
         place = pnp.round(_fit_coordinate(place, size, padding, align))
     return pnp.clip(place, place.dtype.type(0), place.dtype.type(size - 1)).astype(np.int64), inside

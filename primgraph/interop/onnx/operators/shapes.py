@@ -128,7 +128,8 @@ def _split(node: Node, x: Value, *split: Optional) -> Any:
 def _slice(node: Node, x: Value, *inputs: Optional) -> Any:
     given = (x, *inputs)
     starts, ends = node.numbers("starts", given, 1), node.numbers("ends", given, 2)
-    assert starts is not None and ends is not None
+    assert starts is not None
+    assert ends is not None
     axes = node.numbers("axes", given, 3) or list(range(len(starts)))
     steps = node.numbers("steps", given, 4) or [1] * len(starts)
     index: list[Any] = [slice(None)] * x.ndim
@@ -164,7 +165,9 @@ def _expand(node: Node, x: Value, shape: Value) -> Any:
 def _tile(node: Node, x: Value, *repeats: Value) -> Any:
     if node.version < 6:
         counts = [1] * x.ndim
-        counts[int(node.known((x, *repeats), 2, "axis"))] = int(node.known((x, *repeats), 1, "tiles"))
+        counts[int(node.known((x, *repeats), 2, "axis"))] = int(
+            node.known((x, *repeats), 1, "tiles")
+        )
         return pnp.tile(x, counts)
     return pnp.tile(x, sizes(node, (x, *repeats), 1, "repeats"))
 
@@ -203,9 +206,9 @@ def pad_constant(x: Value, width: Sequence[tuple[Any, Any]], fill: Any) -> Any:
 
 @means("Range")
 def _range(node: Node, *inputs: Value) -> Any:
-    start, limit, delta = (node.known(inputs, k, "a bound") for k in range(3))
+    start, limit, delta = (node.known(inputs, k, "bound").reshape(()) for k in range(3))
     if any(map(has_sizes, (start, limit, delta))):
-        low, high, step = (plain(n.reshape(-1)[0]) for n in (start, limit, delta))
+        low, high, step = (n.item() for n in (start, limit, delta))
         return pnp.arange((high - low) // step) * step + low
     count = max(math.ceil((limit - start) / delta), 0)
     return (start + np.arange(count).astype(start.dtype) * delta).astype(start.dtype)

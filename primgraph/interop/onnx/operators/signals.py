@@ -26,11 +26,11 @@ def _dft(node: Node, x: Value, *inputs: Optional) -> Any:
     """Transform along an axis; the last axis has real and imaginary parts, or one element."""
     axis = _axis(node, x, *inputs)
     found = node.numbers("dft_length", (x, *inputs), 1)
-    n = x.shape[axis] if found is None else found[0]
     signal = x[..., 0]
     if x.shape[-1] == 2:
         signal = signal + x[..., 1] * x.dtype.type(1) * 1j
     onesided = bool(node.get("onesided", 0))
+    n = None if found is None else found[0]
     if node.get("inverse", 0):
         if onesided:
             return pnp.expand_dims(fft.irfft(signal, n, axis), -1).astype(x.dtype)
@@ -83,5 +83,3 @@ def _mel_weight_matrix(node: Node, *inputs: Value) -> Any:
             found[centre:upper, k] = (upper - np.arange(centre, upper)) / (upper - centre)
     dtype = np.float32 if node.get("output_datatype", 1) == 1 else np.float64
     return found.astype(dtype)
-
-
