@@ -35,8 +35,8 @@ else:
 
 Array = np.ndarray[Any, Any]
 
-# Suffixes of C files, of headers, and of C++ files.
 _OF_ONNX = ".onnx"
+# Suffixes of C files, of headers, and of C++ files.
 _OF_C = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from primgraph.base.providers import late
-from primgraph.interop.onnx.export.structure import filled, require_numbers
+from primgraph.interop.onnx.export.structure import filled, flipped, require_numbers
 from primgraph.interop.onnx.export.words import cast, composes, number, write_equation
 from primgraph.interop.onnx.export.writer import Writer, tensor_info
 from primgraph.ir.graph import Equation, Graph
@@ -99,16 +99,18 @@ def _scan(w: Writer, eqn: Equation, *operands: str) -> list[str]:
         old += [filled(inner, 0, t.shape, t.dtype) for t in types[carries:]]
         found = [inner.emit("Where", inside, x, y) for x, y in zip(found, old, strict=True)]
     graph = _subgraph(inner, own, found, types)
-    backward = int(kwargs["reverse"])
-    return w.emit_several(
+    if kwargs["reverse"]:
+        rows = [flipped(w, name, [0]) for name in rows]
+    results = w.emit_several(
         "Scan",
         [*given[consts : consts + carries], *rows],
         len(body.outputs),
         body=graph,
         num_scan_inputs=len(rows),
-        scan_input_directions=[backward] * len(rows),
-        scan_output_directions=[backward] * (len(body.outputs) - carries),
     )
+    if kwargs["reverse"]:
+        results[carries:] = [flipped(w, name, [0]) for name in results[carries:]]
+    return results
 
 
 @composes("checkpoint")

@@ -64,8 +64,8 @@ def onnx_model(graph: Graph) -> Any:
         name = w.fresh(f"y{k}" if len(plain.outputs) > 1 else "y")
         w.nodes.append(onnx.helper.make_node("Identity", [w.names[value]], [name]))
         outputs.append(tensor_info(name, value.type))
-    held = list(w.constants.values())
-    found = onnx.helper.make_graph(w.nodes, graph.name, inputs, outputs, held)
+    nodes = [*w.constants.values(), *w.nodes]
+    found = onnx.helper.make_graph(nodes, graph.name, inputs, outputs, w.held)
     opsets = [onnx.helper.make_opsetid("", OPSET)]
     model = onnx.helper.make_model(
         found, producer_name=_PRODUCER, opset_imports=opsets, ir_version=FORMAT

@@ -37,7 +37,7 @@ def _extent(w: Writer, eqn: Equation) -> str:
 
 @composes("constant")
 def _constant(w: Writer, eqn: Equation) -> str:
-    return w.constant(eqn.kwargs["value"].data)
+    return w.hold(eqn.kwargs["value"].data)
 
 
 @composes("iota")
@@ -73,7 +73,11 @@ def _broadcast(w: Writer, eqn: Equation, x: str) -> str:
 
 @composes("reverse")
 def _reverse(w: Writer, eqn: Equation, x: str) -> str:
-    axes = eqn.kwargs["axes"]
+    return flipped(w, x, eqn.kwargs["axes"])
+
+
+def flipped(w: Writer, x: str, axes: Sequence[int]) -> str:
+    """Write an array in reverse order along axes."""
     ones = [-1] * len(axes)
     ends = w.integers([np.iinfo(np.int64).min] * len(axes))
     return w.emit("Slice", x, w.integers(ones), ends, w.integers(axes), w.integers(ones))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from primgraph.interop.onnx.export.writer import Writer, code_of
-from primgraph.ir.graph import Equation
-from primgraph.ir.types import BOOL
+from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.types import BOOL, FLOAT32, FLOAT64
+from primgraph.primitives.special_functions.formulas import FORMULAS, piece
+from primgraph.primitives.special_functions.special import erfcx
 
 # A function that writes an equation on named operands, and returns the names of its results.
 Write = Callable[..., Any]
@@ -55,7 +57,12 @@ def composes(*names: str) -> Callable[[Write], Write]:
 
 def has_word(eqn: Equation) -> bool:
     """Return whether an equation can be written, its dtypes apart."""
-    return eqn.op.name in COMPOSED or eqn.op.name in WORDS
+    return eqn.op.name in COMPOSED or eqn.op.name in WORDS or _has_formula(eqn)
+
+
+def _has_formula(eqn: Equation) -> bool:
+    formula = FORMULAS.get(eqn.op)
+    return formula is not None and all(eqn.kwargs[name] == n for name, n in formula.params)
 
 
 def write_equation(w: Writer, eqn: Equation) -> None:
@@ -73,6 +80,8 @@ def _written(w: Writer, eqn: Equation, names: list[str]) -> Any:
         return w.emit(BOOLEAN[name], *names)
     if name in COMPOSED:
         return COMPOSED[name](w, eqn, *names)
+    if _has_formula(eqn):
+        return _write_formula(w, eqn, *names)
     dtype = eqn.inputs[0].dtype
     if dtype.kind in "iu" and dtype.name not in _WIDE and name not in _SMALL:
         return _in_integers(w, eqn, WORDS[name], names)
@@ -189,33 +198,33 @@ def _write_remainder(w: Writer, x: str, y: str, dtype: Any) -> str:
     """Write the remainder that has the sign of the divisor."""
     if dtype.kind in "iu":
         return w.emit("Mod", x, y)
-    zero = number(w, 0, dtype)
+    rest, wrong = _rest(w, x, y, number(w, 0, dtype))
+    return w.emit("Where", wrong, w.emit("Add", rest, y), rest)
+
+
+def _rest(w: Writer, x: str, y: str, zero: str) -> tuple[str, str]:
+    """Write the remainder with the sign of `x`, and whether `y` has the other one."""
     rest = w.emit("Mod", x, y, fmod=1)
     left = w.emit("Not", w.emit("Equal", rest, zero))
-    wrong = w.emit("And", left, _signs_differ(w, rest, y, zero))
-    return w.emit("Where", wrong, w.emit("Add", rest, y), rest)
+    return rest, w.emit("And", left, _signs_differ(w, rest, y, zero))
 
 
 @composes("floor_divide")
 def _floor_divide(w: Writer, eqn: Equation, x: str, y: str) -> str:
-    """Write the quotient of what the remainder leaves."""
+    """Write the quotient of what the remainder leaves, as NumPy computes it."""
     dtype = eqn.output.dtype
-    exact = w.emit("Sub", x, _write_remainder(w, x, y, dtype))
-    found = w.emit("Div", exact, y)
-    return found if dtype.kind in "iu" else w.emit("Round", found)
+    if dtype.kind in "iu":
+        return w.emit("Div", w.emit("Sub", x, w.emit("Mod", x, y)), y)
+    zero = number(w, 0, dtype)
+    rest, wrong = _rest(w, x, y, zero)
+    found = w.emit("Round", w.emit("Div", w.emit("Sub", x, rest), y))
+    below = w.emit("Where", wrong, w.emit("Sub", found, number(w, 1, dtype)), found)
+    return w.emit("Where", w.emit("Equal", y, zero), w.emit("Div", x, y), below)
 
 
 @composes("unless_nan")
 def _unless_nan(w: Writer, eqn: Equation, x: str, y: str) -> str:
     return w.emit("Where", w.emit("IsNaN", y), y, x)
-
-
-@composes("xlogy")
-def _xlogy(w: Writer, eqn: Equation, x: str, y: str) -> str:
-    zero = number(w, 0, eqn.output.dtype)
-    product = w.emit("Mul", x, w.emit("Log", y))
-    is_zero = w.emit("And", w.emit("Equal", x, zero), w.emit("Not", w.emit("IsNaN", y)))
-    return w.emit("Where", is_zero, zero, product)
 
 
 @composes("left_shift", "right_shift")
@@ -230,6 +239,55 @@ def _shift(w: Writer, eqn: Equation, x: str, y: str) -> str:
         return w.emit("Mul", x, power)
     rest = w.emit("Mod", x, power)
     return w.emit("Div", w.emit("Sub", x, rest), power)
+
+
+# Special functions, by their formulas.
+
+
+def _write_formula(w: Writer, eqn: Equation, *names: str) -> str:
+    """Write the formula of a special function; in double precision if it needs that."""
+    formula = FORMULAS[eqn.op]
+    dtype = eqn.output.dtype
+    inner = dtype if dtype == FLOAT64 or (formula.single and dtype == FLOAT32) else FLOAT64
+    given = names if inner == dtype else [cast(w, name, inner) for name in names]
+    found = _write_piece(w, piece(formula.function.__name__, inner), given)
+    return found if inner == dtype else cast(w, found, dtype)
+
+
+@composes("erfc")
+def _erfc(w: Writer, eqn: Equation, x: str) -> str:
+    """`1 - erf(x)`, and `erfcx(x) * exp(-x * x)` where that has no digits left."""
+    dtype = eqn.output.dtype
+    wide = cast(w, x, FLOAT64)
+    near = w.emit("Sub", number(w, 1, dtype), w.emit("Erf", x))
+    bell = w.emit("Exp", w.emit("Neg", w.emit("Mul", wide, wide)))
+    scaled = _write_piece(w, piece(FORMULAS[erfcx].function.__name__, FLOAT64), [wide])
+    far = cast(w, w.emit("Mul", scaled, bell), dtype)
+    return w.emit("Where", w.emit("Greater", x, number(w, 0.5, dtype)), far, near)
+
+
+def _write_piece(w: Writer, graph: Graph, names: Sequence[str]) -> str:
+    """Write a graph of numbers on whole arrays: all branches, of which elements choose."""
+    w.names.update(zip(graph.inputs, names, strict=True))
+    for eqn in graph.body:
+        if not eqn.op.has_bodies:
+            write_equation(w, eqn)
+            continue
+        index, *given = [w.names[v] for v in eqn.inputs]
+        parts = [_write_piece(w, branch, given) for branch in eqn.kwargs["branches"]]
+        w.names[eqn.output] = _chosen(w, index, eqn.inputs[0].dtype, parts)
+    return w.names[graph.outputs[0]]
+
+
+def _chosen(w: Writer, index: str, dtype: Any, parts: Sequence[str]) -> str:
+    """Choose each element among the branches by its index."""
+    if dtype == BOOL:
+        return w.emit("Where", index, parts[1], parts[0])
+    found = parts[-1]
+    for k in reversed(range(len(parts) - 1)):
+        is_at_most = w.emit("LessOrEqual", index, number(w, k, dtype))
+        found = w.emit("Where", is_at_most, parts[k], found)
+    return found
 
 
 # Reductions.

@@ -32,7 +32,9 @@ class Writer:
         self.names: dict[Value, str] = {} if outer is None else dict(outer.names)
         self.root: Writer = self if outer is None else outer.root
         if outer is None:
+            # Nodes of constants by dtype, shape and bytes, and initializers.
             self.constants: dict[tuple[Any, ...], Any] = {}
+            self.held: list[Any] = []
             self.sizes: dict[str, str] = {}
             self._taken: set[str] = set()
 
@@ -59,14 +61,21 @@ class Writer:
         return outputs
 
     def constant(self, array: Any, dtype: Any = None) -> str:
-        """Return the name of an array that the model holds."""
+        """Return the name of an array that belongs to the formula: a number, or indices."""
         held = np.array(array, dtype, order="C")
         key = held.dtype.str, held.shape, held.tobytes()
         constants = self.root.constants
         if key not in constants:
             name = self.fresh(f"c{len(constants)}")
-            constants[key] = onnx.numpy_helper.from_array(held, name)
-        return str(constants[key].name)
+            tensor = onnx.numpy_helper.from_array(held, name)
+            constants[key] = onnx.helper.make_node("Constant", [], [name], value=tensor)
+        return str(constants[key].output[0])
+
+    def hold(self, array: Any) -> str:
+        """Return the name of an array of the user's, which the model holds as an initializer."""
+        name = self.fresh(f"w{len(self.root.held)}")
+        self.root.held.append(onnx.numpy_helper.from_array(np.array(array, order="C"), name))
+        return name
 
     def integers(self, numbers: Sequence[Any]) -> str:
         """Return the name of a list of integers, of which some may be symbolic sizes."""

@@ -1,0 +1,116 @@
+"""Random programs as models of ONNX, and back: the same values, and the same derivatives.
+
+    python tests/drafts/onnx_round_trips.py [COUNT] [FIRST]
+
+writes as many random programs (300), from that seed on, as models. ONNX's reference evaluator gives
+what the interpreter does, and so does the graph that is imported from the model; the products of
+the transposed Jacobians with vectors are equal, too. Results that ONNX has no words for are left
+out, and counted.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from exported import derivative
+from program_checks import unsigned
+from program_tolerance import roughly_differs
+from random_programs import Program, random_program
+
+import primgraph as pg
+from primgraph.errors import CompileError, UnsupportedError
+from primgraph.interop.onnx.export.saving import onnx_model
+from primgraph.ir.graph import Graph
+from primgraph.ir.interpret import interpret
+from primgraph.ir.slices import drop_formal
+from primgraph.transforms import clean_up, lower
+
+# Errors of functions of other libraries, in units of the last place.
+ULPS = 64.0
+
+
+def writable(graph: Graph, left: Counter[str]) -> Graph | None:
+    """The graph with those outputs that ONNX has words for; None where there is none."""
+    kept = []
+    for v in graph.outputs:
+        try:
+            onnx_model(drop_formal(clean_up(graph.with_outputs([v]))))
+        except (UnsupportedError, CompileError) as error:
+            left[str(error).splitlines()[0].rpartition("lacks: ")[2][:60]] += 1
+        else:
+            kept.append(v)
+    return drop_formal(clean_up(graph.with_outputs(kept))) if kept else None
+
+
+def evaluated(model: Any, feeds: Sequence[Any]) -> list[Any]:
+    """The results of ONNX's reference evaluator."""
+    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415
+
+    names = [x.name for x in model.graph.input]
+    found: list[Any] = ReferenceEvaluator(model).run(None, dict(zip(names, feeds, strict=True)))
+    return found
+
+
+def agree(what: str, graph: Graph, feeds: Any, expected: Any, found: Any) -> None:
+    for wanted, given in zip(expected, found, strict=True):
+        given = np.asarray(given)
+        assert given.dtype == wanted.dtype, (what, given.dtype, wanted.dtype)
+        assert given.shape == wanted.shape, (what, given.shape, wanted.shape)
+    fault = roughly_differs(graph, feeds, unsigned(expected), unsigned(found), ULPS)
+    assert not fault, f"{what}: {fault}"
+
+
+def check(program: Program, left: Counter[str], *, evaluate: bool = True) -> int:
+    """Check a program and its derivative; return how many graphs there were."""
+    graph = writable(drop_formal(clean_up(lower(program.graph))), left)
+    if graph is None:
+        return 0
+    model = onnx_model(graph)
+    expected = interpret(graph, *program.feeds)
+    if evaluate:
+        found = evaluated(model, program.feeds)
+        agree("reference evaluator", graph, program.feeds, expected, found)
+    function = pg.interop.from_onnx(model)
+    back = drop_formal(clean_up(lower(pg.trace(function, *function.specs))))
+    agree("imported graph", graph, program.feeds, expected, interpret(back, *program.feeds))
+    # ONNX has no word that stops derivatives.
+    stops = any(op.name == "stop_gradient" for op in graph.ops)
+    slope = derivative(graph) if program.smooth and not stops else None
+    if slope is None:
+        return 1
+    again = derivative(back)
+    assert again is not None
+    rng = np.random.default_rng(program.seed)
+    more = [
+        np.asarray(rng.normal(size=v.type.shape)).astype(v.type.dtype)
+        for v in slope.inputs[len(graph.inputs) :]
+    ]
+    feeds = [*program.feeds, *more]
+    agree("derivative", slope, feeds, interpret(slope, *feeds), interpret(again, *feeds))
+    return 2
+
+
+def main() -> None:
+    count, first = [int(a) for a in sys.argv[1:]] + [300, 0][len(sys.argv) - 1 :]
+    left: Counter[str] = Counter()
+    faults, made = Counter[str](), 0
+    for seed in range(first, first + count):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                made += check(random_program(seed), left)
+            except Exception as error:
+                print(seed, type(error).__name__, str(error)[:300].replace("\n", " "))
+                faults[type(error).__name__] += 1
+    print(f"{made} graphs of {count} programs; faults {dict(faults)}; outputs left out:")
+    for what, times in left.most_common(30):
+        print(f"  {times:5} {what}")
+
+
+if __name__ == "__main__":
+    main()
