@@ -65,6 +65,13 @@ def agree(what: str, graph: Graph, feeds: Any, expected: Any, found: Any) -> Non
     assert not fault, f"{what}: {fault}"
 
 
+def _is_exact(graph: Graph, expected: Sequence[Any]) -> bool:
+    """Whether the evaluator is: its `Erf` has eight digits, and BLAS may lose NaNs times zero."""
+    names = {op.name for op in graph.ops}
+    finite = all(np.isfinite(x).all() for x in expected if x.dtype.kind == "f")
+    return not names & {"erf", "erfc"} and (finite or "matmul" not in names)
+
+
 def check(program: Program, left: Counter[str], *, evaluate: bool = True) -> int:
     """Check a program and its derivative; return how many graphs there were."""
     graph = writable(drop_formal(clean_up(lower(program.graph))), left)
@@ -72,7 +79,7 @@ def check(program: Program, left: Counter[str], *, evaluate: bool = True) -> int
         return 0
     model = onnx_model(graph)
     expected = interpret(graph, *program.feeds)
-    if evaluate:
+    if evaluate and _is_exact(graph, expected):
         found = evaluated(model, program.feeds)
         agree("reference evaluator", graph, program.feeds, expected, found)
     function = pg.interop.from_onnx(model)

@@ -116,6 +116,8 @@ class Walker:
                 meaning = SIZE_FUNCTIONS[proto.op_type]
             else:
                 inputs = [as_variable(x) if has_sizes(x) else x for x in inputs]
+        captured = self._captured(attributes, scope)
+        union = NOTHING.union(*roots, captured)
         node = Node(
             kind=proto.op_type,
             name=proto.name,
@@ -123,21 +125,23 @@ class Walker:
             attributes={name: attribute_value(x) for name, x in attributes.items()},
             roots=roots,
             wanted=tuple([bool(name) for name in proto.output]),
-            run=lambda graph, *values: self._run_subgraph(graph, values, scope),
+            run=lambda graph, *values: self._run_subgraph(graph, values, scope, union),
         )
         try:
             found = meaning(node, *inputs)
         except PrimgraphError as error:
             raise error.located([f"computed by {node.kind}, {node.place}"]) from None
         results = [as_value(x) for x in (found if isinstance(found, tuple | list) else (found,))]
-        if all(isinstance(x, np.ndarray) for x in inputs) and not self._captured(attributes, scope):
+        if not captured and all(isinstance(x, np.ndarray) for x in inputs):
             return [x if isinstance(x, np.ndarray) else _evaluated(x) for x in results]
         return results
 
-    def _run_subgraph(self, graph: Any, values: Sequence[Any], scope: Scope) -> list[Value]:
+    def _run_subgraph(
+        self, graph: Any, values: Sequence[Any], scope: Scope, roots: frozenset[str]
+    ) -> list[Value]:
         inner = scope.inside()
         for declared, value in zip(graph.input, values, strict=False):
-            inner.values[declared.name], inner.roots[declared.name] = value, NOTHING
+            inner.values[declared.name], inner.roots[declared.name] = value, roots
         return self.run_graph(graph, inner)
 
     def _captured(self, attributes: Mapping[str, Any], scope: Scope) -> frozenset[str]:

@@ -83,6 +83,10 @@ def _scan(w: Writer, eqn: Equation, *operands: str) -> list[str]:
     kwargs = eqn.kwargs
     body, consts, carries = kwargs["body"], kwargs["consts"], kwargs["carries"]
     require_numbers(eqn, (kwargs["length"],))
+    if kwargs["length"] == 0:
+        lead = int(kwargs["counted"]) + consts
+        stacks = [filled(w, 0, v.shape, v.dtype) for v in eqn.outputs[carries:]]
+        return [*operands[lead : lead + carries], *stacks]
     limit, given = (operands[0], operands[1:]) if kwargs["counted"] else ("", operands)
     inner = Writer(w)
     own = [(inner.fresh("x"), v.type) for v in body.inputs[consts:]]

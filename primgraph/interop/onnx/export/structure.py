@@ -54,6 +54,11 @@ def _iota(w: Writer, eqn: Equation) -> str:
     return w.emit("Expand", column, w.integers(shape))
 
 
+@composes("assumed")
+def _assumed(w: Writer, eqn: Equation, x: str) -> str:
+    return x
+
+
 @composes("reshape")
 def _reshape(w: Writer, eqn: Equation, x: str) -> str:
     return w.emit("Reshape", x, w.integers(eqn.kwargs["shape"]), allowzero=1)
@@ -137,6 +142,8 @@ def _placed(w: Writer, eqn: Equation, *xs: str) -> str:
     inner = math.prod(shape[lead:])
     found = filled(w, 0, shape, eqn.output.dtype)
     for value, x, start, steps in zip(eqn.inputs, xs, eqn.kwargs["starts"], strides, strict=True):
+        if value.type.size == 0:
+            continue
         within = np.asarray(places_in(value.shape[lead:], start, steps)).reshape(-1)
         outer = np.arange(math.prod(shape[:lead])) * inner
         found = _put(w, found, x, outer[:, None] + within, shape)

@@ -26,7 +26,7 @@ WORDS = {
     "greater_equal": "GreaterOrEqual", "less": "Less", "less_equal": "LessOrEqual", "log": "Log",
     "logical_and": "And", "logical_not": "Not", "logical_or": "Or", "logical_xor": "Xor",
     "matmul": "MatMul", "maximum": "Max", "minimum": "Min", "mul": "Mul", "neg": "Neg",
-    "power": "Pow", "round": "Round", "select": "Where", "sigmoid": "Sigmoid", "sign": "Sign",
+    "power": "Pow", "round": "Round", "select": "Where", "sigmoid": "Sigmoid",
     "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "stop_gradient": "Identity", "sub": "Sub",
     "tan": "Tan", "tanh": "Tanh",
 }  # fmt: skip
@@ -78,6 +78,8 @@ def _written(w: Writer, eqn: Equation, names: list[str]) -> Any:
     name = eqn.op.name
     if eqn.inputs and eqn.inputs[0].dtype == BOOL and name in BOOLEAN:
         return w.emit(BOOLEAN[name], *names)
+    if eqn.inputs and eqn.inputs[0].dtype == BOOL and name in _ORDERS:
+        return w.emit(WORDS[name], *[cast(w, x, np.int32) for x in names])
     if name in COMPOSED:
         return COMPOSED[name](w, eqn, *names)
     if _has_formula(eqn):
@@ -87,6 +89,9 @@ def _written(w: Writer, eqn: Equation, names: list[str]) -> Any:
         return _in_integers(w, eqn, WORDS[name], names)
     return w.emit(WORDS[name], *names)
 
+
+# Comparisons that ONNX does not have for booleans.
+_ORDERS = {"greater", "greater_equal", "less", "less_equal"}
 
 # Operators that take all integers.
 _SMALL = {
@@ -168,6 +173,12 @@ def _logaddexp(w: Writer, eqn: Equation, x: str, y: str) -> str:
     return w.emit("Add", w.emit("Max", x, y), _write_log1p(w, w.emit("Exp", gap), dtype))
 
 
+@composes("sign")
+def _sign(w: Writer, eqn: Equation, x: str) -> str:
+    found = w.emit("Sign", x)
+    return w.emit("Where", w.emit("IsNaN", x), x, found) if eqn.output.dtype.kind == "f" else found
+
+
 @composes("arctan2")
 def _arctan2(w: Writer, eqn: Equation, y: str, x: str) -> str:
     """`2 atan(y / (hypot(x, y) + |x|))`, turned by half a circle for negative `x`."""
@@ -175,7 +186,14 @@ def _arctan2(w: Writer, eqn: Equation, y: str, x: str) -> str:
     largest = w.emit("Max", w.emit("Abs", x), w.emit("Abs", y))
     zero, one = number(w, 0, dtype), number(w, 1, dtype)
     unit = w.emit("Where", w.emit("Equal", largest, zero), one, largest)
-    a, b = w.emit("Div", x, unit), w.emit("Div", y, unit)
+    infinity = number(w, np.inf, dtype)
+    is_infinite = w.emit("Equal", largest, infinity)
+    parts = []
+    for part in (x, y):
+        whole = w.emit("Equal", w.emit("Abs", part), infinity)
+        direction = w.emit("Where", whole, w.emit("Sign", part), w.emit("Mul", part, zero))
+        parts.append(w.emit("Where", is_infinite, direction, w.emit("Div", part, unit)))
+    a, b = parts
     length = w.emit("Sqrt", w.emit("Add", w.emit("Mul", a, a), w.emit("Mul", b, b)))
     beside = w.emit("Add", length, w.emit("Abs", a))
     beside = w.emit("Where", w.emit("Equal", beside, zero), one, beside)
@@ -258,9 +276,14 @@ def _write_formula(w: Writer, eqn: Equation, *names: str) -> str:
 def _erfc(w: Writer, eqn: Equation, x: str) -> str:
     """`1 - erf(x)`, and `erfcx(x) * exp(-x * x)` where that has no digits left."""
     dtype = eqn.output.dtype
-    wide = cast(w, x, FLOAT64)
+    # It is zero from 64 on.
+    wide = w.emit("Min", cast(w, x, FLOAT64), number(w, 64, FLOAT64))
     near = w.emit("Sub", number(w, 1, dtype), w.emit("Erf", x))
-    bell = w.emit("Exp", w.emit("Neg", w.emit("Mul", wide, wide)))
+    # `exp(-h * h) * exp(-(x - h) * (x + h))`, where the square of h is exact.
+    h = w.emit("Floor", w.emit("Mul", wide, number(w, 16, FLOAT64)))
+    h = w.emit("Mul", h, number(w, 1 / 16, FLOAT64))
+    rest = w.emit("Mul", w.emit("Sub", h, wide), w.emit("Add", h, wide))
+    bell = w.emit("Mul", w.emit("Exp", w.emit("Neg", w.emit("Mul", h, h))), w.emit("Exp", rest))
     scaled = _write_piece(w, piece(FORMULAS[erfcx].function.__name__, FLOAT64), [wide])
     far = cast(w, w.emit("Mul", scaled, bell), dtype)
     return w.emit("Where", w.emit("Greater", x, number(w, 0.5, dtype)), far, near)
