@@ -50,6 +50,12 @@ class OnnxFunction:
         return OnnxFunction, (self.imported.graph, self.parameters)
 
     @property
+    def __signature__(self) -> inspect.Signature:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        names = self.imported.graph.parameters[1:]
+        return inspect.Signature([inspect.Parameter(name, kind) for name in names])
+
+    @property
     def specs(self) -> tuple[TensorType, ...]:
         return self.imported.graph.input_types[len(self.parameters) :]
 

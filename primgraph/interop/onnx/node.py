@@ -85,7 +85,8 @@ def plain(number: Any) -> Any:
 
 def dtype_of(code: int) -> np.dtype[Any]:
     """Return the dtype of a number of ONNX's `TensorProto.DataType`."""
-    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code))
+    found: np.dtype[Any] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code))
+    return found
 
 
 def has_sizes(value: Optional) -> bool:

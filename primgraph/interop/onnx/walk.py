@@ -21,7 +21,7 @@ from primgraph.interop.onnx.node import (
     has_sizes,
     plain,
 )
-from primgraph.interop.onnx.operators.sizes import SIZE_FUNCTIONS
+from primgraph.interop.onnx.operators.sizes import FIRST_ONLY, SIZE_FUNCTIONS
 from primgraph.interop.onnx.table import find_meaning
 from primgraph.ir.interpret import interpret
 from primgraph.operators import array, reshape, stack
@@ -109,9 +109,10 @@ class Walker:
         roots: tuple[frozenset[str], ...],
         attributes: dict[str, Any],
         scope: Scope,
-    ) -> list[Value]:
+    ) -> list[Any]:
         """Call the function of an operator; errors name the node."""
-        if proto.op_type in SIZE_FUNCTIONS and any(map(has_sizes, inputs)):
+        data = inputs[:1] if proto.op_type in FIRST_ONLY else inputs
+        if proto.op_type in SIZE_FUNCTIONS and any(map(has_sizes, data)):
             if all(isinstance(x, np.ndarray) for x in inputs) and not _makes_floats(proto):
                 meaning = SIZE_FUNCTIONS[proto.op_type]
             else:
@@ -157,10 +158,14 @@ class Walker:
         roots: tuple[frozenset[str], ...],
         attributes: dict[str, Any],
         scope: Scope,
-    ) -> list[Value]:
+    ) -> list[Any]:
         """Run the body of a function: of the model, or of the standard for this operator."""
         body = self.functions.get((proto.domain, proto.op_type))
         if body is None:
+            if not has_standard_body(proto, scope.version(proto.domain)):
+                lacking = Lacking("from_onnx", "ONNX")
+                lacking.add(proto.op_type, _place(proto))
+                lacking.require_none()
             types = [None if x is None else _type_of(x) for x in inputs]
             resolved = _with_attributes(proto, attributes)
             body, given = standard_body(resolved, scope.version(proto.domain), types)
@@ -197,8 +202,7 @@ class Walker:
             return
         if not has_standard_body(node, scope.version(node.domain)):
             name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-            place = node.name and f"node {node.name!r}"
-            lacking.add(name, place or f"the node of {', '.join(node.output)}")
+            lacking.add(name, _place(node))
 
 
 def _with_attributes(proto: Any, attributes: Mapping[str, Any]) -> Any:
@@ -210,6 +214,10 @@ def _with_attributes(proto: Any, attributes: Mapping[str, Any]) -> Any:
         found.attribute.add().CopyFrom(attribute)
         found.attribute[-1].name = name
     return found
+
+
+def _place(node: Any) -> str:
+    return f"node {node.name!r}" if node.name else f"the node of {', '.join(node.output)}"
 
 
 def _wanted(body: Any, proto: Any) -> Iterator[tuple[str, bool]]:
@@ -281,7 +289,9 @@ def _schema(proto: Any, version: int) -> Any:
 def has_standard_body(proto: Any, version: int) -> bool:
     """Return whether the standard defines an operator by others."""
     schema = _schema(proto, version)
-    return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
+    return schema is not None and bool(
+        schema.function_opset_versions or schema.context_dependent_function_opset_versions
+    )
 
 
 def _latest(versions: Sequence[int], version: int) -> int:
@@ -293,7 +303,7 @@ def standard_body(proto: Any, version: int, types: list[Any]) -> tuple[Any, dict
     """Return the body that the standard gives for a node, and default attributes."""
     schema = _schema(proto, version)
     body = onnx.FunctionProto()
-    if schema.has_function:
+    if schema.function_opset_versions:
         number = _latest(schema.function_opset_versions, version)
         body.ParseFromString(schema.get_function_with_opset_version(number))
     else:

@@ -38,7 +38,7 @@ means_each({
 })  # fmt: skip
 
 
-def _divide(x: Value, y: Value) -> Value:
+def _divide(x: Value, y: Value) -> Any:
     """Divide; integers are rounded towards zero."""
     if x.dtype.kind not in "iu":
         return pnp.divide(x, y)
@@ -49,7 +49,7 @@ def _divide(x: Value, y: Value) -> Value:
     return quotient + above.astype(x.dtype)
 
 
-def _power(x: Value, y: Value) -> Value:
+def _power(x: Value, y: Value) -> Any:
     """Return the power in the dtype of the base."""
     if x.dtype == y.dtype or (x.dtype.kind == "f" and y.dtype.kind != "f"):
         return pnp.power(x, y.astype(x.dtype))

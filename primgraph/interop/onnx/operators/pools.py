@@ -155,8 +155,8 @@ def _max_pool(node: Node, x: Value) -> Any:
     largest = pnp.max(found, axes)
     if not (len(node.wanted) > 1 and node.wanted[1]):
         return largest
-    order = "F" if node.get("storage_order", 0) else "C"
-    numbers = np.arange(math.prod(x.shape[2:])).reshape(x.shape[2:], order=order)
+    order: Any = "F" if node.get("storage_order", 0) else "C"
+    numbers = np.reshape(np.arange(math.prod(x.shape[2:])), x.shape[2:], order)
     offset = np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2]) * math.prod(x.shape[2:])
     places = offset.reshape((*x.shape[:2], *[1] * len(axes))) + numbers
     named = _windows(node, places, -1)

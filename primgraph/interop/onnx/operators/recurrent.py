@@ -160,18 +160,18 @@ def _lstm(node: Node, *inputs: Optional) -> Any:
         old, cell = state
         total = pnp.matmul(x, weight) + pnp.matmul(old, recurrence) + own + other
         i, o, f, c = _parts(total, 4)
-        into, out, keep = (0, 0, 0) if peepholes is None else _parts(peepholes[k], 3)
-        peeked = (lambda gate, p, cell: gate) if peepholes is None else _add_peephole
-        entering = inner(_clipped(node, peeked(i, into, cell)))
-        kept = inner(_clipped(node, peeked(f, keep, cell)))
+        into, out, keep = [None] * 3 if peepholes is None else _parts(peepholes[k], 3)
+        entering = inner(_clipped(node, _peeked(i, into, cell)))
+        kept = inner(_clipped(node, _peeked(f, keep, cell)))
         if node.get("input_forget", 0):
             kept = kept.dtype.type(1) - entering
         new = kept * cell + entering * activate(_clipped(node, c))
-        leaving = inner(_clipped(node, peeked(o, out, new)))
+        leaving = inner(_clipped(node, _peeked(o, out, new)))
         return [leaving * leave(new), new]
 
     return _steps(node, 4, step, inputs, [_optional(inputs, 5), _optional(inputs, 6)])
 
 
-def _add_peephole(gate: Any, p: Any, cell: Any) -> Any:
-    return gate + p * cell
+def _peeked(gate: Any, weight: Any, cell: Any) -> Any:
+    """Add what a gate sees of the cell."""
+    return gate if weight is None else gate + weight * cell

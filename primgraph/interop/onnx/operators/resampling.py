@@ -94,7 +94,8 @@ def _weights(node: Node, x: Numbers, scale: float, extent: int) -> Numbers:
         outside = (place < 0) | (place >= extent)
         kept = np.where(outside, 0.0, weight) if node.get("exclude_outside", 0) else weight
         np.add.at(found, (rows, np.clip(place, 0, extent - 1).astype(int)), kept)
-    return found / found.sum(axis=1, keepdims=True)
+    normalized: Numbers = found / found.sum(axis=1, keepdims=True)
+    return normalized
 
 
 def _taps(

@@ -77,8 +77,12 @@ def _reshape(node: Node, x: Value, *shape: Value) -> Any:
 
 def _without(whole: list[Any], others: list[Any]) -> Any:
     """Return the product of `whole` divided by that of `others`, with equal sizes cancelled."""
-    rest = list(others)
-    left = [n for n in whole if not (n in rest and (rest.remove(n) or True))]
+    left, rest = [], list(others)
+    for n in whole:
+        if n in rest:
+            rest.remove(n)
+        else:
+            left.append(n)
     return math.prod(left) // math.prod(rest)
 
 
@@ -218,7 +222,7 @@ def _range(node: Node, *inputs: Value) -> Any:
 def _eye_like(node: Node, x: Value) -> Any:
     code = node.get("dtype")
     dtype = x.dtype if code is None else dtype_of(code)
-    return np.eye(*x.shape, k=node.get("k", 0), dtype=dtype)
+    return np.eye(x.shape[0], x.shape[1], k=node.get("k", 0), dtype=dtype)
 
 
 @means("DepthToSpace")

@@ -39,6 +39,9 @@ SIZE_FUNCTIONS: dict[str, Callable[..., Known]] = {
     "Reshape": lambda node, x, shape: x.reshape(shape.astype(int)),
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
-    "Where": lambda node, condition, x, y: np.where(condition, x, y),
+    "Where": lambda node, condition, x, y: np.asarray(np.where(condition, x, y)),
     "Sum": lambda node, *xs: np.asarray(reduce(np.add, xs), object),
 }
+
+# Those whose first input has the elements, and the others say what becomes of them.
+FIRST_ONLY = {"Gather", "ReduceProd", "Reshape", "Squeeze", "Unsqueeze"}
