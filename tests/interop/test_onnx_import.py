@@ -163,7 +163,7 @@ def test_names_become_identifiers():
         "y = Softmax <axis = 2> (x)",
         "y = InstanceNormalization(x, s, s)",
         "y, m, i = LayerNormalization(x, t)",
-        "y = Resize <mode = \"cubic\"> (x, , scales)",
+        'y = Resize <mode = "cubic"> (x, , scales)',
         "y = Gelu(x)",
         "y = ReduceLogSumExp(x)",
         "y = TopK(x, one)",
