@@ -116,6 +116,10 @@ def test_branches_and_loops(tmp_path):
     run_saved(switched, pg.spec(6), folder=tmp_path)
     run_saved(summed, pg.spec((4, 2)), folder=tmp_path)
     run_saved(doubled, pg.spec(3), folder=tmp_path)
+    run_saved(
+        lambda x: (pg.cumprod(x, 1), pg.cummax(x, 0), pg.cummin(x, 1)),
+        pg.spec((3, 4)), folder=tmp_path,
+    )  # fmt: skip
     run_saved(lambda x: pg.grad(pg.sum(summed(x)[1] ** 2), x), pg.spec((4, 2)), folder=tmp_path)
 
 

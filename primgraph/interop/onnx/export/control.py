@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from primgraph.base.providers import late
-from primgraph.interop.onnx.export.structure import filled, flipped, require_numbers
+from primgraph.interop.onnx.export.structure import back, filled, flipped, front, require_numbers
 from primgraph.interop.onnx.export.words import cast, composes, number, write_equation
 from primgraph.interop.onnx.export.writer import Writer, tensor_info
 from primgraph.ir.graph import Equation, Graph
@@ -120,6 +120,35 @@ def _scan(w: Writer, eqn: Equation, *operands: str) -> list[str]:
 @composes("checkpoint")
 def _checkpoint(w: Writer, eqn: Equation, *operands: str) -> list[str]:
     return _inline(w, eqn.kwargs["body"], operands)
+
+
+_RUNNING = {"cumprod": "Mul", "cummax": "Max", "cummin": "Min"}
+
+
+@composes(*_RUNNING)
+def _running(w: Writer, eqn: Equation, x: str) -> str:
+    """Write a scan over the rows along an axis."""
+    axis, given = eqn.kwargs["axis"], eqn.inputs[0].type
+    if given.shape[axis] == 0:
+        return x
+    row = given.with_shape((*given.shape[:axis], *given.shape[axis + 1 :]))
+    inner = Writer(w)
+    names = [inner.fresh("x"), inner.fresh("x")]
+    found = inner.emit(_RUNNING[eqn.op.name], *names)
+    graph = _subgraph(inner, [(name, row) for name in names], [found, found], [row, row])
+    first = filled(w, _neutral(eqn.op.name, given.dtype), row.shape, given.dtype)
+    rows = front(w, x, given.ndim, axis, 1)
+    stacked = w.emit_several("Scan", [first, rows], 2, body=graph, num_scan_inputs=1)[1]
+    return back(w, stacked, given.ndim, axis, 1)
+
+
+def _neutral(name: str, dtype: np.dtype[Any]) -> Any:
+    """Return the number that a running product or extremum starts from."""
+    if name == "cumprod":
+        return 1
+    if dtype.kind == "f":
+        return -np.inf if name == "cummax" else np.inf
+    return np.iinfo(dtype).min if name == "cummax" else np.iinfo(dtype).max
 
 
 @composes("while_loop")

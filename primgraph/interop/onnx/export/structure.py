@@ -165,14 +165,14 @@ def _split(w: Writer, eqn: Equation, x: str) -> list[str]:
 # Indices.
 
 
-def _front(w: Writer, x: str, rank: int, axis: int, count: int) -> str:
+def front(w: Writer, x: str, rank: int, axis: int, count: int) -> str:
     """Move `count` axes from `axis` on to the front."""
     moved = [*range(axis, axis + count)]
     rest = [k for k in range(rank) if k not in moved]
     return x if axis == 0 else w.emit("Transpose", x, perm=[*moved, *rest])
 
 
-def _back(w: Writer, x: str, rank: int, axis: int, count: int) -> str:
+def back(w: Writer, x: str, rank: int, axis: int, count: int) -> str:
     """Move the first `count` axes to `axis`."""
     rest = [*range(count, rank)]
     order = [*rest[:axis], *range(count), *rest[axis:]]
@@ -197,19 +197,19 @@ def _gather(w: Writer, eqn: Equation, x: str, *indices: str) -> str:
         if eqn.inputs[1].dtype.name not in ("int32", "int64"):
             index = cast(w, index, np.int64)
         return w.emit("Gather", x, index, axis=axis)
-    first = _front(w, x, rank, axis, len(indices))
+    first = front(w, x, rank, axis, len(indices))
     found = w.emit("GatherND", first, _tuples(w, eqn, indices, 1))
-    return _back(w, found, eqn.output.type.ndim, axis, eqn.inputs[1].type.ndim)
+    return back(w, found, eqn.output.type.ndim, axis, eqn.inputs[1].type.ndim)
 
 
 @composes("scatter_add")
 def _scatter_add(w: Writer, eqn: Equation, x: str, y: str, *indices: str) -> str:
     """Add at index tuples of the first axes."""
     axis, rank, count = eqn.kwargs["axis"], eqn.inputs[0].type.ndim, len(indices)
-    into = _front(w, x, rank, axis, count)
-    rows = _front(w, y, eqn.inputs[1].type.ndim, axis, eqn.inputs[2].type.ndim)
+    into = front(w, x, rank, axis, count)
+    rows = front(w, y, eqn.inputs[1].type.ndim, axis, eqn.inputs[2].type.ndim)
     found = w.emit("ScatterND", into, _tuples(w, eqn, indices, 2), rows, reduction="add")
-    return _back(w, found, rank, axis, count)
+    return back(w, found, rank, axis, count)
 
 
 # Order.
