@@ -3,13 +3,14 @@
     python tests/drafts/onnx_round_trips.py [COUNT] [FIRST]
 
 writes as many random programs (300), from that seed on, as models. ONNX's reference evaluator gives
-what the interpreter does, and so does the graph that is imported from the model; the products of
-the transposed Jacobians with vectors are equal, too. Results that ONNX has no words for are left
-out, and counted.
+what the interpreter does, and so do the graph that is imported from the model and, where it is
+installed, onnxruntime. The products of the transposed Jacobians with vectors are equal, too.
+Results that ONNX has no words for are left out, and counted.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 import warnings
 from collections import Counter
@@ -49,10 +50,28 @@ def writable(graph: Graph, left: Counter[str]) -> Graph | None:
 
 def evaluated(model: Any, feeds: Sequence[Any]) -> list[Any]:
     """The results of ONNX's reference evaluator."""
-    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415
-
+    evaluator = importlib.import_module("onnx.reference").ReferenceEvaluator(model)
     names = [x.name for x in model.graph.input]
-    found: list[Any] = ReferenceEvaluator(model).run(None, dict(zip(names, feeds, strict=True)))
+    found: list[Any] = evaluator.run(None, dict(zip(names, feeds, strict=True)))
+    return found
+
+
+def run_by_runtime(model: Any, feeds: Sequence[Any]) -> list[Any] | None:
+    """The results of onnxruntime; None where it is missing, or lacks an operator or a dtype."""
+    try:
+        ort = importlib.import_module("onnxruntime")
+    except ImportError:
+        return None
+    ort.set_default_logger_severity(4)
+    names = [x.name for x in model.graph.input]
+    try:
+        session = ort.InferenceSession(model.SerializeToString())
+        found: list[Any] = session.run(None, dict(zip(names, feeds, strict=True)))
+    except Exception as error:
+        # NumPy's integers divided by zero are zero, the runtime's are an error.
+        if any(x in str(error) for x in ("NOT_IMPLEMENTED", "is not supported", "by zero")):
+            return None
+        raise
     return found
 
 
@@ -72,6 +91,12 @@ def _is_exact(graph: Graph, expected: Sequence[Any]) -> bool:
     return not names & {"erf", "erfc"} and (finite or "matmul" not in names)
 
 
+def _is_usual(graph: Graph) -> bool:
+    """Whether there are no float16, which the runtime widens, nor empty arrays."""
+    values = [*graph.inputs, *(v for eqn in graph.body for v in eqn.outputs)]
+    return all(v.type.size and v.type.dtype != np.float16 for v in values)
+
+
 def check(program: Program, left: Counter[str], *, evaluate: bool = True) -> int:
     """Check a program and its derivative; return how many graphs there were."""
     graph = writable(drop_formal(clean_up(lower(program.graph))), left)
@@ -82,6 +107,9 @@ def check(program: Program, left: Counter[str], *, evaluate: bool = True) -> int
     if evaluate and _is_exact(graph, expected):
         found = evaluated(model, program.feeds)
         agree("reference evaluator", graph, program.feeds, expected, found)
+    run = run_by_runtime(model, program.feeds) if program.smooth and _is_usual(graph) else None
+    if run is not None:
+        agree("onnxruntime", graph, program.feeds, expected, run)
     function = pg.interop.from_onnx(model)
     back = drop_formal(clean_up(lower(pg.trace(function, *function.specs))))
     agree("imported graph", graph, program.feeds, expected, interpret(back, *program.feeds))

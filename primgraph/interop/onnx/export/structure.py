@@ -83,6 +83,8 @@ def _reverse(w: Writer, eqn: Equation, x: str) -> str:
 
 def flipped(w: Writer, x: str, axes: Sequence[int]) -> str:
     """Write an array in reverse order along axes."""
+    if not axes:
+        return x
     ones = [-1] * len(axes)
     ends = w.integers([np.iinfo(np.int64).min] * len(axes))
     return w.emit("Slice", x, w.integers(ones), ends, w.integers(axes), w.integers(ones))
@@ -102,7 +104,7 @@ def _slice(w: Writer, eqn: Equation, x: str) -> str:
     starts = [part.start for part in parts]
     ends = [lowest if part.stop is None else part.stop for part in parts]
     axes = range(len(parts))
-    return w.emit("Slice", x, *map(w.integers, (starts, ends, axes, steps)))
+    return x if not parts else w.emit("Slice", x, *map(w.integers, (starts, ends, axes, steps)))
 
 
 @composes("slice_assign")
