@@ -266,13 +266,13 @@ class Kernel(Fixed, Drawn, Awaited):
         force: bool = False,
         scipy: bool = False,
         blas: bool = False,
+        target: str = "numpy",
     ) -> None:
         """Write a file with a function for this kernel and for each of `others`.
 
-        - `.py` gives Python that needs NumPy only. Each function returns an array, or a tuple of
-          arrays, takes arguments that `np.asarray` can convert, and raises ValueError on a wrong
-          shape. With `scipy` the file may import SciPy for functions that NumPy lacks: `erf` and
-          `erfc` are then SciPy's. Single float64 numbers use Python's `math`.
+        - `.py` gives Python that needs NumPy only, or the `target` "jax" or "cupy". Functions take
+          what `np.asarray` converts, return an array or a tuple, and raise ValueError on a wrong
+          shape. With `scipy` the file may import SciPy, as for `erf`.
         - `.c` gives C11 that needs the C library only, and a header. Sizes come first among the
           arguments. With `blas`, large matrix products call BLAS, as declared in `cblas.h`.
         - `.onnx` gives a model of ONNX, for which the package `onnx` is needed. Symbolic sizes are
@@ -291,7 +291,7 @@ class Kernel(Fixed, Drawn, Awaited):
         if Path(path).suffix.lower() in PICTURES:
             super().save(path)
         else:
-            _save_code(path, [self, *others], force=force, scipy=scipy, blas=blas)
+            _save_code(path, [self, *others], (force, scipy, blas), target)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _build_kernel, self._recipe.parts
@@ -404,11 +404,17 @@ def _require_kernels(path: str | os.PathLike[str], others: Sequence[Any]) -> Non
 
 
 def _save_code(
-    path: str | os.PathLike[str], kernels: list[Kernel], *, force: bool, scipy: bool, blas: bool
+    path: str | os.PathLike[str],
+    kernels: list[Kernel],
+    options: tuple[bool, bool, bool],
+    target: str,
 ) -> None:
     """Write a C or Python file, according to its suffix."""
+    force, scipy, blas = options
     told, graphs = f"{os.fspath(path)!r:.200}", [kernel.graph for kernel in kernels]
     if Path(path).suffix.lower() in _OF_C:
+        if target != "numpy":
+            raise ArgumentError(f"{told}: target {target!r} is for files of Python")
         if scipy:
             raise ArgumentError(
                 f"{told}: a file of C imports nothing, and so no SciPy", hint="leave scipy out"
@@ -430,7 +436,13 @@ def _save_code(
             f"{told}: blas is for files of C", hint="leave it out: NumPy has a BLAS of its own"
         )
     home = importlib.import_module("primgraph.codegen.targets.readable.standalone")
-    home.save_source(path, graphs, force=force, scipy=scipy)
+    if target == "numpy":
+        home.save_source(path, graphs, force=force, scipy=scipy)
+        return
+    dialect = provider("kernels of libraries").dialect_of(target)
+    if scipy:
+        raise ArgumentError(f"{told}: scipy is for files of NumPy", hint="leave it out")
+    home.save_source(path, graphs, force=force, scipy=False, dialect=dialect)
 
 
 def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:

@@ -152,6 +152,7 @@ declare({
         "primgraph.codegen.code_entries": "code_entries",
         "primgraph.codegen.kernel": "kernels",
         "primgraph.codegen.planned": "planned_code",
+        "primgraph.codegen.targets.libraries.kernel": "kernels_of_libraries",
         "primgraph.codegen.tiered.background": "background_compiler",
         "primgraph.derivatives.jets": "Taylor_mode",
         "primgraph.derivatives.matrices.sparse": "sparse_Jacobians",
