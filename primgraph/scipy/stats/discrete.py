@@ -31,7 +31,8 @@ from primgraph.operators.reduce.reductions import any, sum
 from primgraph.operators.shape.creation import arange
 from primgraph.operators.shape.shaping import expand_dims
 from primgraph.operators.variable import Variable
-from primgraph.scipy.stats.distribution import Distribution, Frozen, Power, call_method
+from primgraph.scipy.stats.distribution import Distribution, Frozen, call_method
+from primgraph.scipy.stats.parts import Power
 
 
 def _is_probability(p: Variable) -> Variable:
