@@ -270,9 +270,10 @@ truncexpon = Distribution(
 """An exponential number below `b`."""
 
 
-def _power_between(x: Variable, y: Variable, b: Variable) -> Variable:
+def _power_between(x: Any, y: Any, b: Variable) -> Variable:
     """Return `x**-b - y**-b` by `-b`: positive for increasing numbers, whatever the sign of `b`."""
-    return x**-b * expm1(b * log(x / y)) / -b
+    found: Variable = x**-b * expm1(b * log(x / y)) / -b
+    return found
 
 
 truncpareto = Distribution(

@@ -28,10 +28,16 @@ from primgraph.operators.elementwise.logic import (
     where,
 )
 from primgraph.operators.promotion import fractional, lift
-from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.variable import Variable, handles
 from primgraph.scipy.stats.integrals import integral
-from primgraph.scipy.stats.parts import Power, Rule, are_positive, is_infinite, log_of
+from primgraph.scipy.stats.parts import (
+    Power,
+    Rule,
+    are_positive,
+    is_infinite,
+    log_of,
+    number_between,
+)
 from primgraph.scipy.stats.quantiles import quantile, quantile_of_whole
 
 
@@ -101,15 +107,11 @@ class Distribution:
         self._is_discrete = is_discrete
         density = "pmf" if is_discrete else "pdf"
         self._operators: dict[str, Callable[..., Any]] = {}
-        self._methods: Mapping[str, Callable[..., Variable]] = {
+        names = ("cdf", "sf", "logcdf", "logsf", "ppf", "isf")
+        self._methods: dict[str, Callable[..., Variable]] = {
             density: self._density,
             f"log{density}": self._logdensity,
-            "cdf": self._cdf,
-            "sf": self._sf,
-            "logcdf": self._logcdf,
-            "logsf": self._logsf,
-            "ppf": self._ppf,
-            "isf": self._isf,
+            **{name: getattr(self, f"_{name}") for name in names},
         }
 
     def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
@@ -147,8 +149,6 @@ class Distribution:
         own = self._operators[method]
         return own(x, *[given.get(n, _STANDARD.get(n)) for n in names])
 
-    # What is recorded, of all parameters in a row.
-
     def _standardize(self, x: Any, *parameters: Any) -> tuple[Variable, list[Variable], Variable]:
         """The number on the standard scale, the parameters of shape, and the scale."""
         dtype = fractional(x, *parameters)
@@ -168,7 +168,7 @@ class Distribution:
         first, last = self.support(*shapes)
         y = floor(y) if self._is_discrete else y
         inside = self.point_inside(*shapes)
-        is_below, is_above = self._is_below(y, first), self._is_above(y, last)
+        is_below, is_above = _beyond(y, first, last, self._is_discrete)
         inner = y
         if is_above is not None:
             inner = where(is_above, subtract(last, 1.0) if self._is_discrete else inside, inner)
@@ -189,35 +189,7 @@ class Distribution:
 
     def point_inside(self, *shapes: Variable) -> Any:
         """Return a number within the support, where all functions are finite."""
-        first, last = self.support(*shapes)
-        if self._is_discrete:
-            return 0.0 if is_infinite(first) else first
-        if is_infinite(first) or is_infinite(last):
-            finite = [b for b in (first, last) if not is_infinite(b)]
-            if not finite:
-                return 0.5
-            step = -0.5 if is_infinite(first) else 0.5
-            if not isinstance(finite[0], Variable):
-                return finite[0] + step
-            return stop_gradient(where(isinf(finite[0]), 0.5, finite[0] + step))
-        if not isinstance(first, Variable) and not isinstance(last, Variable):
-            return 0.5 * (first + last)
-        first, last = (stop_gradient(lift(b)) for b in (first, last))
-        middle = where(isinf(last), first + 0.5, 0.5 * (first + last))
-        return where(isinf(first), where(isinf(last), 0.5, last - 0.5), middle)
-
-    def _is_below(self, y: Variable, first: Any) -> Variable | None:
-        if is_infinite(first):
-            return None
-        is_open = isinstance(first, Variable) and not self._is_discrete
-        return (less_equal if is_open else less)(y, first)
-
-    def _is_above(self, y: Variable, last: Any) -> Variable | None:
-        if is_infinite(last):
-            return None
-        if self._is_discrete:
-            return greater(y, subtract(last, 0.5))
-        return (greater_equal if isinstance(last, Variable) else greater)(y, last)
+        return number_between(*self.support(*shapes), self._is_discrete)
 
     def _logdensity(self, *at: Any) -> Variable:
         y, shapes, scale = self._standardize(*at)
@@ -313,7 +285,7 @@ class Distribution:
         """
         own = self._rules[name]
         powers = self._powers
-        if name == "density" and powers is not None:
+        if name == "density" and own is not None and powers is not None:
             return partial(_with_powers, own, powers)
         if own is not None:
             return own
@@ -337,6 +309,21 @@ class Distribution:
         is_probability = logical_and(greater_equal(q, 0.0), less_equal(q, 1.0))
         found = self.rule(name)(where(is_probability, q, 0.5), *shapes)
         return where(is_probability, add(loc, multiply(scale, found)), math.nan)
+
+
+def _beyond(
+    y: Variable, first: Any, last: Any, is_whole: bool
+) -> tuple[Variable | None, Variable | None]:
+    """Return where a number is below and above the support, or None for an infinite bound."""
+    is_below = is_above = None
+    if not is_infinite(first):
+        is_open = isinstance(first, Variable) and not is_whole
+        is_below = (less_equal if is_open else less)(y, first)
+    if not is_infinite(last) and is_whole:
+        is_above = greater(y, subtract(last, 0.5))
+    elif not is_infinite(last):
+        is_above = (greater_equal if isinstance(last, Variable) else greater)(y, last)
+    return is_below, is_above
 
 
 def _with_powers(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from primgraph.operators.elementwise.elementary import log1p
@@ -50,17 +51,9 @@ def transformed(
         assert back is not None
         return lambda q, *own: back(rule(q, *of_base(*own)), *own)
 
-    def side(method: str, form: Callable[[str], Rule]) -> Rule:
-        same, other = form(method), form(_OTHERS[method])
-        if callable(decreasing):
-            return lambda x, *own: where(decreasing(*own), other(x, *own), same(x, *own))
-        return other if decreasing else same
-
+    side = partial(_side, decreasing)
     density = at("density")
-    quantiles = {} if back is None else {
-        "quantile": at_ends(side("ppf", back_from), support, 0.0),
-        "upper_quantile": at_ends(side("isf", back_from), support, 1.0),
-    }  # fmt: skip
+    has_back = back is not None
     return Distribution(
         name,
         shapes=shapes,
@@ -71,8 +64,19 @@ def transformed(
         log_above=side("logsf", at),
         support=support,
         valid=valid,
-        **quantiles,
+        quantile=at_ends(side("ppf", back_from), support, 0.0) if has_back else None,
+        upper_quantile=at_ends(side("isf", back_from), support, 1.0) if has_back else None,
     )
+
+
+def _side(
+    decreasing: bool | Callable[..., Variable], method: str, form: Callable[[str], Rule]
+) -> Rule:
+    """Return a method of the base, or that of the other side where the function is decreasing."""
+    same, other = form(method), form(_OTHERS[method])
+    if callable(decreasing):
+        return lambda x, *own: where(decreasing(*own), other(x, *own), same(x, *own))
+    return other if decreasing else same
 
 
 def at_ends(rule: Rule, support: Callable[..., tuple[Any, Any]], low: float) -> Rule:

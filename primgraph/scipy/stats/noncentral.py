@@ -38,13 +38,12 @@ from primgraph.operators.elementwise.special_functions import (
     xlogy,
 )
 from primgraph.operators.reduce.reductions import sum as sum_of
-from primgraph.operators.reduce.statistics import logsumexp
 from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.shape.shaping import expand_dims
 from primgraph.operators.variable import Variable
 from primgraph.scipy.stats.distribution import Distribution
 from primgraph.scipy.stats.integrals import double_exponential
-from primgraph.scipy.stats.parts import EVERYWHERE, HALF_LOG_TAU, POSITIVE
+from primgraph.scipy.stats.parts import EVERYWHERE, HALF_LOG_TAU, POSITIVE, log_sum
 
 # Terms of a mixture around its largest one. Where they spread over more than 12 numbers, they are
 # taken at wider steps: a sum of a smooth bell is its integral to all digits.
@@ -72,7 +71,7 @@ def _mixture(
 ) -> Variable:
     """Return the logarithm of the sum of the terms of a Poisson mixture."""
     k, step = _window(largest)
-    return logsumexp(_log_poisson(k, nc) + step + logarithms(k), -1)
+    return log_sum(_log_poisson(k, nc) + step + logarithms(k))
 
 
 # Noncentral chi-squared.
@@ -234,7 +233,7 @@ def _average(rule: Callable[[Variable, Variable, Variable], Variable]) -> Callab
     def average(x: Variable, df: Variable, nc: Variable) -> Variable:
         u, weight = _scales(x, df, nc)
         at, count, mean = (expand_dims(v, -1) for v in (x, df, nc))
-        return logsumexp(rule(exp(u), at, mean) + _log_chi(u, count) + weight, -1)
+        return log_sum(rule(exp(u), at, mean) + _log_chi(u, count) + weight)
 
     return average
 
@@ -297,7 +296,7 @@ def _landau_near(x: Variable, is_density: bool) -> Variable:
     """Return the logarithm of the integral over angles, of numbers that are not far."""
     place = expand_dims(_classic(x), -1)
     log_g = minimum(_LOGS - minimum(place, _FAR), 6.5)
-    return logsumexp((log_g if is_density else 0.0) - exp(log_g) + np.log(_OF_ANGLE / math.pi), -1)
+    return log_sum((log_g if is_density else 0.0) - exp(log_g) + np.log(_OF_ANGLE / math.pi))
 
 
 def _landau_far(x: Variable, is_density: bool) -> Variable:

@@ -301,7 +301,7 @@ def _pareto_lognorm_log(x: Variable, u: Any, s: Any, a: Any, b: Any) -> Variable
     return log(a) + log(b) - log(a + b) - y + _log_normal(z) + logaddexp(left, right)
 
 
-def _pareto_lognorm_below(x: Variable, u: Any, s: Any, a: Any, b: Any) -> Variable:
+def _pareto_lognorm_below(x: Variable, u: Any, s: Any, a: Any, b: Any) -> Any:
     z, left, right = _pareto_lognorm_logs(log(x), u, s, a, b)
     other = exp(_log_normal(z)) * (b * exp(left) - a * exp(right)) / (a + b)
     return ndtr(z) - other

@@ -29,7 +29,6 @@ from primgraph.operators.elementwise.scipy_calls import i0e
 from primgraph.operators.elementwise.special_compositions import binom, boxcox, cosm1
 from primgraph.operators.elementwise.special_functions import expit, gammaln, log_expit, log_ndtr
 from primgraph.operators.reduce.reductions import sum as sum_of
-from primgraph.operators.reduce.statistics import logsumexp
 from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.shape.manipulation import broadcast_arrays
 from primgraph.operators.shape.shaping import expand_dims
@@ -38,7 +37,7 @@ from primgraph.scipy.stats.closed import logistic
 from primgraph.scipy.stats.distribution import Distribution
 from primgraph.scipy.stats.forms import transformed
 from primgraph.scipy.stats.integrals import total
-from primgraph.scipy.stats.parts import EVERYWHERE, HALF_LOG_TAU, POSITIVE
+from primgraph.scipy.stats.parts import EVERYWHERE, HALF_LOG_TAU, POSITIVE, log_sum
 from primgraph.scipy.stats.quantiles import bracketed_root, with_slopes
 
 
@@ -123,7 +122,8 @@ def _tukey_into(x: Variable, lam: Variable) -> Variable:
 
     end = 0.0 * at + 740.0
     found = bracketed_root(excess_and_step, -end, end, 0.0 * at)
-    return with_slopes(lambda y, x, lam: _tukey_quantile(y, lam) - x, found, [x, lam])
+    solved: Variable = with_slopes(lambda y, x, lam: _tukey_quantile(y, lam) - x, found, [x, lam])
+    return solved
 
 
 def _tukey_support(lam: Variable) -> tuple[Variable, Variable]:
@@ -261,7 +261,7 @@ def log_kve(v: Variable, x: Variable) -> Variable:
     order, at = expand_dims(order, -1), expand_dims(x, -1)
     exponent = order * t - 2.0 * at * square(0.5 * (exp(0.5 * t) - exp(-0.5 * t)))
     even = log(0.5 * end * _WEIGHTS * (1.0 + exp(-2.0 * order * t)))
-    return logsumexp(exponent + even, -1)
+    return log_sum(exponent + even)
 
 
 rice = Distribution(
@@ -328,7 +328,7 @@ genhyperbolic = Distribution(
 """The generalized hyperbolic distribution, for `abs(b) < a`."""
 
 
-def _log_gausshyper(x: Variable, a: Any, b: Any, c: Any, z: Any) -> Variable:
+def _log_gausshyper(x: Variable, a: Any, b: Any, c: Any, z: Any) -> Any:
     return (a - 1.0) * log(x) + (b - 1.0) * log1p(-x) - c * log1p(z * x)
 
 

@@ -9,8 +9,11 @@ from typing import Any, final
 
 from primgraph.operators.elementwise.arithmetic import add, power, subtract
 from primgraph.operators.elementwise.elementary import exp, expm1, log, log1p
-from primgraph.operators.elementwise.logic import equal, greater, less, logical_and, where
+from primgraph.operators.elementwise.logic import equal, greater, isinf, less, logical_and, where
 from primgraph.operators.elementwise.special_functions import xlog1py, xlogy
+from primgraph.operators.promotion import lift
+from primgraph.operators.reduce.statistics import logsumexp
+from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.variable import Variable
 
 Rule = Callable[..., Variable]
@@ -66,6 +69,31 @@ def are_positive(*shapes: Variable) -> Variable:
 def is_infinite(bound: Any) -> bool:
     """Return whether a bound of a support is infinite for all parameters."""
     return isinstance(bound, float) and math.isinf(bound)
+
+
+def number_between(first: Any, last: Any, is_whole: bool) -> Any:
+    """Return a number between two bounds, of which some may be infinite, without derivatives."""
+    if is_whole:
+        return 0.0 if is_infinite(first) else first
+    finite = [b for b in (first, last) if not is_infinite(b)]
+    if not finite:
+        return 0.5
+    if len(finite) == 1:
+        step = -0.5 if is_infinite(first) else 0.5
+        if not isinstance(finite[0], Variable):
+            return finite[0] + step
+        return stop_gradient(where(isinf(finite[0]), 0.5, finite[0] + step))
+    if not isinstance(first, Variable) and not isinstance(last, Variable):
+        return 0.5 * (first + last)
+    first, last = (stop_gradient(lift(b)) for b in finite)
+    middle = where(isinf(last), first + 0.5, 0.5 * (first + last))
+    return where(isinf(first), where(isinf(last), 0.5, last - 0.5), middle)
+
+
+def log_sum(exponents: Variable) -> Variable:
+    """Return the logarithm of the sum of exponentials along the last axis."""
+    found: Variable = logsumexp(exponents, -1)
+    return found
 
 
 def log_of(part: Variable, other: Variable) -> Variable:
