@@ -6,6 +6,7 @@ distribution beside these, such as `rvs` and `fit`, is SciPy's, of numbers.
 """
 
 import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from primgraph.errors import unknown_name
@@ -256,6 +257,26 @@ __all__ = [
     "weibull_min",
     "wrapcauchy",
 ]
+
+# Ufuncs of SciPy's for distributions, also the private ones that its densities call.
+ufuncs: dict[str, Callable[..., Any]] = {
+    "_kolmogp": lambda x: -kstwobign.pdf(x),
+    "_landau_pdf": landau.pdf,
+    "_nct_pdf": nct.pdf,
+    "_ncf_pdf": ncf.pdf,
+    "chdtr": lambda v, x: chi2.cdf(x, v),
+    "chdtrc": lambda v, x: chi2.sf(x, v),
+    "chndtr": ncx2.cdf,
+    "fdtr": lambda n, d, x: f.cdf(x, n, d),
+    "fdtrc": lambda n, d, x: f.sf(x, n, d),
+    "kolmogi": kstwobign.isf,
+    "kolmogorov": kstwobign.sf,
+    "ncfdtr": lambda n, d, nc, x: ncf.cdf(x, n, d, nc),
+    "nctdtr": lambda df, nc, x: nct.cdf(x, df, nc),
+    "stdtr": lambda df, x: t.cdf(x, df),
+    "stdtrit": lambda df, q: t.ppf(q, df),
+    "tklmbda": tukeylambda.cdf,
+}
 
 if not TYPE_CHECKING:
 
