@@ -231,3 +231,35 @@ def test_programs_on_c_and_batches() -> None:
         np.testing.assert_allclose(found, wanted, 1e-12)
     many = pg.vmap(lambda a: loss(a, x))(np.array([0.1, 0.2]))
     np.testing.assert_allclose(many[0], wanted[0], 1e-13)
+
+
+WHOLE = [("bernoulli", (0.3,)), ("binom", (9.0, 0.4)), ("boltzmann", (0.4, 19.0)),
+         ("dlaplace", (0.8,)), ("geom", (0.3,)), ("nbinom", (4.5, 0.4)), ("planck", (0.51,)),
+         ("poisson", (2.6,)), ("randint", (-3.0, 8.0)), ("yulesimon", (5.0,)),
+         ("zipf", (4.6,))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "shapes"), WHOLE)
+def test_distributions_of_whole_numbers(name: str, shapes: tuple[float, ...]) -> None:
+    own, theirs = getattr(stats, name), getattr(ss, name)
+    k = np.array([-9.0, -3.0, -1.0, 0.0, 0.5, 1.0, 2.0, 4.0, 7.0, 8.0, 11.0, 12.0])
+    for method in ("pmf", "logpmf", "cdf", "sf", "logcdf", "logsf"):
+        with np.errstate(all="ignore"):
+            wanted = getattr(theirs, method)(k, *shapes)
+        found = getattr(own, method)(pg.tensor(k), *shapes).numpy()
+        np.testing.assert_allclose(found, wanted, 1e-10, 1e-15, err_msg=method)
+    q = np.array([1e-4, 0.013, 0.21, 0.56, 0.87, 0.9991])
+    np.testing.assert_array_equal(own.ppf(pg.tensor(q), *shapes).numpy(), theirs.ppf(q, *shapes))
+    if name in ("randint", "zipf"):
+        return
+    at = np.array([1.0, 2.0, 4.0]) if name != "bernoulli" else np.array([0.0, 1.0])
+    place = 1 if name == "binom" else 0
+    step = 1e-5
+
+    def values(s: Any) -> Any:
+        own_shapes = [s if i == place else v for i, v in enumerate(shapes)]
+        return pg.stack([getattr(own, m)(at, *own_shapes) for m in ("logpmf", "cdf", "sf")])
+
+    found = pg.jvp(values, np.float64(shapes[place]), np.float64(1.0))[1]
+    ends = [values(pg.tensor(shapes[place] + e)).numpy() for e in (step, -step)]
+    np.testing.assert_allclose(found, (ends[0] - ends[1]) / (2.0 * step), 1e-6, 1e-8)
