@@ -25,6 +25,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, primitive
 from primgraph.ir.types import Shape, TensorType, smaller
 from primgraph.primitives.constants import filled_constant
+from primgraph.primitives.linear_algebra.eigenvalue_series import eigenvalue_coefficients
 from primgraph.primitives.linear_algebra.products import declare_matrixwise, matmul, swap_last
 from primgraph.primitives.linear_algebra.spectral_derivatives import (
     Spectrum,
@@ -32,8 +33,18 @@ from primgraph.primitives.linear_algebra.spectral_derivatives import (
     turned_vectors,
 )
 from primgraph.primitives.linear_algebra.systems import triangular_solve
+from primgraph.primitives.linear_algebra.ties import (
+    THIRD,
+    any_in_columns,
+    gaps,
+    in_columns,
+    reciprocal,
+    ties_of,
+    unless_any,
+)
 from primgraph.primitives.linear_algebra.triangles import (
     adjoint,
+    cast_like,
     from_lower,
     half_lower,
     lower_triangle,
@@ -97,6 +108,22 @@ def _eigh_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value, Value]
     return spectral_tangent(spectrum, change), turned_vectors(spectrum, change)[0]
 
 
+@eigh.taylor
+def _eigh_taylor(jets: Any, k: int, z: tuple[Any, Any], a: Any) -> Any:
+    """Up to order 2, JVP rules are used: they know what equal eigenvalues mean."""
+    if k <= 2:
+        return NotImplemented
+    whole = jets.expand_function(from_lower, a)
+    return eigenvalue_coefficients(jets, k, z, whole, _orthogonal_basis)
+
+
+def _orthogonal_basis(w: Value, v: Value) -> tuple[Value, Value]:
+    """Return the inverse of eigenvectors, and the quotients by distances, if all are distinct."""
+    bad = in_columns(any_in_columns(ties_of(w), w), v.shape[-2])
+    quotients = unless_any(reciprocal(gaps(w), w), bad, message=THIRD)
+    return adjoint(v), cast_like(quotients, v)
+
+
 @eigh.batch
 def _eigh_batch(batched: tuple[bool, ...], a: Value) -> tuple[Value, ...]:
     return eigh(a)
@@ -117,6 +144,12 @@ def eigvalsh(a: TensorType) -> TensorType:
 def _eigvalsh_jvp(z: Value, a: Value, d: Value) -> Value:
     _, v = eigh(a)
     return spectral_tangent(Spectrum(a, z, v, v, True), from_lower(d))
+
+
+@eigvalsh.taylor
+def _eigvalsh_taylor(jets: Any, k: int, z: Any, a: Any) -> Value | None:
+    values: Value | None = jets.apply_all(eigh, (a,), (), jets.order)[0][k]
+    return values
 
 
 @eigvalsh.batch
