@@ -21,8 +21,8 @@ from primgraph.ir.primitive import Linear, Primitive, lookup, primitive
 from primgraph.ir.types import INT64, TensorType, smaller
 from primgraph.primitives.constants import filled_constant, iota, zeros_like
 from primgraph.primitives.elementwise import cast
-from primgraph.primitives.linear_algebra.eigenvalue_series import eigenvalue_coefficients
 from primgraph.primitives.linear_algebra.products import declare_matrixwise, matmul, swap_last
+from primgraph.primitives.linear_algebra.spectra import eigenvalue_coefficients
 from primgraph.primitives.linear_algebra.systems import inv, triangular_solve
 from primgraph.primitives.linear_algebra.ties import column_sums, diagonal_of, gaps, in_columns
 from primgraph.primitives.linear_algebra.triangles import (
