@@ -480,7 +480,9 @@ def _distribution(value: Any) -> Any:
 
 
 def _is_numpys(value: Any) -> bool:
+    """Whether a value is a function of NumPy's; functions of `primgraph.numpy` have its names."""
     module = getattr(value, "__module__", None)
-    return callable(value) and not isinstance(value, type) and module in (
+    own = is_own_name(getattr(value, "__globals__", {}).get("__name__", ""))
+    return not own and callable(value) and not isinstance(value, type) and module in (
         "numpy", "numpy.linalg", "numpy.fft"
     )  # fmt: skip
