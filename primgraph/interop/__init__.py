@@ -2,5 +2,6 @@
 
 from primgraph.interop.imported import Imported
 from primgraph.interop.lacking import VersionWarning
+from primgraph.interop.sympy import from_sympy
 
-__all__ = ["Imported", "VersionWarning"]
+__all__ = ["Imported", "VersionWarning", "from_sympy"]
