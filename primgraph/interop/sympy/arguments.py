@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keyword
-import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, final
@@ -65,7 +64,10 @@ class Arguments:
     def values(self, arguments: Mapping[str, Any]) -> dict[Expr, Operand]:
         """Return the value of every symbol, for arguments like `examples`."""
         found = dict(self._sizes)
-        for leaf, array in zip(self._leaves, tree.leaves(arguments), strict=True):
+        # Empty lists are leaves here, and containers among the arguments.
+        arrays = [array for array in tree.leaves(arguments) if 0 not in array.shape]
+        leaves = [leaf for leaf in self._leaves if _symbols(leaf)]
+        for leaf, array in zip(leaves, arrays, strict=True):
             if is_explicit(leaf):
                 flat = array.reshape(-1)
                 found |= {symbol: flat[i] for i, symbol in enumerate(entries(leaf))}
@@ -100,6 +102,8 @@ def _is_of(expr: Any, classes: frozenset[str] | set[str]) -> bool:
 def _common_name(names: Sequence[str]) -> str:
     """Return a name for a parameter of these symbols, such as q for q1(t) and q2(t)."""
     words = [re.sub(r"\W+", "_", re.sub(r"\(\w*\)$", "", name)).strip("_") for name in names]
-    common = os.path.commonprefix(words)
-    found = common if len(words) == 1 else common.rstrip("_0123456789")
+    found = words[0] if words else ""
+    while not all(word.startswith(found) for word in words):
+        found = found[:-1]
+    found = found if len(words) == 1 else found.rstrip("_0123456789")
     return found if found.isidentifier() and not keyword.iskeyword(found) else ""

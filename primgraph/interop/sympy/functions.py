@@ -142,12 +142,12 @@ CONDITIONS = {
     "Not": Rule(lambda expr, values: pg.logical_not(*values), folds=False),
 }
 
-_SAME_NAMES = (
-    "exp log sin cos tan sinh cosh tanh hypot expm1 log1p exp2 log2 log10 logaddexp logaddexp2"
-).split()
+_SAME_NAMES = """
+    exp log sin cos tan sinh cosh tanh hypot expm1 log1p exp2 log2 log10 logaddexp logaddexp2
+"""
 
 ELEMENTARY = {
-    **{name: function(getattr(pg, name)) for name in _SAME_NAMES},
+    **{name: function(getattr(pg, name)) for name in _SAME_NAMES.split()},
     "asin": function(pg.arcsin),
     "acos": function(pg.arccos),
     "atan": function(pg.arctan),

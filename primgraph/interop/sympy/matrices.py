@@ -10,7 +10,7 @@ from typing import Any
 
 from primgraph import linalg
 from primgraph import operators as pg
-from primgraph.interop.sympy.rules import Expr, Operand, Rule, function, is_number
+from primgraph.interop.sympy.rules import Expr, Operand, Rule, is_number
 from primgraph.ir.types import DType
 
 # The dtype of arrays of constants.
@@ -44,12 +44,13 @@ def as_array(value: Operand) -> Operand:
 
 def _explicit(expr: Expr, values: Sequence[Operand]) -> Operand:
     """Return the array of the values of the entries."""
+    shape = tuple(map(int, expr.shape))
     if not values:
-        return pg.zeros(expr.shape, constants.get())
+        return pg.zeros(shape, constants.get())
     if all(is_number(value) for value in values):
         dtype = None if any(isinstance(v, complex) for v in values) else constants.get()
-        return pg.reshape(pg.asarray(list(values), dtype=dtype), expr.shape)
-    return pg.reshape(pg.stack([as_array(value) for value in values]), expr.shape)
+        return pg.reshape(pg.asarray(list(values), dtype=dtype), shape)
+    return pg.reshape(pg.stack([as_array(value) for value in values]), shape)
 
 
 def _is_scalar(value: Operand) -> bool:
@@ -138,9 +139,7 @@ MATRICES: dict[str, Rule] = {
     "ZeroMatrix": matrix_rule(lambda n, m: pg.zeros((n, m), constants.get())),
     "OneMatrix": matrix_rule(lambda n, m: pg.ones((n, m), constants.get())),
     "BlockMatrix": Rule(_blocks, operands=lambda expr: entries(expr.blocks), folds=False),
-    "MatrixElement": Rule(
-        lambda expr, values: element(values[0], values[1:]), folds=False
-    ),
+    "MatrixElement": Rule(lambda expr, values: element(values[0], values[1:]), folds=False),
     "MatrixSlice": Rule(_slice, operands=lambda expr: expr.args[:1], folds=False),
     "Indexed": Rule(lambda expr, values: element(values[0], values[1:]), folds=False),
     "ArrayElement": Rule(

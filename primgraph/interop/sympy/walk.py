@@ -142,7 +142,9 @@ class Walk:
 
     def _inside(self, expr: Expr, given: Mapping[Expr, Operand]) -> Operand:
         """Return the value of a part where the variables of its binders have values."""
-        return Walk(self._rules, {**self._leaves, **given}).value(expr) if given else self.value(expr)
+        return (
+            Walk(self._rules, {**self._leaves, **given}).value(expr) if given else self.value(expr)
+        )
 
 
 def _compute(rule: Rule, expr: Expr, values: Sequence[Operand]) -> Operand:
