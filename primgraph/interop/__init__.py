@@ -3,5 +3,6 @@
 from primgraph.interop.imported import Imported
 from primgraph.interop.lacking import VersionWarning
 from primgraph.interop.onnx.importing import OnnxFunction, from_onnx
+from primgraph.interop.sympy import from_sympy
 
-__all__ = ["Imported", "OnnxFunction", "VersionWarning", "from_onnx"]
+__all__ = ["Imported", "OnnxFunction", "VersionWarning", "from_onnx", "from_sympy"]
