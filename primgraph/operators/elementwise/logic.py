@@ -66,7 +66,8 @@ def _comparison(
     function.__doc__ = f"""{doc}
 
     The operands are broadcast; integers of different dtypes are compared exactly, and complex
-    numbers by their real parts, or imaginary ones if those are equal. The result is boolean. Raises `ShapeError` if the shapes do not broadcast.
+    numbers by their real parts, or imaginary ones if those are equal. The result is boolean.
+    Raises `ShapeError` if the shapes do not broadcast.
 
     >>> pg.{name}({arguments})
     {result}

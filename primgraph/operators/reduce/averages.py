@@ -151,7 +151,9 @@ def _variables(x: ArrayLike, rowvar: bool) -> Variable:
         raise ShapeError(f"cov takes a vector or a matrix, not {value.type}")
     if value.ndim < 2:
         return reshape_to(value, (1, value.size))
-    return value if require_flag("rowvar", rowvar) else value.T
+    # Some write 1 and 0, as SciPy does.
+    flag = bool(rowvar) if isinstance(rowvar, int) and rowvar in (0, 1) else rowvar
+    return value if require_flag("rowvar", flag) else value.T
 
 
 def _weights(
