@@ -40,16 +40,17 @@ except ImportError:
     jax = test_util = None
 
 EXCEPTIONS = Path(__file__).parent / "jax_exceptions.txt"
-FILES = (
-    "lax_numpy_reducers_test.py",
-    "lax_numpy_einsum_test.py",
-    "lax_numpy_operators_test.py",
-    "lax_numpy_indexing_test.py",
-    "lax_scipy_special_functions_test.py",
-    "lax_scipy_test.py",
-    "scipy_stats_test.py",
-    "lax_autodiff_test.py",
-)
+# Files of tests, and how many pass at least of those that can be stated.
+FILES = {
+    "lax_numpy_reducers_test.py": 0.95,
+    "lax_numpy_einsum_test.py": 0.95,
+    "lax_numpy_operators_test.py": 0.95,
+    "lax_numpy_indexing_test.py": 0.95,
+    "lax_scipy_special_functions_test.py": 0.75,
+    "lax_scipy_test.py": 0.8,
+    "scipy_stats_test.py": 0.95,
+    "lax_autodiff_test.py": 0.98,
+}
 # The number of a sample in the name of a test.
 _SAMPLE = r"(?<=testOp)\d+|\d+$"
 
@@ -180,7 +181,7 @@ def check_against_numpy(
 ) -> None:  # fmt: skip
     """The values of the function of tensors are those of NumPy or SciPy."""
     args = args_maker()
-    expected = reference(*args)
+    expected = reference(*as_arrays(args))
     compare(case, function(*on_tensors(args)), expected, atol=atol or tol, rtol=rtol or tol)
 
 
@@ -193,7 +194,7 @@ def compile_and_check(
     for _ in range(2):
         args = args_maker()
         expected = function(*on_tensors(args))
-        compare(case, compiled(*args), expected, atol=atol or tol, rtol=rtol or tol)
+        compare(case, compiled(*as_arrays(args)), expected, atol=atol or tol, rtol=rtol or tol)
 
 
 def check_traced(
@@ -201,6 +202,8 @@ def check_traced(
     *_: Any, **__: Any,
 ) -> None:  # fmt: skip
     """Derivatives of a function of primgraph's are as by differences."""
+    # Some files have a tolerance in the place of modes.
+    modes = modes if isinstance(modes, list | tuple) else tuple(_MODES)
     pg.check_grads(function, [np.asarray(a) for a in args], order, [_MODES[m] for m in modes])
 
 
