@@ -431,7 +431,7 @@ def _stands_for(value: Any) -> Any:
         name = value.__name__
         if getattr(math, name, None) is value:
             return getattr(mathematics_module.mathematics, name)
-    if isinstance(value, FunctionType):
+    if isinstance(value, FunctionType) and _is_defined_in("scipy", value):
         room = _room(value)
         if room in _SCIPYS and (room != "scipy.special" or _has_row(value)):
             return getattr(provider(room), value.__name__, value)
@@ -481,8 +481,14 @@ def _distribution(value: Any) -> Any:
 
 def _is_numpys(value: Any) -> bool:
     """Whether a value is a function of NumPy's; functions of `primgraph.numpy` have its names."""
+    if isinstance(value, FunctionType) and not _is_defined_in("numpy", value):
+        return False
     module = getattr(value, "__module__", None)
-    own = is_own_name(getattr(value, "__globals__", {}).get("__name__", ""))
-    return not own and callable(value) and not isinstance(value, type) and module in (
+    return callable(value) and not isinstance(value, type) and module in (
         "numpy", "numpy.linalg", "numpy.fft"
     )  # fmt: skip
+
+
+def _is_defined_in(package: str, function: FunctionType) -> bool:
+    """Whether the code is of a package: `functools.wraps` copies `__module__` to that of others."""
+    return bool(function.__globals__.get("__name__", "").partition(".")[0] == package)

@@ -95,6 +95,8 @@ def test_quantiles_of_what_is_there_by_every_method(method: str) -> None:
                 expected = np.nanquantile(x, q, axis=axis, method=method)
             found = pg.nanquantile(pg.tensor(x), q, axis, method)
             np.testing.assert_allclose(found, expected, 1e-6 if x.dtype == "f4" else 1e-14)
+            found = pg.nanquantile(pg.tensor(x), pg.tensor(q), axis, method)
+            np.testing.assert_allclose(found, expected, 1e-6 if x.dtype == "f4" else 1e-13)
 
 
 def test_slopes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -164,3 +165,19 @@ def test_linear_algebra() -> None:
         linalg.inv(pg.tensor(a), strange=3)
     with pytest.raises(AttributeError, match="cholesky"):
         _ = linalg.choleski
+
+
+def test_functions_that_wrap_others_are_called() -> None:
+    @wraps(np.std)
+    def total(x: Any) -> Any:
+        return np.sum(x)
+
+    @wraps(sl.inv)
+    def doubled(x: Any) -> Any:
+        return 2.0 * np.asarray(x)
+
+    wrapped = pnp.std
+    x = np.array([[1.0, 2.0], [3.0, 5.0]])
+    assert pg.jit(lambda v: total(v))(x) == 11.0
+    np.testing.assert_array_equal(pg.jit(lambda v: doubled(v))(x), 2.0 * x)
+    np.testing.assert_allclose(pg.jit(lambda v: wrapped(v, axis=0))(x), np.std(x, axis=0))

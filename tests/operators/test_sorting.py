@@ -136,6 +136,15 @@ def test_quantiles_that_are_computed_have_slopes(method: str) -> None:
     pg.check_grads(lambda x, q: pg.quantile(x, q, 1, method) ** 2, [X, q], order=2)
 
 
+@pytest.mark.parametrize("method", [*METHODS[:3], *METHODS[9:]])
+def test_quantiles_that_are_computed_by_steps(method: str) -> None:
+    q = np.array([0.0, 0.25, 0.31, 0.5, 0.77, 1.0])
+    found = evaluate_one(lambda x, q: pg.quantile(x, q, 1, method), X, q)
+    same(found, np.quantile(X, q, 1, method=method), 1e-13)
+    slope = pg.grad(lambda x, q: pg.sum(pg.quantile(x, q, 1, method)), argnums=1)(X, q[2:3])
+    same(slope, np.zeros(1), 0.0)
+
+
 def test_medians_and_percentiles_are_numpys() -> None:
     for x in (X, X.astype(np.float32), TIED, np.arange(12).reshape(3, 4)):
         for axis in (None, 0, 1):
@@ -235,7 +244,7 @@ def test_slopes_at_ties_are_those_of_elements_in_their_order() -> None:
         (lambda x: pg.lexsort([x, x[0]]), pg.ShapeError, "keys of one shape"),
         (lambda x: pg.quantile(x, 1.5), pg.ArgumentError, "between 0 and 1"),
         (lambda x: pg.quantile(x, 0.5, method="best"), pg.ArgumentError, "takes no method"),
-        (lambda x: pg.quantile(x, x[0], method="lower"), pg.ArgumentError, "numbers as q"),
+        (lambda x: pg.quantile(x, "low"), pg.ArgumentError, "numbers as q"),
         (lambda x: pg.median(x[:0]), pg.ShapeError, "over no elements"),
         (lambda x: pg.cumprod(x > 0, dtype=bool), pg.DTypeError, "cumprod does not take"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import subprocess
 import sys
@@ -170,12 +171,58 @@ def test_constants_are_kept_to_the_bit(tmp_path: Path) -> None:
     assert np.all(same_bits(*found))
 
 
+ORDER_PARTS = (1.0, 2.0, 0.0, -np.inf, np.inf, np.nan)
+COMPARISONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.maximum, np.minimum,
+               np.fmax, np.fmin)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("target", ["numpy", "c"])
+def test_complex_numbers_are_compared_by_real_parts_first(target: str) -> None:
+    every = np.array([complex(a, b) for a in ORDER_PARTS for b in ORDER_PARTS])
+    pair = [np.ascontiguousarray(z) for z in np.meshgrid(every, every)]
+
+    def compared(x: Any, y: Any) -> Any:
+        return [function(x, y) for function in COMPARISONS]
+
+    for found, wanted in zip(pg.jit(compared, target=target)(*pair), compared(*pair), strict=True):
+        np.testing.assert_array_equal(found.real, wanted.real)
+        np.testing.assert_array_equal(found.imag, wanted.imag)
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN")
+def test_extrema_of_complex_numbers() -> None:
+    parts = np.random.default_rng(0).integers(0, 3, (2, 3, 4, 5)).astype(float)
+    z = parts[0] + 1j * parts[1]
+    with_nan = z.copy()
+    with_nan[[0, 1], [1, 2], [3, 0]] = complex(np.nan, 1), complex(1, np.nan)
+    functions = np.max, np.min, np.argmax, np.argmin, np.nanmax, np.nanmin, np.ptp, np.nanargmax
+    for function, given in itertools.product(functions, (z, with_nan)):
+        for axis in (None, 0, -1, *([(0, 2)] if "arg" not in function.__name__ else [])):
+            found, wanted = (
+                function(pg.tensor(given), axis=axis).numpy(),
+                function(given, axis=axis),
+            )
+            np.testing.assert_array_equal(found.real, wanted.real)
+            np.testing.assert_array_equal(found.imag, wanted.imag)
+    mask = z.real != 1
+    found = pg.jit(lambda v: np.max(v[mask]))(z)
+    assert found == np.max(z[mask])
+
+
+def test_derivatives_of_complex_extrema() -> None:
+    apart = np.array([1 + 2j, 3 - 1j, 2.5 + 1j, 0.5j])
+    graph = pg.trace(lambda v: (pg.max(v) ** 2, pg.minimum(v, v[::-1])), apart)
+    pg.check_grads(graph, [apart], order=2)
+    # The first of equal numbers has the derivative.
+    slope = pg.grad(lambda v: pg.real(pg.max(v)))(np.array([1j, 2 + 1j, 2 + 1j]))
+    np.testing.assert_array_equal(slope, [0, 1, 0])
+
+
 def test_what_has_an_order_refuses_complex_numbers() -> None:
     z = pg.tensor(Z)
-    ordering = (pg.less, pg.greater_equal, pg.maximum, pg.minimum)
-    for function in (*(lambda v, f=f: f(v, v) for f in ordering), pg.max, pg.argmin, pg.cummax):
-        with pytest.raises(DTypeError, match="no order"):
-            function(z)
+    with pytest.raises(DTypeError, match="no order"):
+        pg.cummax(z)
     for function in (pg.floor, pg.erf, lambda v: pg.arctan2(v, v), lambda v: v % 2, pg.sigmoid):
         with pytest.raises(DTypeError):
             function(z)

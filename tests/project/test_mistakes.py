@@ -117,7 +117,7 @@ OPERATORS = [
     ("x + 'abc'", "ArgumentError", "cannot make an array of str 'abc'"),
     ("x + None", "ArgumentError", "cannot make an array of NoneType None"),
     ("x * np.array([object()])", "ArgumentError", "cannot make an array of ndarray"),
-    ("x * 1j < 2", "UnsupportedDTypeError", "complex numbers have no order", "pg.abs(z)"),
+    ("pg.cummax(x * 1j)", "UnsupportedDTypeError", "complex numbers have no order", "pg.abs(z)"),
     ("pg.full_like(x, 1j)", "DTypeError", "1j cannot be a constant of dtype float64"),
     (
         "b - b",

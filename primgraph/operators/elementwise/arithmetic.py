@@ -18,7 +18,9 @@ from primgraph.ir.types import BOOL, FLOAT64, scalar_of
 from primgraph.operators.call import operator, public
 from primgraph.operators.call_cache import decided_by_types
 from primgraph.operators.elementwise.logic import (
+    greater_equal,
     isinf,
+    less_equal,
     logical_and,
     logical_or,
     not_equal,
@@ -69,7 +71,10 @@ def _binary(
             return emit(op, *alike)
         dtype = ufunc_dtypes(ufunc, x1, x2)[-1]
         applied = of_bools if dtype == BOOL and of_bools is not None else op
-        found = emit(applied, *promote_operands(x1, x2, dtype=dtype, name=name))
+        operands = promote_operands(x1, x2, dtype=dtype, name=name)
+        if dtype.kind == "c" and name in ("maximum", "minimum"):
+            return _choose_complex(name, *operands)
+        found = emit(applied, *operands)
         return keep_weak(found, x1, x2) if name in _OF_NUMBERS else found
 
     function.__name__ = function.__qualname__ = name
@@ -84,6 +89,12 @@ def _binary(
     {result}
     """
     return public(decided_by_types(function))
+
+
+def _choose_complex(name: str, x1: Variable, x2: Variable) -> Variable:
+    """Return the larger or smaller complex number, the first of equal ones, or that with a NaN."""
+    is_first = greater_equal(x1, x2) if name == "maximum" else less_equal(x1, x2)
+    return emit(logic.select, logical_or(is_first, not_equal(x1, x1)), x1, x2)
 
 
 add = _binary(

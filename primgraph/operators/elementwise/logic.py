@@ -57,14 +57,17 @@ def _comparison(
         first, second, _ = ufunc_dtypes(ufunc, x1, x2)
         if first != second:
             return _compare_signs(op, compare, x1, x2, first.kind == "i")
-        return emit(op, *promote_operands(x1, x2, dtype=first, name=name))
+        alike = promote_operands(x1, x2, dtype=first, name=name)
+        ordered = first.kind == "c" and name not in ("equal", "not_equal")
+        return _compare_parts(op, *alike) if ordered else emit(op, *alike)
 
     function.__name__ = function.__qualname__ = name
     arguments, result = example.split(" -> ")
     function.__doc__ = f"""{doc}
 
-    The operands are broadcast; integers of different dtypes are compared exactly. The result
-    is boolean. Raises `ShapeError` if the shapes do not broadcast.
+    The operands are broadcast; integers of different dtypes are compared exactly, and complex
+    numbers by their real parts, or imaginary ones if those are equal. The result is boolean.
+    Raises `ShapeError` if the shapes do not broadcast.
 
     >>> pg.{name}({arguments})
     {result}
@@ -106,6 +109,19 @@ def _compare_signs(
     zero = wrap(filled_constant(0, signed.type))
     negative = emit(logic.less, signed, zero)
     return emit(logic.select, negative, _constant(known, compared), compared)
+
+
+def _compare_parts(op: Primitive[Value], x1: Variable, x2: Variable) -> Variable:
+    """Compare complex numbers by their real parts, or their imaginary parts if those are equal.
+
+    A number with a NaN is neither less nor greater than any.
+    """
+    real, imaginary = ([emit(part, x) for x in (x1, x2)] for part in (parts.real, parts.imag))
+    strict = {logic.less_equal: logic.less, logic.greater_equal: logic.greater}.get(op, op)
+    known = emit(logic.logical_and, *[emit(logic.equal, y, y) for y in imaginary])
+    apart = emit(logic.logical_and, emit(strict, *real), known)
+    tied = emit(logic.logical_and, emit(logic.equal, *real), emit(op, *imaginary))
+    return emit(logic.logical_or, apart, tied)
 
 
 equal = _comparison(

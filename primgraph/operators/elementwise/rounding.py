@@ -129,7 +129,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Variable:
     tensor([1., 2.])
     """
     x, y = _both("fmax", np.fmax, x1, x2)
-    return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
+    return where(isnan(y), x, where(isnan(x), y, maximum(x, y)))
 
 
 @public
@@ -140,7 +140,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Variable:
     tensor([0., 2.])
     """
     x, y = _both("fmin", np.fmin, x1, x2)
-    return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
+    return where(isnan(y), x, where(isnan(x), y, minimum(x, y)))
 
 
 @public

@@ -41,7 +41,7 @@ def _extreme(sign: int) -> Callable[[DType], Any]:
             return sign > 0
         if dtype.kind in "iu":
             return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
-        return sign * np.inf
+        return complex(sign * np.inf, sign * np.inf) if dtype.kind == "c" else sign * np.inf
 
     return find
 

@@ -15,8 +15,8 @@ from primgraph.errors import ArgumentError, ShapeError, UnknownSizeError
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import FLOAT64, as_axis, keep_axes
 from primgraph.operators.call import handle_operator, public
-from primgraph.operators.elementwise.arithmetic import clip, floor, minimum
-from primgraph.operators.elementwise.logic import equal, isnan, where
+from primgraph.operators.elementwise.arithmetic import ceil, clip, floor, minimum, remainder, round
+from primgraph.operators.elementwise.logic import equal, isnan, logical_and, where
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.index.indexing import take, take_along_axis
 from primgraph.operators.promotion import (
@@ -231,7 +231,7 @@ def _places(name: str, count: int, q: Any, method: str) -> Any:
     if count == 0:
         raise ShapeError(f"{name} over no elements")
     if isinstance(q, Variable):
-        return _computed_places(name, count, q, method)
+        return _computed_places(count, q, method)
     numbers = _numbers(name, q)
     if numbers.size and not (np.all(numbers >= 0) and np.all(numbers <= 1)):
         raise ArgumentError(f"{name}: quantiles lie between 0 and 1, percentiles below 100")
@@ -258,16 +258,40 @@ PARAMETERS = {
 }
 
 
-def _computed_places(name: str, count: int, q: Variable, method: str) -> Variable:
-    """Return the positions of quantiles that are variables, which have derivatives."""
-    if method not in PARAMETERS:
-        raise ArgumentError(
-            f"{name} by method {method!r} takes numbers as q, not {q.type}",
-            hint=f"variables are taken by {', '.join(PARAMETERS)}",
-        )
-    alpha, beta = PARAMETERS[method]
-    value = convert_dtype(q, FLOAT64)
-    return clip(count * value + (alpha - 1.0) + value * (1.0 - alpha - beta), 0.0, count - 1.0)
+def _computed_places(count: int, q: Variable, method: str) -> Variable:
+    """Return the positions of quantiles that are variables, which may have derivatives."""
+    place = place_of_quantile(float(count), convert_dtype(q, FLOAT64), method)
+    return clip(place, 0.0, count - 1.0)
+
+
+def place_of_quantile(n: Any, q: Any, method: str) -> Any:
+    """Return the position of a quantile among `n` sorted elements; one of them may be a variable.
+
+    A fraction lies between two elements.
+    The formulas are those of R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages,
+    1996, and NumPy's further methods.
+    """
+    if method in PARAMETERS:
+        alpha, beta = PARAMETERS[method]
+        return n * q + (alpha - 1.0) + q * (1.0 - alpha - beta)
+    straight, counted = (n - 1.0) * q, n * q - 1.0
+    below = floor(counted)
+    if method == "lower":
+        return floor(straight)
+    if method == "higher":
+        return ceil(straight)
+    if method == "nearest":
+        return round(straight)
+    if method == "midpoint":
+        return (floor(straight) + ceil(straight)) * 0.5
+    if method == "inverted_cdf":
+        return ceil(counted)
+    if method == "averaged_inverted_cdf":
+        return where(equal(counted, below), below + 0.5, below + 1.0)
+    # The closest element; of two equally close ones that with an even number, counted from one.
+    half = counted - 0.5
+    stays = logical_and(equal(half, floor(half)), equal(remainder(floor(half), 2.0), 1.0))
+    return where(stays, half, floor(half) + 1.0)
 
 
 def _interpolate(ordered: Variable, places: Any, count: int) -> Variable:

@@ -42,12 +42,15 @@ def _coefficients(name: str, p: ArrayLike) -> Variable:
 def polyval(p: ArrayLike, x: ArrayLike) -> Variable:
     """Return the value at `x` of the polynomial with coefficients `p`, the highest power first.
 
-    Computed by Horner's rule. Raises `ShapeError` for coefficients that are no vector.
+    Computed by Horner's rule. Coefficients may be arrays, along the first axis of `p`, which are
+    broadcast with `x`.
 
     >>> pg.polyval([2.0, 1.0], 3.0)
     tensor(7.)
     """
-    coefficients = _coefficients("polyval", p)
+    coefficients = lift(p)
+    if coefficients.ndim == 0:
+        coefficients = reshape_to(coefficients, (1,))
     at = lift(x)
     found = zeros(at.shape, result_dtype(coefficients, at))
     for i in range(coefficients.shape[0]):

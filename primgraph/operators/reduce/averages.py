@@ -151,7 +151,9 @@ def _variables(x: ArrayLike, rowvar: bool) -> Variable:
         raise ShapeError(f"cov takes a vector or a matrix, not {value.type}")
     if value.ndim < 2:
         return reshape_to(value, (1, value.size))
-    return value if require_flag("rowvar", rowvar) else value.T
+    # Some write 1 and 0, as SciPy does.
+    flag = bool(rowvar) if isinstance(rowvar, int) and rowvar in (0, 1) else rowvar
+    return value if require_flag("rowvar", flag) else value.T
 
 
 def _weights(
@@ -187,7 +189,9 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True) -> V
 
 
 def _replace_nan(x: Variable, number: float) -> Variable:
-    return where(isnan(x), number, x)
+    """Return `x` with a number for NaN, and with both parts of it for complex NaN."""
+    filler = complex(number, number) if x.type.is_complex else number
+    return where(isnan(x), filler, x)
 
 
 def _with_nan(found: Variable, x: Variable, axis: Axes, keepdims: bool) -> Variable:
@@ -203,7 +207,7 @@ def nanmax(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     tensor(1.)
     """
     value = lift(x)
-    if value.dtype.kind != "f":
+    if value.dtype.kind not in "fc":
         return max(value, axis, keepdims)
     return _with_nan(max(_replace_nan(value, -math.inf), axis, keepdims), value, axis, keepdims)
 
@@ -216,7 +220,7 @@ def nanmin(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     tensor(1.)
     """
     value = lift(x)
-    if value.dtype.kind != "f":
+    if value.dtype.kind not in "fc":
         return min(value, axis, keepdims)
     return _with_nan(min(_replace_nan(value, math.inf), axis, keepdims), value, axis, keepdims)
 
@@ -229,7 +233,7 @@ def nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
     tensor(2, dtype=int64)
     """
     value = lift(x)
-    value = _replace_nan(value, -math.inf) if value.dtype.kind == "f" else value
+    value = _replace_nan(value, -math.inf) if value.dtype.kind in "fc" else value
     return argmax(value, axis, keepdims)
 
 
@@ -241,7 +245,7 @@ def nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
     tensor(0, dtype=int64)
     """
     value = lift(x)
-    value = _replace_nan(value, math.inf) if value.dtype.kind == "f" else value
+    value = _replace_nan(value, math.inf) if value.dtype.kind in "fc" else value
     return argmin(value, axis, keepdims)
 
 

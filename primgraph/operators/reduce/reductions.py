@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,17 @@ from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, INT64, DType, as_dtype, keep_axes
 from primgraph.operators.call import public
 from primgraph.operators.call_cache import decided_by_types
-from primgraph.operators.elementwise.logic import greater, invert, truth
+from primgraph.operators.elementwise.logic import (
+    equal,
+    greater,
+    invert,
+    logical_and,
+    not_equal,
+    truth,
+    where,
+)
 from primgraph.operators.handle import ArrayLike, Axes
+from primgraph.operators.index.indexing import take_along_axis
 from primgraph.operators.promotion import (
     axes_of,
     axis_of,
@@ -22,8 +32,9 @@ from primgraph.operators.promotion import (
     none_of_no_axes,
     require_flag,
 )
-from primgraph.operators.shape.shaping import reshape_to
+from primgraph.operators.shape.shaping import permute_axes, reshape_to
 from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import parts
 from primgraph.primitives import reductions as p
 
 
@@ -91,8 +102,35 @@ def _extremum(
     axes = axes_of(name, value, none_of_no_axes(value, axis))
     if 0 in (value.shape[a] for a in axes):
         raise ShapeError(f"{name} of {value.type} over axes {axes}: there are no elements")
+    if value.type.is_complex and axes:
+        return keep_reduced_axes(_complex_extremum(op, value, axes), value, axes, keepdims)
     result = emit(op, value, axes=axes) if axes else value
     return keep_reduced_axes(result, value, axes, keepdims)
+
+
+def _complex_extremum(op: Primitive[Value], x: Variable, axes: tuple[int, ...]) -> Variable:
+    """Return the extremum over axes of complex numbers, which is the first of equal ones."""
+    rest = tuple(a for a in range(x.ndim) if a not in axes)
+    shape = tuple(x.shape[a] for a in rest)
+    rows = reshape_to(permute_axes(x, rest + axes), (*shape, math.prod(x.shape[a] for a in axes)))
+    at = _complex_position(op, rows, len(rest))
+    found = take_along_axis(rows, reshape_to(at, (*shape, 1)), len(rest))
+    return reshape_to(found, shape)
+
+
+def _complex_position(op: Primitive[Value], x: Variable, axis: int) -> Variable:
+    """Return the index of the first extremum along an axis of complex numbers, or of a NaN.
+
+    They are compared by their real parts, or their imaginary parts if those are equal.
+    """
+    over, kept = (axis,), keep_axes(x.shape, (axis,))
+    real, imaginary = emit(parts.real, x), emit(parts.imag, x)
+    tied = equal(real, reshape_to(emit(op, real, axes=over), kept))
+    among = where(tied, imaginary, -math.inf if op is p.reduce_max else math.inf)
+    found = logical_and(tied, equal(imaginary, reshape_to(emit(op, among, axes=over), kept)))
+    unknown = not_equal(x, x)
+    chosen = where(any(unknown, axis, keepdims=True), unknown, found)
+    return emit(p.argmax, chosen, axis=axis)
 
 
 @public
@@ -131,6 +169,9 @@ def _position(
     number = 0 if axis is None else axes[0]
     if along.shape[number] == 0:
         raise ShapeError(f"{name} of {value.type}: there are no elements")
+    if value.type.is_complex:
+        extremum = p.reduce_max if op is p.argmax else p.reduce_min
+        return keep_reduced_axes(_complex_position(extremum, along, number), value, axes, keepdims)
     return keep_reduced_axes(emit(op, along, axis=number), value, axes, keepdims)
 
 

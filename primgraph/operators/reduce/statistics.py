@@ -137,7 +137,7 @@ def var(
     >>> pg.var([1.0, 3.0])
     tensor(1.)
     """
-    freedom = either("var", ddof=ddof, correction=correction)
+    freedom = either("var", ddof=ddof or None, correction=correction)
     return var_(x, axis, keepdims, ddof=0 if freedom is None else freedom)
 
 
@@ -168,7 +168,7 @@ def std(
     >>> pg.std([1.0, 3.0])
     tensor(1.)
     """
-    freedom = either("std", ddof=ddof, correction=correction)
+    freedom = either("std", ddof=ddof or None, correction=correction)
     return std_(x, axis, keepdims, ddof=0 if freedom is None else freedom)
 
 
