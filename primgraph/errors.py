@@ -109,8 +109,8 @@ class ShapeError(PrimgraphError, ValueError):
     """Error for shapes that do not match."""
 
 
-class AxisError(ShapeError, IndexError):
-    """Error for an axis that the array does not have, an IndexError like NumPy's class."""
+class AxisError(ShapeError, np.exceptions.AxisError):
+    """Error for an axis that the array does not have, of NumPy's class, which is an IndexError."""
 
 
 class NotScalarError(ShapeError, RuntimeError):

@@ -19,7 +19,7 @@ from primgraph.eager.node import Node, array_node
 from primgraph.eager.run import compute, debugging, postpone, source_of
 from primgraph.eager.steps import Call, Step, assemble_result, constant_classes, key_of, trace_call
 from primgraph.eager.tensor import Tensor, plain_families
-from primgraph.errors import WRITTEN, PrimgraphError
+from primgraph.errors import WRITTEN, ArgumentError, PrimgraphError, ShapeError
 from primgraph.ir.types import TensorType
 from primgraph.numpy.aliasing import view_of
 from primgraph.operators.call import appliers
@@ -95,7 +95,12 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
             return apply(function, others, kwargs)
         if any(isinstance(v, Variable) for v in handles((*args, *kwargs.values()))):
             return in_program_of(function, args, kwargs)
-        call, inputs = _new_call(signature, function, args, kwargs, inputs)
+        try:
+            call, inputs = _new_call(signature, function, args, kwargs, inputs)
+        except (ArgumentError, ShapeError):
+            if not any(map(_has_integers, (*args[1:], *kwargs.values()))):
+                raise
+            return _apply_with_integers(function, args, kwargs)
     place = instruction(3)
     nodes = tuple(inputs)
     step = call.plain
@@ -108,6 +113,32 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     if call.shares:
         _share_views([found], function, args, kwargs, call)
     return found
+
+
+def _has_integers(argument: Any) -> bool:
+    """Return whether an argument is a short tensor of integers or booleans, or holds one."""
+    if isinstance(argument, list | tuple):
+        return any(map(_has_integers, argument))
+    return (
+        isinstance(argument, Tensor)
+        and argument.dtype.kind in "biu"
+        and argument.size <= _MOST_AXES
+    )
+
+
+def _as_integers(argument: Any) -> Any:
+    """Return an argument with lists of numbers for its short tensors of integers."""
+    if isinstance(argument, list | tuple):
+        return type(argument)(map(_as_integers, argument))
+    return argument.tolist() if _has_integers(argument) else argument
+
+
+def _apply_with_integers(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """Apply a function of static integers that are given as tensors, such as those of `insert`."""
+    named = {name: _as_integers(a) for name, a in kwargs.items()}
+    return apply(function, [*args[:1], *map(_as_integers, args[1:])], named)
 
 
 def _with_numbers(

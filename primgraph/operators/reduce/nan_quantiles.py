@@ -11,7 +11,7 @@ import numpy as np
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import FLOAT64, INT64, as_axis, keep_axes
 from primgraph.operators.call import public
-from primgraph.operators.elementwise.arithmetic import ceil, clip, floor, remainder, round
+from primgraph.operators.elementwise.arithmetic import clip, floor
 from primgraph.operators.elementwise.logic import (
     equal,
     greater,
@@ -22,7 +22,7 @@ from primgraph.operators.elementwise.logic import (
 )
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.index.indexing import take_along_axis
-from primgraph.operators.index.sorting import METHODS, PARAMETERS
+from primgraph.operators.index.quantiles import METHODS, place_of
 from primgraph.operators.promotion import array_of, convert_dtype, lift, require_flag
 from primgraph.operators.reduce.cumulative import cumprod
 from primgraph.operators.reduce.reductions import sum
@@ -45,42 +45,10 @@ def nancumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> V
     return cumprod(value, axis, dtype=dtype)
 
 
-# Positions of quantiles among sorted elements, of which `n` are not NaN.
-
-
-def _place(n: Variable, q: float, method: str) -> Variable:
-    """Return the position of a quantile; a fraction lies between two elements.
-
-    The formulas are those of R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages,
-    1996, and NumPy's further methods.
-    """
-    if method in PARAMETERS:
-        alpha, beta = PARAMETERS[method]
-        return n * q + (alpha - 1.0) + q * (1.0 - alpha - beta)
-    straight, counted = (n - 1.0) * q, n * q - 1.0
-    below = floor(counted)
-    if method == "lower":
-        return floor(straight)
-    if method == "higher":
-        return ceil(straight)
-    if method == "nearest":
-        return round(straight)
-    if method == "midpoint":
-        return (floor(straight) + ceil(straight)) * 0.5
-    if method == "inverted_cdf":
-        return ceil(counted)
-    if method == "averaged_inverted_cdf":
-        return where(equal(counted, below), below + 0.5, below + 1.0)
-    # The closest element; of two equally close ones that with an even number, counted from one.
-    half = counted - 0.5
-    stays = equal(half, floor(half)) & equal(remainder(floor(half), 2.0), 1.0)
-    return where(stays, half, floor(half) + 1.0)
-
-
 def _quantile_of_rows(ordered: Variable, n: Variable, q: float, method: str) -> Variable:
     """Return a quantile of each row of sorted elements, the last of which may be NaN."""
     last = where(greater(n, 0), n - 1.0, 0.0)
-    place = clip(_place(n, q, method), 0.0, last)
+    place = clip(place_of(n, q, method), 0.0, last)
     below = floor(place)
     lower: Any = astype(below, INT64)
     upper = astype(where(greater(below + 1.0, last), last, below + 1.0), INT64)
