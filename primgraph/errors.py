@@ -113,6 +113,10 @@ class AxisError(ShapeError, np.exceptions.AxisError):
     """Error for an axis that the array does not have, of NumPy's class, which is an IndexError."""
 
 
+class NotSquareError(ShapeError, np.linalg.LinAlgError):
+    """Error for matrices that are not square, a LinAlgError like NumPy's."""
+
+
 class NotScalarError(ShapeError, RuntimeError):
     """Error for a function that must return one element (per sample of a batch), and returns
     more."""

@@ -200,6 +200,8 @@ def _share_views(
     call: Call,
 ) -> None:
     """Let results that are views share the elements of an argument."""
+    if not results:
+        return
     if not type(results[0]).shares_detached:
         for i, (result, step) in enumerate(zip(results, call.steps, strict=True)):
             number = None if call.tree is None else i

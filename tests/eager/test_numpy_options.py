@@ -91,6 +91,16 @@ def test_errors_of_axes_are_numpys() -> None:
         np.flip(pg.tensor(X), 5)
 
 
+def test_matrices_that_are_not_square_are_an_error_of_linalg() -> None:
+    for call in (np.linalg.inv, np.linalg.det, lambda x: np.linalg.matrix_power(x, 2)):
+        with pytest.raises(np.linalg.LinAlgError, match="takes square matrices"):
+            call(pg.tensor(X))
+
+
+def test_no_parts_are_unstacked() -> None:
+    assert len(pg.array_api.unstack(pg.zeros((2, 0)), axis=-1)) == 0
+
+
 def test_methods_take_numpys_modes() -> None:
     x = pg.tensor(X)
     np.testing.assert_array_equal(x.take([4, -1], 1, mode="wrap"), X.take([4, -1], 1, mode="wrap"))

@@ -32,8 +32,13 @@ def as_tensors(found: Any) -> Any:
     """Return `found` with its arrays, within tuples and lists too, as tensors."""
     if not settings.on:
         return found
+    if isinstance(found, numpy.random.RandomState | numpy.random.Generator):
+        return _Generator(found)
     if type(found) is numpy.ndarray:
         return pg.tensor(found) if found.dtype in NAME_OF_DTYPE else found
+    if isinstance(found, pg.Tensor):
+        # Errors of values are raised where NumPy raises them.
+        found.tolist() if found.size < 2 else found.numpy()
     if type(found) in (list, tuple):
         return type(found)([as_tensors(f) for f in found])
     if isinstance(found, tuple) and hasattr(found, "_fields"):
@@ -41,32 +46,34 @@ def as_tensors(found: Any) -> Any:
     return found
 
 
-def _returning_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    is_writer = function.__name__ in _WRITERS
+class _Function:
+    """A function whose results are tensors; in a class it is no method, like NumPy's in C."""
 
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if not is_writer:
-            args = as_tensors(args)
-            kwargs = {k: a if k == "out" else as_tensors(a) for k, a in kwargs.items()}
-        return as_tensors(function(*args, **kwargs))
-
-    return call
-
-
-class _Ufunc:
-    """A ufunc whose results, and those of its methods, are tensors."""
-
-    def __init__(self, ufunc: Ufunc) -> None:
-        self._ufunc = ufunc
-        self.__name__ = ufunc.__name__
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _returning_tensors(self._ufunc.__call__)(*args, **kwargs)
+        if self.__name__ not in _WRITERS:
+            args = as_tensors(args)
+            kwargs = {k: a if k == "out" else as_tensors(a) for k, a in kwargs.items()}
+        return as_tensors(self._function(*args, **kwargs))
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._ufunc, name)
-        return _returning_tensors(found) if callable(found) else found
+        found = getattr(self._function, name)
+        return _Function(found) if callable(found) else found
+
+
+class _Generator:
+    """A generator of random numbers, whose arrays are tensors."""
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._generator, name)
+        return _Function(found) if callable(found) else found
 
 
 class _Joined:
@@ -91,10 +98,20 @@ def _counterpart(found: Any, name: str) -> Any:
     if any(getattr(numpy, name, None) is f for f in _OF_ELEMENTS):
         found = getattr(numpy, name)
     if isinstance(found, Ufunc):
-        return _Ufunc(found)
+        return _Function(found)
     if name in _INDEXED:
         return _Joined(found)
-    return _returning_tensors(found) if isinstance(found, _FUNCTIONS) else found
+    is_function = isinstance(found, _FUNCTIONS) or name == "RandomState"
+    return _Function(found) if is_function else found
+
+
+def convert_module(module: types.ModuleType) -> None:
+    """Turn arrays that a module made when it was imported into tensors, in objects too."""
+    for name, value in [*vars(module).items()]:
+        setattr(module, name, as_tensors(value))
+        for item in value if isinstance(value, list) else ():
+            for attribute, array in [*getattr(item, "__dict__", {}).items()]:
+                setattr(item, attribute, as_tensors(array))
 
 
 def _namespace(name: str, original: Any) -> types.ModuleType:
