@@ -95,12 +95,7 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
             return apply(function, others, kwargs)
         if any(isinstance(v, Variable) for v in handles((*args, *kwargs.values()))):
             return in_program_of(function, args, kwargs)
-        try:
-            call, inputs = _new_call(signature, function, args, kwargs, inputs)
-        except (ArgumentError, ShapeError):
-            if not any(map(_has_integers, (*args[1:], *kwargs.values()))):
-                raise
-            return _apply_with_integers(function, args, kwargs)
+        call, inputs = _new_call(signature, function, args, kwargs, inputs)
     place = instruction(3)
     nodes = tuple(inputs)
     step = call.plain
@@ -131,14 +126,6 @@ def _as_integers(argument: Any) -> Any:
     if isinstance(argument, list | tuple):
         return type(argument)(map(_as_integers, argument))
     return argument.tolist() if _has_integers(argument) else argument
-
-
-def _apply_with_integers(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
-    """Apply a function of static integers that are given as tensors, such as those of `insert`."""
-    named = {name: _as_integers(a) for name, a in kwargs.items()}
-    return apply(function, [*args[:1], *map(_as_integers, args[1:])], named)
 
 
 def _with_numbers(
@@ -180,8 +167,10 @@ def _new_call(
     family = signature[_FAMILY]
     try:
         call = _trace_call(function, args, kwargs, inputs)
-    except PrimgraphError:
+    except PrimgraphError as error:
         again = _call_with_integers(function, args, kwargs, family)
+        if again is None and isinstance(error, ArgumentError | ShapeError):
+            again = _call_with_lists(function, args, kwargs, family)
         if again is None:
             raise
         call, inputs, signature = again
@@ -227,18 +216,43 @@ def _call_with_integers(
     """
     if function in _by_integers or not _holds_integers((*args, *kwargs.values())):
         return None
-    inputs: list[Node] = []
     _by_integers.add(function)
     try:
-        key: list[Any] = [function, default_dtype[0], family]
-        key += [_key_entry(function, a, args, inputs) for a in args]
-        for name, argument in kwargs.items():
-            key += (name, _key_entry(function, argument, (), inputs))
-        call = _trace_call(function, args, kwargs, inputs)
+        return _keyed_call(function, args, kwargs, family)
     except PrimgraphError:
         _by_integers.discard(function)
         return None
-    return call, inputs, tuple(key)
+
+
+def _call_with_lists(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    family: type[Tensor],
+) -> tuple[Call, list[Node], tuple[Any, ...]] | None:
+    """Return the call with numbers for short tensors of static integers, as those of `insert`."""
+    if not any(map(_has_integers, (*args[1:], *kwargs.values()))):
+        return None
+    named = {name: _as_integers(a) for name, a in kwargs.items()}
+    try:
+        return _keyed_call(function, [*args[:1], *map(_as_integers, args[1:])], named, family)
+    except PrimgraphError:
+        return None
+
+
+def _keyed_call(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    family: type[Tensor],
+) -> tuple[Call, list[Node], tuple[Any, ...]]:
+    """Trace a call, and return it with its input nodes and its signature."""
+    inputs: list[Node] = []
+    key: list[Any] = [function, default_dtype[0], family]
+    key += [_key_entry(function, a, args, inputs) for a in args]
+    for name, argument in kwargs.items():
+        key += (name, _key_entry(function, argument, (), inputs))
+    return _trace_call(function, args, kwargs, inputs), inputs, tuple(key)
 
 
 def _holds_integers(arguments: Sequence[Any]) -> bool:

@@ -217,15 +217,18 @@ class Counterpart:
             found = self._reduce_masked(first, named, mask, start)
         else:
             found = call_named(self.mine, *_in_front(self._taken, several, named), **named)
-        if start is not None:
-            if self.mine in ("nanmax", "nanmin"):
-                return call_named("fmax" if self.mine == "nanmax" else "fmin", found, start)
-            if self.mine in ("nansum", "nanprod"):
-                return call_named("add" if self.mine == "nansum" else "multiply", found, start)
-            if self.mine not in _EXTREME:
-                raise ArgumentError(f"np.{self.name} of what is traced takes no initial value")
-            found = call_named(_EXTREME[self.mine], found, start)
+        found = found if start is None else self._with_start(found, start)
         return found if dtype is None else call_named("astype", found, dtype)
+
+    def _with_start(self, found: Any, start: Any) -> Any:
+        """Return a reduction that begins with an initial value."""
+        if self.mine in ("nanmax", "nanmin"):
+            return call_named("fmax" if self.mine == "nanmax" else "fmin", found, start)
+        if self.mine in ("nansum", "nanprod"):
+            return call_named("add" if self.mine == "nansum" else "multiply", found, start)
+        if self.mine not in _EXTREME:
+            raise ArgumentError(f"np.{self.name} of what is traced takes no initial value")
+        return call_named(_EXTREME[self.mine], found, start)
 
     def _about_mean(
         self, first: str, named: dict[str, Any], mean: Any, mask: Any, dtype: Any

@@ -110,6 +110,8 @@ def convert_module(module: types.ModuleType) -> None:
     for name, value in [*vars(module).items()]:
         setattr(module, name, as_tensors(value))
         for item in value if isinstance(value, list) else ():
+            if isinstance(item, type):
+                continue
             for attribute, array in [*getattr(item, "__dict__", {}).items()]:
                 setattr(item, attribute, as_tensors(array))
 

@@ -88,14 +88,8 @@ def pad(
         return emit(shapes.slice_assign, frame, value, starts=low, steps=(1,) * value.ndim)
     given = _option_pairs(value, option, options.get(option))
     for axis, width in enumerate(widths):
-        if not any(width):
-            continue
-        if value.shape[axis] == 0 and mode != "constant":
-            raise ShapeError(
-                f"pad of {value.type}: can't extend empty axis {axis} using modes other than "
-                f"'constant' or 'empty', such as {mode!r}"
-            )
-        value = _pad_axis(value, axis, width, mode, given[axis])
+        if any(width):
+            value = _pad_axis(value, axis, width, mode, given[axis])
     return value
 
 
@@ -157,6 +151,11 @@ def _option_pairs(x: Variable, option: str, given: Any) -> Sequence[Any]:
 
 def _pad_axis(x: Variable, axis: int, width: tuple[int, int], mode: str, given: Any) -> Variable:
     """Pad one axis, by elements along it or by what an option gives."""
+    if x.shape[axis] == 0 and mode != "constant":
+        raise ShapeError(
+            f"pad of {x.type}: can't extend empty axis {axis} using modes other than "
+            f"'constant' or 'empty', such as {mode!r}"
+        )
     if mode == "constant":
         sides = [broadcast_to_shape(v, _side_shape(x, axis, 1)) for v in given]
     elif mode == "linear_ramp":
