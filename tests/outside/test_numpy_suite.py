@@ -24,7 +24,29 @@ ROOT = Path(np.__file__).parent
 
 # The part of the counted tests of each file that passes at least.
 LEAST = {
-    "_core/tests/test_einsum.py": 0.9,
+    "_core/tests/test_einsum.py": 0.86,
+    "_core/tests/test_indexing.py": 0.6,
+    "_core/tests/test_item_selection.py": 0.98,
+    "_core/tests/test_numeric.py": 0.96,
+    "_core/tests/test_shape_base.py": 0.9,
+    "fft/tests/test_helper.py": 1.0,
+    "fft/tests/test_pocketfft.py": 0.86,
+    "lib/tests/test_arraypad.py": 0.92,
+    "lib/tests/test_arraysetops.py": 0.9,
+    "lib/tests/test_function_base.py": 0.94,
+    "lib/tests/test_histograms.py": 0.88,
+    "lib/tests/test_index_tricks.py": 0.85,
+    "lib/tests/test_nanfunctions.py": 0.85,
+    "lib/tests/test_packbits.py": 1.0,
+    "lib/tests/test_polynomial.py": 0.94,
+    "lib/tests/test_regression.py": 0.9,
+    "lib/tests/test_shape_base.py": 0.86,
+    "lib/tests/test_stride_tricks.py": 0.8,
+    "lib/tests/test_twodim_base.py": 0.94,
+    "lib/tests/test_type_check.py": 0.88,
+    "lib/tests/test_ufunclike.py": 1.0,
+    "linalg/tests/test_linalg.py": 0.82,
+    "linalg/tests/test_regression.py": 0.8,
 }
 
 # Modules whose names the tests take from `eager_numpy`.
