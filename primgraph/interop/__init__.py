@@ -2,5 +2,6 @@
 
 from primgraph.interop.imported import Imported
 from primgraph.interop.lacking import VersionWarning
+from primgraph.interop.onnx.importing import OnnxFunction, from_onnx
 
-__all__ = ["Imported", "VersionWarning"]
+__all__ = ["Imported", "OnnxFunction", "VersionWarning", "from_onnx"]
