@@ -268,18 +268,15 @@ class Kernel(Fixed, Drawn, Awaited):
         blas: bool = False,
         target: str = "numpy",
     ) -> None:
-        """Write a file with a function for this kernel and for each of `others`.
+        """Write a file with a function, named as its graph, for this kernel and each of `others`.
 
         - `.py` gives Python that needs NumPy only, or the `target` "jax" or "cupy". Functions take
           what `np.asarray` converts, return an array or a tuple, and raise ValueError on a wrong
           shape. With `scipy` the file may import SciPy, as for `erf`.
         - `.c` gives C11 that needs the C library only, and a header. Sizes come first among the
           arguments. With `blas`, large matrix products call BLAS, as declared in `cblas.h`.
-        - `.onnx` gives a model of ONNX, for which the package `onnx` is needed. Symbolic sizes are
-          named axes.
+        - `.onnx` gives a model of ONNX, by the package `onnx`; symbolic sizes are named axes.
         - `.svg`, `.html`, `.dot`, `.mmd`, `.json`, `.png` and `.pdf` give a picture of this kernel.
-
-        Functions have the names of the graphs.
 
         Raises `CompileError` for a graph with a primitive that has no code, for two graphs of one
         name, and in C for complex and 16-bit numbers and for names with a meaning in C;
