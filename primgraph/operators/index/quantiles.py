@@ -77,7 +77,7 @@ PARAMETERS = {
 }
 
 
-def place_of(n: Any, q: Any, method: str) -> Variable:
+def place_of(n: Any, q: Any, method: str) -> Any:
     """Return the position of a quantile among `n` elements; a fraction lies between two.
 
     The formulas are those of R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages,
