@@ -109,8 +109,12 @@ class ShapeError(PrimgraphError, ValueError):
     """Error for shapes that do not match."""
 
 
-class AxisError(ShapeError, IndexError):
-    """Error for an axis that the array does not have, an IndexError like NumPy's class."""
+class AxisError(ShapeError, np.exceptions.AxisError):
+    """Error for an axis that the array does not have, of NumPy's class, which is an IndexError."""
+
+
+class NotSquareError(ShapeError, np.linalg.LinAlgError):
+    """Error for matrices that are not square, a LinAlgError like NumPy's."""
 
 
 class NotScalarError(ShapeError, RuntimeError):

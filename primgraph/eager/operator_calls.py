@@ -19,7 +19,7 @@ from primgraph.eager.node import Node, array_node
 from primgraph.eager.run import compute, debugging, postpone, source_of
 from primgraph.eager.steps import Call, Step, assemble_result, constant_classes, key_of, trace_call
 from primgraph.eager.tensor import Tensor, plain_families
-from primgraph.errors import WRITTEN, PrimgraphError
+from primgraph.errors import WRITTEN, ArgumentError, PrimgraphError, ShapeError
 from primgraph.ir.types import TensorType
 from primgraph.numpy.aliasing import view_of
 from primgraph.operators.call import appliers
@@ -110,6 +110,24 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     return found
 
 
+def _has_integers(argument: Any) -> bool:
+    """Return whether an argument is a short tensor of integers or booleans, or holds one."""
+    if isinstance(argument, list | tuple):
+        return any(map(_has_integers, argument))
+    return (
+        isinstance(argument, Tensor)
+        and argument.dtype.kind in "biu"
+        and argument.size <= _MOST_AXES
+    )
+
+
+def _as_integers(argument: Any) -> Any:
+    """Return an argument with lists of numbers for its short tensors of integers."""
+    if isinstance(argument, list | tuple):
+        return type(argument)(map(_as_integers, argument))
+    return argument.tolist() if _has_integers(argument) else argument
+
+
 def _with_numbers(
     args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
@@ -149,8 +167,10 @@ def _new_call(
     family = signature[_FAMILY]
     try:
         call = _trace_call(function, args, kwargs, inputs)
-    except PrimgraphError:
+    except PrimgraphError as error:
         again = _call_with_integers(function, args, kwargs, family)
+        if again is None and isinstance(error, ArgumentError | ShapeError):
+            again = _call_with_lists(function, args, kwargs, family)
         if again is None:
             raise
         call, inputs, signature = again
@@ -169,6 +189,8 @@ def _share_views(
     call: Call,
 ) -> None:
     """Let results that are views share the elements of an argument."""
+    if not results:
+        return
     if not type(results[0]).shares_detached:
         for i, (result, step) in enumerate(zip(results, call.steps, strict=True)):
             number = None if call.tree is None else i
@@ -194,18 +216,43 @@ def _call_with_integers(
     """
     if function in _by_integers or not _holds_integers((*args, *kwargs.values())):
         return None
-    inputs: list[Node] = []
     _by_integers.add(function)
     try:
-        key: list[Any] = [function, default_dtype[0], family]
-        key += [_key_entry(function, a, args, inputs) for a in args]
-        for name, argument in kwargs.items():
-            key += (name, _key_entry(function, argument, (), inputs))
-        call = _trace_call(function, args, kwargs, inputs)
+        return _keyed_call(function, args, kwargs, family)
     except PrimgraphError:
         _by_integers.discard(function)
         return None
-    return call, inputs, tuple(key)
+
+
+def _call_with_lists(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    family: type[Tensor],
+) -> tuple[Call, list[Node], tuple[Any, ...]] | None:
+    """Return the call with numbers for short tensors of static integers, as those of `insert`."""
+    if not any(map(_has_integers, (*args[1:], *kwargs.values()))):
+        return None
+    named = {name: _as_integers(a) for name, a in kwargs.items()}
+    try:
+        return _keyed_call(function, [*args[:1], *map(_as_integers, args[1:])], named, family)
+    except PrimgraphError:
+        return None
+
+
+def _keyed_call(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    family: type[Tensor],
+) -> tuple[Call, list[Node], tuple[Any, ...]]:
+    """Trace a call, and return it with its input nodes and its signature."""
+    inputs: list[Node] = []
+    key: list[Any] = [function, default_dtype[0], family]
+    key += [_key_entry(function, a, args, inputs) for a in args]
+    for name, argument in kwargs.items():
+        key += (name, _key_entry(function, argument, (), inputs))
+    return _trace_call(function, args, kwargs, inputs), inputs, tuple(key)
 
 
 def _holds_integers(arguments: Sequence[Any]) -> bool:

@@ -14,7 +14,7 @@ from primgraph.ir.dims import Dim
 from primgraph.operators.call import called
 from primgraph.operators.handle import Handle
 from primgraph.operators.index.dynamic_slices import has_variable_bounds
-from primgraph.operators.variable import Variable
+from primgraph.operators.variable import Variable, handles
 from primgraph.operators.view_graphs import Arguments, ViewGraph, write_through
 
 # Functions that return views of their first argument where NumPy's do.
@@ -251,6 +251,8 @@ def _gives_view(link: Link) -> bool:
         return link.options.get("copy") is False and np.dtype(dtype) == base.dtype
     if name == "einsum":
         args = list(link.args)
+        if handles(args):
+            return False
         args[args.index(None)] = unset = np.empty((2,) * base.ndim, np.int8)
         return bool(np.may_share_memory(np.einsum(*args), unset))
     return True

@@ -11,9 +11,10 @@ from primgraph.operators.elementwise.selection import choose as choose, compress
 from primgraph.operators.index.histograms import bincount as bincount, histogram as histogram, histogram2d as histogram2d, histogram_bin_edges as histogram_bin_edges, histogramdd as histogramdd
 from primgraph.operators.index.indexing import gather as gather, getitem as getitem, strided_slice as strided_slice, take as take, take_along_axis as take_along_axis
 from primgraph.operators.index.positions import argwhere as argwhere, flatnonzero as flatnonzero, ix_ as ix_, nonzero as nonzero, trim_zeros as trim_zeros
+from primgraph.operators.index.quantiles import median as median, percentile as percentile, quantile as quantile
 from primgraph.operators.index.scatter import scatter_add as scatter_add, scatter_max as scatter_max, scatter_min as scatter_min, set_slice as set_slice
 from primgraph.operators.index.sets import intersect1d as intersect1d, setdiff1d as setdiff1d, setxor1d as setxor1d, union1d as union1d, unique as unique, unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse, unique_values as unique_values
-from primgraph.operators.index.sorting import argpartition as argpartition, argsort as argsort, digitize as digitize, lexsort as lexsort, median as median, partition as partition, percentile as percentile, quantile as quantile, searchsorted as searchsorted, sort as sort, top_k as top_k
+from primgraph.operators.index.sorting import argpartition as argpartition, argsort as argsort, digitize as digitize, lexsort as lexsort, partition as partition, searchsorted as searchsorted, sort as sort, top_k as top_k
 from primgraph.operators.linear_algebra.contraction import einsum as einsum
 from primgraph.operators.linear_algebra.matrices import assume as assume, cross as cross, matrix_transpose as matrix_transpose, matvec as matvec, vecdot as vecdot, vecmat as vecmat
 from primgraph.operators.linear_algebra.polynomials import polyadd as polyadd, polyder as polyder, polydiv as polydiv, polyfit as polyfit, polyint as polyint, polymul as polymul, polysub as polysub, polyval as polyval, roots as roots

@@ -371,10 +371,6 @@ class Handle(NumpyMethods):
     def __getitem__(self, index: Any) -> Self:
         return self._dispatch("getitem", self, index)
 
-    def take(self, indices: ArrayLike, axis: int | None = None) -> Self:
-        """Return the elements at `indices`; see `pg.take`."""
-        return self._dispatch("take", self, indices, axis)
-
     def reshape(self, *shape: Any, order: str = "C") -> Self:
         """Return the elements in another shape, given as integers or as one tuple."""
         return self._dispatch("reshape", self, shape[0] if len(shape) == 1 else shape, order)

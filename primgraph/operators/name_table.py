@@ -45,9 +45,9 @@ declare({
             """,
         "primgraph.operators.index.indexing": "take_along_axis",
         "primgraph.operators.index.positions": "ix_ trim_zeros",
+        "primgraph.operators.index.quantiles": "median percentile quantile",
         "primgraph.operators.index.sorting": """
-            argpartition argsort digitize lexsort median partition percentile quantile searchsorted
-            sort
+            argpartition argsort digitize lexsort partition searchsorted sort
             """,
         "primgraph.operators.linear_algebra.matrices": "matvec vecmat",
         "primgraph.operators.linear_algebra.polynomials": """
@@ -260,6 +260,7 @@ declare({
 
 _CONSTANT = "it takes numbers: static_argnames of pg.jit passes an argument as a number"
 _TEXT = "it reads or writes text, files or memory, and variables have no elements yet"
+_MEMORY = "it is about memory, which variables do not have"
 _CALENDAR = "there are no dates here"
 _CONFIGURES = "it is about NumPy itself"
 _PLAIN = (
@@ -276,8 +277,9 @@ _REASONS = {
     _TEXT: """
         array2string array_repr array_str base_repr binary_repr format_float_positional
         format_float_scientific from_dlpack frombuffer fromfile fromregex fromstring genfromtxt load
-        loadtxt save savetxt savez savez_compressed may_share_memory shares_memory
+        loadtxt save savetxt savez savez_compressed
         """,
+    _MEMORY: "may_share_memory shares_memory",
     _CALENDAR: "busday_count busday_offset datetime_as_string datetime_data is_busday isnat",
     _CONFIGURES: """
         get_include get_printoptions getbufsize geterr geterrcall info
@@ -292,3 +294,6 @@ _REASONS = {
 
 NOT_BECAUSE = {name: why for why, names in _REASONS.items() for name in names.split()}
 """Public functions of NumPy that the table lacks, and why."""
+
+OF_ELEMENTS = frozenset(f"{_REASONS[_CONSTANT]} {_REASONS[_TEXT]}".split())
+"""Those that NumPy calculates of the elements of tensors: the results have no derivative."""

@@ -9,11 +9,12 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.errors import ArgumentError
+from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.operators.handle import Handle
 from primgraph.operators.lazy_loading import function_named, named_function
 from primgraph.operators.names import Row
-from primgraph.operators.promotion import NUMBERS, array_of
+from primgraph.operators.promotion import NUMBERS, array_of, either
+from primgraph.operators.variable import handles
 
 # NumPy's options on how a result is computed or stored, which have no effect here.
 _IGNORED = frozenset(
@@ -41,11 +42,37 @@ def may_change(array: Any) -> bool:
     return isinstance(array, Handle) and hasattr(type(array), "change_to")
 
 
-def write_out(name: str, out: Any, found: Any) -> Any:
-    """Write a result to the array of `out=`, and return that array."""
-    if not may_change(out):
+def has_elements(given: Any) -> bool:
+    """Return whether all variables and tensors within `given` are tensors."""
+    return all(h._has_elements for h in handles((given,)))
+
+
+def as_elements(given: Any) -> Any:
+    """Return a tensor as an array, also within lists; anything else as it is."""
+    if isinstance(given, list | tuple) and handles(given):
+        return type(given)(map(as_elements, given))
+    return np.asarray(given) if isinstance(given, Handle) else given
+
+
+def write_out(name: str, out: Any, found: Any, casting: str = "same_kind") -> Any:
+    """Write a result to the array of `out=`, and return that array.
+
+    Results of tensors may be written to a NumPy array. Raises `DTypeError` where `casting` does not
+    allow it, and `ShapeError` for another shape.
+    """
+    is_array = isinstance(out, np.ndarray) and has_elements(found)
+    if not is_array and not may_change(out):
         refuse_out(name, name)
-    out.change_to(found)
+    if not np.can_cast(found.dtype, out.dtype, casting):  # type: ignore[arg-type]
+        raise DTypeError(
+            f"np.{name} cannot write {found.dtype} to out= of {out.dtype} with casting {casting!r}"
+        )
+    if found.shape != out.shape:
+        raise ShapeError(f"np.{name} cannot write {found.type} to out= of shape {out.shape}")
+    if is_array:
+        np.copyto(out, np.asarray(found), casting="unsafe")
+    else:
+        out.change_to(call_named("astype", found, out.dtype))
     return out
 
 
@@ -58,7 +85,15 @@ def refuse_out(name: str, mine: str) -> None:
     )
 
 
+_SPREADS = ("nanstd", "nanvar", "std", "var")
 _JOINING = ("stack", "concatenate", "concat")
+
+
+def _check_casts(name: str, arrays: Any, dtype: Any, casting: str) -> None:
+    """Raise `DTypeError` for arrays that `casting` does not let become `dtype`."""
+    found = [call_named("asarray", a).dtype for a in arrays]
+    if not all(np.can_cast(d, dtype, casting) for d in found):  # type: ignore[arg-type]
+        raise DTypeError(f"np.{name} cannot cast {found} to {dtype} with casting {casting!r}")
 
 
 @final
@@ -115,6 +150,9 @@ class Counterpart:
                 arguments[first] = [
                     array_of(a) if type(a) in NUMBERS else a for a in arguments[first]
                 ]
+        if self.mine in _SPREADS:
+            freedom = {n: v for n in ("ddof", "correction") if (v := arguments.get(n)) is not None}
+            either(f"np.{self.name}", **{n: v for n, v in freedom.items() if v is not np._NoValue})
         several: tuple[Any, ...] = ()
         named: dict[str, Any] = {**more, **self._fixed}
         options: dict[str, Any] = {}
@@ -142,10 +180,10 @@ class Counterpart:
         out = options.pop("out", None)
         if out is not None and any(o is not None for o in as_tuple(out)):
             (target,) = as_tuple(out)
-            if not may_change(target):
-                refuse_out(self.name, self.mine)
-            target.change_to(self._with_options(several, named, options))
-            return target
+            if self.mine in _JOINING and options.get("dtype") is not None:
+                raise ArgumentError(f"np.{self.name} takes out= or dtype=, not both")
+            found = self._with_options(several, named, options)
+            return write_out(self.mine, target, found, options.get("casting", "same_kind"))
         kept = {n: v for n, v in options.items() if v is not None and n not in _IGNORED}
         if kept.get("where") is True:
             del kept["where"]
@@ -157,6 +195,11 @@ class Counterpart:
             elements = named[first] = call_named("asarray", named[first])
             start = call_named("astype", start, elements.dtype)
         dtype = kept.pop("dtype", None)
+        if dtype is not None and self.mine in _JOINING:
+            _check_casts(self.name, named[first], dtype, options.get("casting", "same_kind"))
+        if "mean" in kept and self.mine in _SPREADS:
+            mean = kept.pop("mean")
+            return self._about_mean(first, named, mean, True if mask is None else mask, dtype)
         if kept:
             raise ArgumentError(
                 f"np.{self.name}: there is no argument {next(iter(kept))!r} for what is traced",
@@ -174,15 +217,36 @@ class Counterpart:
             found = self._reduce_masked(first, named, mask, start)
         else:
             found = call_named(self.mine, *_in_front(self._taken, several, named), **named)
-        if start is not None:
-            if self.mine in ("nanmax", "nanmin"):
-                return call_named("fmax" if self.mine == "nanmax" else "fmin", found, start)
-            if self.mine in ("nansum", "nanprod"):
-                return call_named("add" if self.mine == "nansum" else "multiply", found, start)
-            if self.mine not in _EXTREME:
-                raise ArgumentError(f"np.{self.name} of what is traced takes no initial value")
-            found = call_named(_EXTREME[self.mine], found, start)
+        found = found if start is None else self._with_start(found, start)
         return found if dtype is None else call_named("astype", found, dtype)
+
+    def _with_start(self, found: Any, start: Any) -> Any:
+        """Return a reduction that begins with an initial value."""
+        if self.mine in ("nanmax", "nanmin"):
+            return call_named("fmax" if self.mine == "nanmax" else "fmin", found, start)
+        if self.mine in ("nansum", "nanprod"):
+            return call_named("add" if self.mine == "nansum" else "multiply", found, start)
+        if self.mine not in _EXTREME:
+            raise ArgumentError(f"np.{self.name} of what is traced takes no initial value")
+        return call_named(_EXTREME[self.mine], found, start)
+
+    def _about_mean(
+        self, first: str, named: dict[str, Any], mean: Any, mask: Any, dtype: Any
+    ) -> Any:
+        """Return the mean squared distance from a given mean, or its root."""
+        x = call_named("asarray", named[first])
+        x = x if dtype is None else call_named("astype", x, dtype)
+        squares = call_named("square", call_named("abs", call_named("subtract", x, mean)))
+        kept = {n: named[n] for n in ("axis", "keepdims") if n in named}
+        chosen = call_named("broadcast_to", call_named("asarray", mask), x.shape)
+        if self.mine.startswith("nan"):
+            chosen = call_named("logical_and", chosen, call_named("equal", x, x))
+        total = call_named("sum", call_named("where", chosen, squares, 0), **kept)
+        freedom = named.get("ddof", named.get("correction")) or 0
+        count = call_named("count_nonzero", chosen, **kept)
+        left = call_named("maximum", call_named("subtract", count, freedom), 0)
+        found = call_named("divide", total, call_named("astype", left, total.dtype))
+        return call_named("sqrt", found) if self.mine.endswith("std") else found
 
     def _reduce_masked(self, first: str, named: dict[str, Any], mask: Any, start: Any) -> Any:
         """Return the reduction of the elements where `mask` is true."""

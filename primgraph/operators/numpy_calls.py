@@ -19,9 +19,9 @@ from primgraph.errors import ArgumentError, near_matches
 from primgraph.ir.types import variable_extent
 from primgraph.operators import numpy_meanings
 from primgraph.operators.index import assignments
-from primgraph.operators.name_table import NOT_BECAUSE
+from primgraph.operators.name_table import NOT_BECAUSE, OF_ELEMENTS
 from primgraph.operators.names import Row, library, rows
-from primgraph.operators.numpy_arguments import Counterpart, call_named
+from primgraph.operators.numpy_arguments import Counterpart, as_elements, call_named, has_elements
 from primgraph.operators.numpy_overrides import implemented
 from primgraph.operators.variable import handles
 
@@ -104,6 +104,10 @@ def call_function(
         # NumPy says that functions of `np.emath` are of `numpy.lib.scimath`.
         module = original.__module__.replace("lib.scimath", "emath")
         name = f"{module}.{original.__name__}"
+        short = name.removeprefix("numpy.")
+        if short in OF_ELEMENTS and has_elements([*args, *kwargs.values()]):
+            named = {n: as_elements(a) for n, a in kwargs.items()}
+            return original(*map(as_elements, args), **named)
         told = instead(original.__name__, name)
         if original.__name__ in rows("sizes"):
             raise _of_unknown_shape(name, handles((*args, *kwargs.values())))

@@ -121,7 +121,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
 
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: Any) -> Any:
     if out is not None:
-        return write_out("einsum", out, einsum(*operands, **options))
+        casting = options.pop("casting", "safe")
+        return write_out("einsum", out, einsum(*operands, **options), casting)
     dtype = options.get("dtype")
     if dtype is None:
         return call_named("einsum", *operands)

@@ -21,7 +21,7 @@ from primgraph.operators.numpy_arguments import (
     as_tuple,
     call_named,
     may_change,
-    refuse_out,
+    write_out,
 )
 from primgraph.operators.numpy_calls import known_functions, missing_error
 from primgraph.operators.numpy_meanings import listed_axes
@@ -50,23 +50,22 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: dic
     targets = as_tuple(options.get("out"))
     if all(o is None for o in targets):
         return _METHODS.get(method, _raise_error)(ufunc, name, inputs, options)
-    if not all(o is None or may_change(o) for o in targets):
-        refuse_out(ufunc.__name__, name)
     kept = {n: v for n, v in options.items() if n != "out"}
     found = _METHODS.get(method, _raise_error)(ufunc, name, inputs, kept)
     results = found if ufunc.nout > 1 else (found,)
     mask = options.get("where", True)
     pairs = zip(results, targets, strict=True)
-    written = [_write_out(result, target, mask) for result, target in pairs]
+    casting = options.get("casting", "same_kind")
+    written = [_write_out(name, result, target, mask, casting) for result, target in pairs]
     return tuple(written) if ufunc.nout > 1 else written[0]
 
 
-def _write_out(found: Any, target: Any, mask: Any) -> Any:
+def _write_out(name: str, found: Any, target: Any, mask: Any, casting: str) -> Any:
     """Return the array that a result is written to, or the result if there is none."""
     if target is None:
         return found
-    target.change_to(found if mask is True else call_named("where", mask, found, target))
-    return target
+    found = found if mask is True else call_named("where", mask, found, target)
+    return write_out(name, target, found, casting)
 
 
 def _name_of(ufunc: np.ufunc) -> str | None:

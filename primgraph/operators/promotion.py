@@ -239,7 +239,10 @@ def either(function: str, **given: Any) -> Any:
     """Return the one of two synonymous arguments that is not None; None if there is none."""
     found = [value for value in given.values() if value is not None]
     if len(found) > 1:
-        raise ArgumentError(f"{function}: {' and '.join(given)} are two names of one argument")
+        raise ArgumentError(
+            f"{function}: {' and '.join(given)} can't be provided simultaneously. They are two "
+            "names of one argument"
+        )
     return found[0] if found else None
 
 

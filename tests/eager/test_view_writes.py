@@ -248,6 +248,9 @@ def test_parts_of_complex_numbers_write_through(part: str) -> None:
     numbers = X * (1.0 + 2.0j)
     for mine, wanted in zip(by_jit(f, numbers), f(numbers), strict=True):
         np.testing.assert_array_equal(mine, wanted)
+    for mine, wanted in zip(f(pg.tensor(numbers)), f(numbers), strict=True):
+        np.testing.assert_array_equal(mine, wanted)
+        assert mine.dtype == wanted.dtype
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,32 @@ def test_quantiles_that_are_computed_by_steps(method: str) -> None:
     same(slope, np.zeros(1), 0.0)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_arrays_of_quantiles_and_dtypes_are_numpys(method: str) -> None:
+    for x in (X, X.astype(np.float32), np.arange(15, dtype=np.int8).reshape(3, 5)):
+        for q in (30, 30.0, [30.0, 60.0], np.float32(30.0), np.array([10.0, 55.0])):
+            expected = np.percentile(x, q, axis=1, method=method)  # type: ignore[call-overload]
+            found = np.percentile(pg.tensor(x), q, axis=1, method=method)  # type: ignore[call-overload]
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, 1e-6)
+
+
+@pytest.mark.parametrize("weights", [np.array([1.0, 0.0, 3.0]), np.array([[0.0, 1, 3], [2, 1, 1]])])
+def test_weighted_quantiles_are_numpys(weights: Any) -> None:
+    x = np.array([[1.0, 2.0, 4.0], [3.0, 9.0, 5.0]])
+    for q in (0.0, 0.3, [0.2, 0.9], 1.0):
+        for keepdims in (False, True):
+            given: Any = {"axis": 1, "method": "inverted_cdf", "keepdims": keepdims}
+            expected = np.quantile(x, q, weights=weights, **given)
+            np.testing.assert_array_equal(pg.quantile(x, q, weights=weights, **given), expected)
+    slope = pg.grad(lambda x: pg.sum(pg.quantile(x, 0.5, 1, "inverted_cdf", weights=weights)))(x)
+    assert np.array_equal(np.sort(slope, 1), [[0.0, 0.0, 1.0]] * 2)
+    with pytest.raises(pg.ArgumentError, match="Only method 'inverted_cdf' supports weights"):
+        pg.quantile(x, 0.5, 1, weights=weights)
+    with pytest.raises(pg.ShapeError, match="Shape of weights must be consistent"):
+        pg.quantile(x, 0.5, 0, "inverted_cdf", weights=weights[..., :1])
+
+
 def test_medians_and_percentiles_are_numpys() -> None:
     for x in (X, X.astype(np.float32), TIED, np.arange(12).reshape(3, 4)):
         for axis in (None, 0, 1):

@@ -98,7 +98,7 @@ OPERATORS = [
     ("pg.linspace(0, 1, 10**30)", "ArgumentError", "makes a whole number of elements"),
     ("pg.one_hot(i, [3])", "ArgumentError", "sequence of integers"),
     ("pg.einsum('ij,jk', x)", "ArgumentError", "for 2 operands, 1 are given"),
-    ("pg.pad(x, 1, 'mirror')", "ArgumentError", "pad mode 'mirror' is not supported", "'reflect'"),
+    ("pg.pad(x, 1, 'mirror')", "ArgumentError", "pad: mode 'mirror' is not supported", "'reflect'"),
     ("pg.strided_slice(x, None, [0], [1])", "ArgumentError", "takes sequences of integers"),
     ("x[3]", "BoundsError", "index 3 is out of bounds for axis 0 of f64[3,4]"),
     ("x[0, 0, 0]", "BoundsError", "3 indices are too many for f64[3,4]"),

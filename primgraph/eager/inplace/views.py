@@ -82,10 +82,13 @@ class View:
     `take` computes the node from that of the base, and `part` is the same view of a NumPy array.
     `part` is None for computed elements, such as real parts of complex numbers. With `is_followed`,
     derivatives go through. `seen` is the version of the storage that is shown. `refusal` is the
-    reason why the view cannot be written to, if any.
+    reason why the view cannot be written to, if any. `component` is "real" or "imag" for that part
+    of complex numbers.
     """
 
-    __slots__ = ("is_followed", "outer", "part", "refusal", "seen", "source", "storage", "take")
+    __slots__ = (
+        "component", "is_followed", "outer", "part", "refusal", "seen", "source", "storage", "take",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -106,7 +109,7 @@ class View:
         self.take = take
         self.part = part
         self.is_followed = is_followed
-        self.refusal = ""
+        self.refusal = self.component = ""
         self.seen = self.storage.version
 
     def layout(self) -> Array | None:
@@ -226,7 +229,7 @@ class View:
         else:
             whole = family(unshared_node(stored.get(self.storage, self.storage.node)))
         with nullcontext() if is_recorded else recording.no_grad():
-            value = family(unshared_node(node))
+            value = self._with_other_component(whole, part, family(unshared_node(node)))
             numbers, taking = np.maximum(places, 0), places >= 0
             new = _whole(whole, numbers, taking, value).node
         if not is_recorded and family.shares_detached:
@@ -236,6 +239,15 @@ class View:
             calls += owner.showing(new)
             add_to_evaluation(owner)
         return calls
+
+    def _with_other_component(self, whole: AnyTensor, part: Array, value: AnyTensor) -> AnyTensor:
+        """Return complex numbers if the view shows real or imaginary parts: with the other part."""
+        component = next((view.component for view in self._way() if view.component), "")
+        if not component:
+            return value
+        held = functions["take"](functions["reshape"](whole, (-1,)), part)
+        pair = (value, held.imag) if component == "real" else (held.real, value)
+        return cast("AnyTensor", functions["complex"](*pair))
 
     def _refuse_leaves(self) -> None:
         for view in self._way():
@@ -394,6 +406,8 @@ def share_as_numpy(found: AnyTensor, step: Step, link: Link) -> None:
         part = link.graph.part
     found._alias = view = View(source, take, part, followed)
     view.refusal = link.read_only
+    if link.base.type.is_complex and link.name in ("imag", "real"):
+        view.component = link.name
 
 
 def share_part(found: AnyTensor, source: AnyTensor, index: Any) -> None:

@@ -14,7 +14,12 @@ from primgraph.operators.handle import Handle
 from primgraph.operators.index import scatter
 from primgraph.operators.index.known_elements import known_elements
 from primgraph.operators.index.masked import MaskedElements
-from primgraph.operators.numpy_arguments import call_named, may_change
+from primgraph.operators.numpy_arguments import (
+    as_elements,
+    call_named,
+    has_elements,
+    may_change,
+)
 from primgraph.operators.variable import Variable
 
 
@@ -125,6 +130,10 @@ def _in_place(name: str, given: Callable[..., Any]) -> Callable[..., Any]:
     assignment."""
 
     def call(array: Any, *args: Any, **kwargs: Any) -> None:
+        if isinstance(array, np.ndarray) and has_elements([*args, *kwargs.values()]):
+            named = {n: as_elements(a) for n, a in kwargs.items()}
+            getattr(np, name)(array, *map(as_elements, args), **named)
+            return
         if not may_change(array):
             raise ArgumentError(
                 f"np.{name} writes to an array in place, and what is traced does not change",

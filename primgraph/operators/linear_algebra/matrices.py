@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from primgraph.errors import ArgumentError, ShapeError
+from primgraph.errors import ArgumentError, NotSquareError, ShapeError
 from primgraph.ir.dims import Dim
 from primgraph.operators.call import namespace_operator, public
 from primgraph.operators.call_cache import decided_by_types
@@ -196,7 +196,7 @@ def matrix_power(a: ArrayLike, n: int) -> Variable:
     """
     value, count = lift(a), require_integer("matrix_power", n)
     if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
-        raise ShapeError(f"matrix_power takes square matrices, not {value.type}")
+        raise NotSquareError(f"matrix_power takes square matrices, not {value.type}")
     if count == 0:
         return broadcast_to_shape(eye(value.shape[-1], dtype=value.dtype), value.shape)
     if count < 0:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.errors import ArgumentError, DTypeError, NotSquareError, ShapeError
 from primgraph.ir.types import COMPLEX128, FLOAT16, FLOAT64, DType, Shape, broadcast_shapes
 from primgraph.operators.call import namespace_operator
 from primgraph.operators.handle import ArrayLike
@@ -47,7 +47,7 @@ def square_matrices(name: str, a: ArrayLike) -> Variable:
     """Return a stack of square matrices in LAPACK's dtype."""
     value = matrices(name, a)
     if value.shape[-1] != value.shape[-2]:
-        raise ShapeError(f"{name} takes square matrices, not {value.type}")
+        raise NotSquareError(f"{name} takes square matrices, not {value.type}")
     return value
 
 
@@ -271,7 +271,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     unknown = value.shape[right.ndim :]
     count = math.prod(unknown)
     if math.prod(value.shape[: right.ndim]) != count or right.size != count:
-        raise ShapeError(f"tensorsolve of {value.type} and {right.type}: not as many equations")
+        raise NotSquareError(f"tensorsolve of {value.type} and {right.type}: not as many equations")
     matrix, column = reshape_to(value, (count, count)), reshape_to(right, (count, 1))
     return reshape_to(emit(systems.solve, matrix, column), unknown)
 
@@ -291,6 +291,6 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Variable:
         raise ArgumentError(f"tensorinv takes a positive number of axes, not {ind}")
     rows, columns = value.shape[:ind], value.shape[ind:]
     if math.prod(rows) != math.prod(columns):
-        raise ShapeError(f"tensorinv of {value.type} with ind {ind}: it is not square")
+        raise NotSquareError(f"tensorinv of {value.type} with ind {ind}: it is not square")
     flat = reshape_to(value, (math.prod(rows), math.prod(columns)))
     return reshape_to(emit(systems.inv, flat), (*columns, *rows))

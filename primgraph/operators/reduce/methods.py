@@ -184,11 +184,27 @@ class NumpyMethods:
             return self._dispatch("cumsum", self, axis)
         return self._call_numpy("cumsum", axis, dtype=dtype, out=out)
 
-    def clip(self, min: Any = None, max: Any = None, *, out: Any = None) -> Self:
+    def clip(
+        self, min: Any = None, max: Any = None, *, out: Any = None, casting: str = "same_kind"
+    ) -> Self:
         """Limit elements to an interval; see `pg.clip`."""
         if out is None:
             return self._dispatch("clip", self, min, max)
-        return self._call_numpy("clip", min, max, out=out)
+        return self._call_numpy("clip", min, max, out=out, casting=casting)
+
+    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Self:
+        """Choose from arrays by the integers of this one; see `pg.choose`."""
+        if out is None:
+            return self._dispatch("choose", self, choices, mode)
+        return self._call_numpy("choose", choices, out=out, mode=mode)
+
+    def take(
+        self, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise"
+    ) -> Self:
+        """Return parts along an axis, in the order of `indices`; see `pg.take`."""
+        if out is None and mode == "raise":
+            return self._dispatch("take", self, indices, axis)
+        return self._call_numpy("take", indices, axis, out=out, mode=mode)
 
     @property
     def flat(self) -> Any:

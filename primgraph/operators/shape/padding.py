@@ -76,7 +76,7 @@ def pad(
         "reflect_type": reflect_type,
     }  # fmt: skip
     option = _check_mode(mode, options)
-    widths = _integer_pairs(value, "widths", pad_width)
+    widths = _integer_pairs(value, "pad_width", pad_width)
     low, high = tuple(a for a, _ in widths), tuple(b for _, b in widths)
     if all(n == 0 for n in (*low, *high)):
         return value
@@ -88,11 +88,8 @@ def pad(
         return emit(shapes.slice_assign, frame, value, starts=low, steps=(1,) * value.ndim)
     given = _option_pairs(value, option, options.get(option))
     for axis, width in enumerate(widths):
-        if not any(width):
-            continue
-        if value.shape[axis] == 0 and mode != "constant":
-            raise ShapeError(f"pad of {value.type}: mode {mode!r} has nothing to repeat")
-        value = _pad_axis(value, axis, width, mode, given[axis])
+        if any(width):
+            value = _pad_axis(value, axis, width, mode, given[axis])
     return value
 
 
@@ -104,13 +101,14 @@ def _check_mode(mode: Any, options: Mapping[str, Any]) -> str:
     """Return the name of the option that a mode takes; the others must not be given."""
     if not isinstance(mode, str) or mode not in _MODES:
         raise ArgumentError(
-            f"pad mode {mode!r:.60} is not supported", hint=f"modes: {', '.join(map(repr, _MODES))}"
+            f"pad: mode {mode!r:.60} is not supported",
+            hint=f"modes: {', '.join(map(repr, _MODES))}",
         )
     mine = _OPTIONS.get(mode, "")
     for name, value in options.items():
         is_plain = value is None or isinstance(value, str) or _is_number(value)
         if name != mine and not (is_plain and value == _DEFAULTS[name]):
-            raise ArgumentError(f"pad with mode {mode!r} takes no {name}")
+            raise ArgumentError(f"pad: unsupported keyword arguments for mode {mode!r}: {name}")
     if options["reflect_type"] not in ("even", "odd"):
         kind = options["reflect_type"]
         raise ArgumentError(f"reflect_type of pad is 'even' or 'odd', not {kind!r:.60}")
@@ -119,15 +117,20 @@ def _check_mode(mode: Any, options: Mapping[str, Any]) -> str:
 
 def _integer_pairs(x: Variable, name: str, given: Any) -> list[tuple[int, int]]:
     """Return a pair (before, behind) of counts for each axis."""
+    whole = f"pad of {x.type}: `{name}` must be of integral type, not {given!r:.60}"
+    if any(v.dtype.kind not in "iu" for v in handles((given,))):
+        raise ArgumentError(whole)
     try:
         array = np.asarray(given)
         pairs = np.broadcast_to(array, (x.ndim, 2)).tolist()
-    except ValueError:
-        raise ShapeError(f"pad of {x.type}: {name} {given!r:.60} do not fit") from None
+    except ValueError as error:
+        raise ShapeError(f"pad of {x.type}: {name} {given!r:.60}: {error}") from None
     if array.dtype.kind not in "iu" and not all(is_extent(n) for pair in pairs for n in pair):
-        raise ArgumentError(f"pad of {x.type}: {name} are integers, not {given!r:.60}")
+        raise ArgumentError(whole)
     if not all(assume_at_least(n, 0) for pair in pairs for n in pair):
-        raise ShapeError(f"pad of {x.type}: {name} {given!r:.60} are negative")
+        raise ShapeError(
+            f"pad of {x.type}: index can't contain negative values: {name} {given!r:.60}"
+        )
     return [(a, b) for a, b in pairs]
 
 
@@ -148,6 +151,11 @@ def _option_pairs(x: Variable, option: str, given: Any) -> Sequence[Any]:
 
 def _pad_axis(x: Variable, axis: int, width: tuple[int, int], mode: str, given: Any) -> Variable:
     """Pad one axis, by elements along it or by what an option gives."""
+    if x.shape[axis] == 0 and mode != "constant":
+        raise ShapeError(
+            f"pad of {x.type}: can't extend empty axis {axis} using modes other than "
+            f"'constant' or 'empty', such as {mode!r}"
+        )
     if mode == "constant":
         sides = [broadcast_to_shape(v, _side_shape(x, axis, 1)) for v in given]
     elif mode == "linear_ramp":

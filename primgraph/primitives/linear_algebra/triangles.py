@@ -5,7 +5,7 @@ For complex matrices read Hermitian for symmetric. Transposes of linear maps are
 
 from __future__ import annotations
 
-from primgraph.errors import DTypeError, ShapeError
+from primgraph.errors import DTypeError, NotSquareError, ShapeError
 from primgraph.ir.graph import Value
 from primgraph.ir.types import FLOAT16, INT64, TensorType, real_dtype
 from primgraph.primitives.constants import filled_constant, iota, zeros_like
@@ -30,7 +30,7 @@ def require_square(name: str, a: TensorType) -> None:
     """Refuse values that are not stacks of square matrices."""
     require_matrices(name, a)
     if a.shape[-1] != a.shape[-2]:
-        raise ShapeError(f"{name} takes square matrices, not {a}")
+        raise NotSquareError(f"{name} takes square matrices, not {a}")
 
 
 def conjugate(x: Value) -> Value:
