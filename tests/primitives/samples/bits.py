@@ -1,6 +1,9 @@
 """Samples of the primitives of `primgraph.primitives.bits`."""
 
-from samples.rows import INTS, NATURAL, Row, elementwise
+import numpy as np
+
+from primgraph.errors import DTypeError
+from samples.rows import DIFFERENCES, INTS, NATURAL, SHAPES, Call, Refused, Row, elementwise
 
 ROWS: dict[str, Row] = {
     "bitwise_and": elementwise(2, dtypes=INTS),
@@ -11,4 +14,22 @@ ROWS: dict[str, Row] = {
     "right_shift": elementwise(2, NATURAL, INTS),
     "gcd": elementwise(2, NATURAL, INTS),
     "nextafter": elementwise(2),
+    "bitcast": Row(
+        [
+            *(Call(f"f64[{shape}]", dtype=np.dtype("i8")) for shape in SHAPES),
+            Call("i64[2,3]", dtype=np.dtype("f8")),
+            Call("u32[3]", dtype=np.dtype("f4")),
+            Call("f32[3]", dtype=np.dtype("i4")),
+            Call("i16[3]", dtype=np.dtype("f2")),
+            Call("u8[3]", dtype=np.dtype("i1")),
+        ],
+        [
+            Refused(DTypeError, "f64[3]", dtype=np.dtype("f4")),
+            Refused(DTypeError, "bool[3]", dtype=np.dtype("u1")),
+            Refused(DTypeError, "c64[3]", dtype=np.dtype("f8")),
+        ],
+        domain=[NATURAL],
+        reference=lambda x, *, dtype: np.frombuffer(x.tobytes(), dtype).reshape(x.shape),
+        analytic=DIFFERENCES,
+    ),
 }
