@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, final
 
 from primgraph.base.grad_mode import enable_tracking
 from primgraph.custom.definition import Call, Definition, pull_cotangents, push_tangents, rule_lines
-from primgraph.custom.primitives import Batched, Rules, Slope, Static
+from primgraph.custom.primitives import Batched, Rules, Slope, Static, as_custom
 from primgraph.custom.static import arrange_arguments
 from primgraph.eager.inplace.adoption import Adoption, adopting
 from primgraph.eager.mixed import adopt_around
@@ -28,8 +28,9 @@ from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.program.trace import results_of, with_flags
 from primgraph.transforms.batch_graphs import batch
+from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
-from primgraph.transforms.optimize.edits import dead_code
+from primgraph.transforms.optimize.edits import bind, dead_code
 from primgraph.transforms.transpose import transpose
 
 # The inputs of a rule, and its results.
@@ -325,7 +326,7 @@ class TracedSlope(Slope):
         definition = self._call.definition
         mode, given, other = words
         try:
-            return dead_code(transpose(graph, seeds))
+            return dead_code(_transposed(graph, seeds))
         except MissingRuleError as error:
             rule = definition.pulls if mode == "forward" else definition.pushes
             raise MissingRuleError(
@@ -439,6 +440,21 @@ def _sizes_of(symbolic: Types, types: Types) -> dict[str, int] | None:
         if isinstance(n, Dim) and str(n) in n.names and isinstance(m, int)
     }
     return sizes if tuple([type_at(t, sizes) for t in symbolic]) == types else None
+
+
+def _transposed(graph: Graph, seeds: range) -> Graph:
+    """Return the transpose of a graph that is linear in the last inputs, `seeds`.
+
+    Functions with rules are not linear as equations are, even if they are linear functions: their
+    tangents, at zero, take their place.
+    """
+    try:
+        return transpose(graph, seeds)
+    except MissingRuleError:
+        if not any(eqn.op is as_custom for eqn in graph.body):
+            raise
+    both = bind(linearize(graph, [*seeds], role="cotangent"), dict.fromkeys(seeds, 0.0))
+    return transpose(both.with_outputs(both.outputs[len(graph.outputs) :]), seeds)
 
 
 def _input(builder: Builder, type: TensorType) -> Variable:

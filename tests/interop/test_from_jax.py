@@ -76,7 +76,7 @@ SMOOTH = {
     "slices": (lambda x: lax.dynamic_slice(x, (2,), (3,)) ** 2 * x[0], X),
     "update": (lambda x: lax.dynamic_update_slice(x, x[:2] ** 2, (9,)) ** 2, X),
     "scatter": (lambda x: x.at[PLACES].set(x[:3] ** 2) + x.at[PLACES].add(x[:3] ** 3), X),
-    "scatter extremes": (lambda x: x.at[1].set(2.0).at[jnp.array([1, 5])].multiply(x[:2]) ** 2, X),
+    "scatter extremes": (lambda x: x.at[1].set(2.0).at[jnp.array([1, 5])].multiply(x[:2], unique_indices=True) ** 2, X),
     "reductions": (lambda x: jnp.sum(x) * jnp.prod(x) + jnp.max(x) ** 2 + jnp.var(x), X),
     "running": (lambda x: jnp.cumsum(x**2) + jnp.cumprod(x) + lax.cummax(x) ** 2
                 + lax.cumlogsumexp(x, reverse=True), X),

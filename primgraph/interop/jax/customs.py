@@ -129,16 +129,28 @@ def _key_of(at: Site, closed: Any) -> Any:
 
 @rule("custom_linear_solve")
 def _custom_linear_solve(at: Site, *operands: Variable) -> Sequence[Variable]:
-    return _solve(at, at["jaxprs"], at["const_lengths"], operands)
+    lengths = at["const_lengths"]
+    count = len(operands) - sum(lengths)
+    return _called(_solver(at, at["jaxprs"], lengths, count), operands)
 
 
-def _solve(at: Site, jaxprs: Any, lengths: Any, operands: Sequence[Variable]) -> Sequence[Variable]:
-    """Return `x` with `matvec(x) == b`, and the further results of the solver.
+def _solver(at: Site, jaxprs: Any, lengths: Any, count: int) -> CustomFunction:
+    """Return the function of constants and `b` whose first `count` results `x` are those with
+    `matvec(x) == b`.
 
-    The derivative follows from `matvec(dx) == db - dmatvec(x)`, and its transpose.
+    Its derivative follows from `matvec(dx) == db - dmatvec(x)`, and from the transpose of that.
     """
+    known = at.evaluator.solvers
+    key = tuple(map(id, jaxprs)), tuple(lengths)
+    if key not in known:
+        # The jaxprs are kept, so that their numbers stay theirs.
+        known[key] = _new_solver(at, jaxprs, lengths, count), jaxprs
+    found: CustomFunction = known[key][0]
+    return found
+
+
+def _new_solver(at: Site, jaxprs: Any, lengths: Any, count: int) -> CustomFunction:
     ends = np.cumsum([0, *lengths]).tolist()
-    count = len(operands) - ends[-1]
 
     def split(xs: Sequence[Variable]) -> tuple[list[list[Variable]], list[Variable]]:
         return [list(xs[a:b]) for a, b in pairwise(ends)], list(xs[ends[-1] :])
@@ -176,7 +188,7 @@ def _solve(at: Site, jaxprs: Any, lengths: Any, operands: Sequence[Variable]) ->
         turned = type(lengths)(lengths[1], lengths[0], lengths[3], lengths[2])
         order = [parts[1], parts[0], parts[3], parts[2]]
         flat = [*[v for part in order for v in part], *ct]
-        slopes = _solve(at, _transposed(jaxprs), turned, flat)[:count]
+        slopes = _called(_solver(at, _transposed(jaxprs), turned, count), flat)[:count]
         to_consts: list[Variable | None] = [None] * len(parts[0])
         floats = [i for i, c in enumerate(parts[0]) if c.type.is_inexact]
         if floats:
@@ -188,7 +200,7 @@ def _solve(at: Site, jaxprs: Any, lengths: Any, operands: Sequence[Variable]) ->
     custom.definition.skips_zeros = True
     custom.defjvp(tangents)
     custom.defvjp(forward, backward)
-    return _called(custom, operands)
+    return custom
 
 
 def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -44,6 +44,8 @@ class Evaluation:
     def __init__(self, sizes: Mapping[str, Dim], scope: Any = None) -> None:
         self.sizes = sizes
         self.scope = scope
+        # Solvers of linear equations, by the numbers of their jaxprs.
+        self.solvers: dict[Any, Any] = {}
         # The custom functions whose rules are being recorded, by key.
         self._active: list[tuple[Any, Any]] = []
         # Whether equations are those of the user's program.

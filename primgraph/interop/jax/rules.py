@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
@@ -27,7 +28,26 @@ TAKES_KEYS: set[str] = set()
 
 
 class Evaluator(Protocol):
-    """Object that records jaxprs, as rules of control flow need it."""
+    """Object that records jaxprs, as rules of control flow need it; see `Evaluation`."""
+
+    solvers: dict[Any, Any]
+
+    def evaluate(
+        self, jaxpr: Any, consts: Sequence[Any], operands: Sequence[Variable]
+    ) -> list[Variable]: ...
+
+    def active(self, key: Any) -> Any: ...
+
+    def entered(self, key: Any, custom: Any, deepest: int) -> AbstractContextManager[None]: ...
+
+    def cotangents(
+        self,
+        backward: Any,
+        residuals: Sequence[Variable],
+        cts: Sequence[Variable | None],
+        results: Sequence[Any],
+        arguments: Sequence[Any],
+    ) -> list[Variable | None]: ...
 
     def run(self, jaxpr: Any, operands: Sequence[Variable]) -> list[Variable]:
         """Record a closed jaxpr on operands."""
