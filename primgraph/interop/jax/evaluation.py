@@ -190,8 +190,10 @@ class Evaluation:
         types = tuple([self.type_of(var.aval) for var in eqn.outvars])
         apply = RULES.get(name)
         if apply is None:
-            require_supported_equation(eqn)
-        assert apply is not None
+            defined = definition_of(eqn)
+            if defined is None:
+                require_supported(core.Jaxpr([], eqn.invars, [], [eqn]))
+            return self.run(defined, operands)
         found = apply(Site(eqn.primitive, params, avals, types, self), *operands)
         return [found] if isinstance(found, Variable) else found
 
@@ -239,21 +241,38 @@ def require_supported(jaxpr: Any) -> None:
     while waiting:
         current = waiting.pop()
         for eqn in current.eqns:
-            _note(lacking, eqn)
+            defined = None if eqn.primitive.name in RULES else definition_of(eqn)
+            _note(lacking, eqn, is_known=defined is not None)
             waiting += core.jaxprs_in_params(eqn.params)
+            waiting += [] if defined is None else [defined.jaxpr]
     lacking.require_none()
 
 
-def require_supported_equation(eqn: Any) -> None:
-    lacking = Lacking("from_jax", "JAX")
-    _note(lacking, eqn)
-    lacking.require_none()
+def definition_of(eqn: Any) -> Any:
+    """Return what a primitive of another package is defined by, as a jaxpr; None without that."""
+
+    def function(*xs: Any) -> Any:
+        return eqn.primitive.impl(*xs, **eqn.params)
+
+    try:
+        found = jax.make_jaxpr(function)(*[var.aval for var in eqn.invars])
+    except Exception:
+        # Primitives of JAX itself compute on devices, and effects have no definition.
+        return None
+    waiting = [found.jaxpr]
+    while waiting:
+        current = waiting.pop()
+        if any(inner.primitive is eqn.primitive for inner in current.eqns):
+            return None
+        for inner in current.eqns:
+            waiting += core.jaxprs_in_params(inner.params)
+    return found
 
 
-def _note(lacking: Lacking, eqn: Any) -> None:
+def _note(lacking: Lacking, eqn: Any, *, is_known: bool) -> None:
     source = source_of(eqn)
     place = "" if source is None else str(source)
-    if eqn.primitive.name not in RULES:
+    if eqn.primitive.name not in RULES and not is_known:
         lacking.add(eqn.primitive.name, place)
     for var in (*eqn.invars, *eqn.outvars):
         name = lacking_dtype(var.aval)
