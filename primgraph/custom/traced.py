@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, final
 
 from primgraph.base.grad_mode import enable_tracking
 from primgraph.custom.definition import Call, Definition, pull_cotangents, push_tangents, rule_lines
-from primgraph.custom.primitives import Batched, Rules, Slope, Static, as_custom
+from primgraph.custom.primitives import Batched, Rules, Slope, Static
 from primgraph.custom.static import arrange_arguments
 from primgraph.eager.inplace.adoption import Adoption, adopting
 from primgraph.eager.mixed import adopt_around
@@ -451,7 +451,7 @@ def _transposed(graph: Graph, seeds: range) -> Graph:
     try:
         return transpose(graph, seeds)
     except MissingRuleError:
-        if not any(eqn.op is as_custom for eqn in graph.body):
+        if not any(eqn.op.own_slope == "given" for eqn in graph.body):
             raise
     both = bind(linearize(graph, [*seeds], role="cotangent"), dict.fromkeys(seeds, 0.0))
     return transpose(both.with_outputs(both.outputs[len(graph.outputs) :]), seeds)

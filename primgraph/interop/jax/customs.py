@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import Any
+from functools import partial
+from itertools import chain, pairwise
+from typing import Any, final
 
 import numpy as np
 
@@ -144,68 +145,68 @@ def _solver(at: Site, jaxprs: Any, lengths: Any, count: int) -> CustomFunction:
     key = tuple(map(id, jaxprs)), tuple(lengths)
     if key not in known:
         # The jaxprs are kept, so that their numbers stay theirs.
-        known[key] = _new_solver(at, jaxprs, lengths, count), jaxprs
+        known[key] = _Solver(at, jaxprs, lengths, count).custom, jaxprs
     found: CustomFunction = known[key][0]
     return found
 
 
-def _new_solver(at: Site, jaxprs: Any, lengths: Any, count: int) -> CustomFunction:
-    ends = np.cumsum([0, *lengths]).tolist()
+@final
+class _Solver:
+    """Function of a linear solve, and its rules; `lengths` are the numbers of its constants."""
 
-    def split(xs: Sequence[Variable]) -> tuple[list[list[Variable]], list[Variable]]:
+    def __init__(self, at: Site, jaxprs: Any, lengths: Any, count: int) -> None:
+        self._at, self._jaxprs, self._lengths, self._count = at, jaxprs, lengths, count
+        self._ends = np.cumsum([0, *lengths]).tolist()
+        self.custom: CustomFunction = custom_jvp(self.linear_solve)
+        self.custom.definition.skips_zeros = True
+        self.custom.defjvp(self._tangents)
+        self.custom.defvjp(self._forward, self._backward)
+
+    def _split(self, xs: Sequence[Any]) -> tuple[list[list[Any]], list[Any]]:
+        ends = self._ends
         return [list(xs[a:b]) for a, b in pairwise(ends)], list(xs[ends[-1] :])
 
-    def function(*xs: Variable) -> tuple[Variable, ...]:
-        (_, _, consts, _), b = split(xs)
-        return tuple(at.evaluator.run(jaxprs.solve, [*consts, *b]))
+    def linear_solve(self, *xs: Variable) -> tuple[Variable, ...]:
+        """Return `x`, and the further results of the solver, for constants and `b`."""
+        (_, _, consts, _), b = self._split(xs)
+        return tuple(self._at.evaluator.run(self._jaxprs.solve, [*consts, *b]))
 
-    def residual(x: Sequence[Variable], consts: Sequence[Variable]) -> tuple[Variable, ...]:
-        return tuple(at.evaluator.run(jaxprs.matvec, [*consts, *x]))
+    def _product(self, x: Sequence[Variable], *consts: Variable) -> tuple[Variable, ...]:
+        return tuple(self._at.evaluator.run(self._jaxprs.matvec, [*consts, *x]))
 
-    def tangents(primals: Sequence[Variable], given: Sequence[Variable | None]) -> Any:
-        found = custom(*primals)
-        x = found[:count]
-        (consts, *others), b = split(primals)
-        (changes, *_), db = split(given)
+    def _tangents(self, primals: Sequence[Variable], given: Sequence[Variable | None]) -> Any:
+        found = self.custom(*primals)
+        x = found[: self._count]
+        (consts, *others), b = self._split(primals)
+        (changes, *_), db = self._split(given)
         right = [_zero_unless(d, v) for d, v in zip(db, b, strict=True)]
         if any(d is not None for d in changes):
-            moved = _tangents_by(lambda *c: residual(x, c), consts, changes)
+            moved = _tangents_by(partial(self._product, x), consts, changes)
             right = [emit(e.sub, r, m) for r, m in zip(right, moved, strict=True)]
-        dx = custom(*consts, *[v for part in others for v in part], *right)[:count]
-        rest = [_zero(v) for v in found[count:]]
-        return found, (*dx, *rest)
+        fixed = [*consts, *chain.from_iterable(others)]
+        dx = self.custom(*fixed, *right)[: self._count]
+        return found, (*dx, *(_zero(v) for v in found[self._count :]))
 
-    def forward(*xs: Variable) -> tuple[Any, Any]:
-        found = custom(*xs)
-        return found, (xs, found[:count])
+    def _forward(self, *xs: Variable) -> tuple[Any, Any]:
+        found = self.custom(*xs)
+        return found, (xs, found[: self._count])
 
-    def backward(kept: Any, cts: Sequence[Variable | None]) -> Any:
-        if jaxprs.transpose_solve is None:
+    def _backward(self, kept: Any, cts: Sequence[Variable | None]) -> Any:
+        if self._jaxprs.transpose_solve is None:
             raise UnsupportedError("from_jax: a linear solve without transpose_solve has no vjp")
         xs, x = kept
-        parts, _ = split(xs)
-        ct = [_zero_unless(d, v) for d, v in zip(cts[:count], x, strict=True)]
-        turned = type(lengths)(lengths[1], lengths[0], lengths[3], lengths[2])
-        order = [parts[1], parts[0], parts[3], parts[2]]
-        flat = [*[v for part in order for v in part], *ct]
-        slopes = _called(_solver(at, _transposed(jaxprs), turned, count), flat)[:count]
-        to_consts: list[Variable | None] = [None] * len(parts[0])
-        floats = [i for i, c in enumerate(parts[0]) if c.type.is_inexact]
+        (product, turned_product, solve, turned_solve), _ = self._split(xs)
+        ct = [_zero_unless(d, v) for d, v in zip(cts, x, strict=False)]
+        lengths = type(self._lengths)(*(self._lengths[i] for i in (1, 0, 3, 2)))
+        turned = _solver(self._at, _transposed(self._jaxprs), lengths, self._count)
+        given = [*turned_product, *product, *turned_solve, *solve, *ct]
+        slopes = _called(turned, given)[: self._count]
+        to_consts: list[Variable | None] = [None] * len(product)
+        floats = [i for i, c in enumerate(product) if c.type.is_inexact]
         if floats:
             minus = [emit(e.neg, s) for s in slopes]
-            to_consts = _cotangents_by(lambda *c: residual(x, c), parts[0], minus, floats)
-        return (*to_consts, *[None] * (ends[-1] - len(parts[0])), *slopes)
-
-    custom = custom_jvp(_named("linear_solve", function))
-    custom.definition.skips_zeros = True
-    custom.defjvp(tangents)
-    custom.defvjp(forward, backward)
-    return custom
-
-
-def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    return function
+            to_consts = _cotangents_by(partial(self._product, x), product, minus, floats)
+        return (*to_consts, *[None] * (self._ends[-1] - len(product)), *slopes)
 
 
 def _transposed(jaxprs: Any) -> Any:

@@ -156,8 +156,11 @@ def _is_finite(at: Site, x: Variable) -> Variable:
 
 @rule("div", broadcasts=True)
 def _div(at: Site, x: Variable, y: Variable) -> Variable:
-    if x.type.is_inexact:
-        return emit(e.div, x, y)
+    return emit(e.div, x, y) if x.type.is_inexact else _quotient(x, y)
+
+
+def _quotient(x: Variable, y: Variable) -> Variable:
+    """Return the quotient of integers without its fraction; -1, all bits, for a division by 0."""
     zero = full_like(x, 0)
     by_zero = emit(logic.equal, y, zero)
     down = emit(e.floor_divide, x, y)
@@ -175,7 +178,7 @@ def _rem(at: Site, x: Variable, y: Variable) -> Variable:
     if x.dtype.kind == "f":
         found: Variable = call_named("fmod", x, y)
         return found
-    quotient = _div(at, x, y)
+    quotient = _quotient(x, y)
     return emit(e.sub, x, emit(e.mul, quotient, y))
 
 

@@ -5,6 +5,13 @@ import numpy as np
 from primgraph.errors import DTypeError
 from samples.rows import DIFFERENCES, INTS, NATURAL, SHAPES, Call, Refused, Row, elementwise
 
+
+def reread(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
+    """The bytes of the numbers, of which floats come in float64, read as numbers of `dtype`."""
+    given = x.astype(f"f{dtype.itemsize}") if x.dtype.kind == "f" else x
+    return np.frombuffer(given.tobytes(), dtype).reshape(x.shape)
+
+
 ROWS: dict[str, Row] = {
     "bitwise_and": elementwise(2, dtypes=INTS),
     "bitwise_or": elementwise(2, dtypes=INTS),
@@ -29,7 +36,7 @@ ROWS: dict[str, Row] = {
             Refused(DTypeError, "c64[3]", dtype=np.dtype("f8")),
         ],
         domain=[NATURAL],
-        reference=lambda x, *, dtype: np.frombuffer(x.tobytes(), dtype).reshape(x.shape),
+        reference=reread,
         analytic=DIFFERENCES,
     ),
 }
