@@ -3,5 +3,6 @@
 from primgraph.interop.imported import Imported
 from primgraph.interop.jax import from_jax
 from primgraph.interop.lacking import VersionWarning
+from primgraph.interop.onnx.importing import OnnxFunction, from_onnx
 
-__all__ = ["Imported", "VersionWarning", "from_jax"]
+__all__ = ["Imported", "OnnxFunction", "VersionWarning", "from_jax", "from_onnx"]
