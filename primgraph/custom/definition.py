@@ -29,6 +29,8 @@ class Definition(ABC):
     name: str
     pushes: Callable[..., Any] | None
     pulls: Callable[..., Any] | None
+    # Whether the rule for tangents takes None for those that are zero.
+    skips_zeros: bool = False
 
     @abstractmethod
     def begin(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:

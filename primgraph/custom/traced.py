@@ -28,8 +28,9 @@ from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.program.trace import results_of, with_flags
 from primgraph.transforms.batch_graphs import batch
+from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
-from primgraph.transforms.optimize.edits import dead_code
+from primgraph.transforms.optimize.edits import bind, dead_code
 from primgraph.transforms.transpose import transpose
 
 # The inputs of a rule, and its results.
@@ -68,7 +69,7 @@ class TracedCall(Call, Rules):
         self.captured: tuple[Value, ...] = ()
         # Whether a rule of the function makes this call: recording its rules would not terminate.
         self._is_inner = rule in _finding.get()
-        self._rules: dict[str, _Recorded] = {}
+        self._rules: dict[tuple[int, ...] | None, _Recorded] = {}
         self._noted: list[tuple[Callable[..., Any], list[Value]]] = []
         with self._enter_builder(outer):
             found, self.state = self._begin_call()
@@ -125,25 +126,35 @@ class TracedCall(Call, Rules):
         finally:
             _finding.set(before)
 
-    def record_push(self) -> _Recorded:
-        """Record the rule for tangents: return its input tangents, and those of the results."""
-        if "push" not in self._rules:
+    def record_push(self, present: tuple[int, ...] = ()) -> _Recorded:
+        """Record the rule for tangents of the operands at `present`, or of all floats: return these
+        tangents, and those of the results."""
+        if present not in self._rules:
             with self.builder, enable_tracking():
                 tangents = {
-                    v.value: _input(self.builder, v.type) for v in self.differentiable_operands()
+                    v.value: _input(self.builder, v.type)
+                    for i, v in enumerate(self.operands)
+                    if v.type.is_inexact and (not present or i in present)
                 }
-                found = push_tangents(self, [_find_variable(tangents, a) for a in self.args])
+                found = push_tangents(self, [self._tangent(tangents, a) for a in self.args])
                 values = [
                     filled_constant(0, self.types[i]) if found[i] is None else found[i].value
                     for i in self.floats
                 ]
-            self._rules["push"] = list(tangents.values()), values
-        return self._rules["push"]
+            self._rules[present] = list(tangents.values()), values
+        return self._rules[present]
+
+    def _tangent(self, tangents: dict[Value, Variable], argument: Any) -> Variable | None:
+        """Return the tangent of an argument: zeros, or None, if it has none."""
+        found = _find_variable(tangents, argument)
+        if found is None and not self.definition.skips_zeros and isinstance(argument, Variable):
+            return self.zeros(argument.type) if argument.type.is_inexact else None
+        return found
 
     def record_pull(self) -> _Recorded:
         """Record the rule for cotangents: return its input cotangents, and those of the
         operands."""
-        if "pull" not in self._rules:
+        if None not in self._rules:
             with self.builder, enable_tracking():
                 cts = {i: _input(self.builder, self.types[i]) for i in self.floats}
                 found = pull_cotangents(self, [cts.get(i) for i in range(len(self.types))])
@@ -152,8 +163,8 @@ class TracedCall(Call, Rules):
                 for operand in self.differentiable_operands():
                     ct = found[places[operand.value]]
                     values.append(filled_constant(0, operand.type) if ct is None else ct.value)
-            self._rules["pull"] = list(cts.values()), values
-        return self._rules["pull"]
+            self._rules[None] = list(cts.values()), values
+        return self._rules[None]
 
     def differentiable_operands(self) -> list[Variable]:
         """Return the operands among the arguments that have a derivative."""
@@ -249,8 +260,10 @@ class TracedSlope(Slope):
     def push(self, present: tuple[int, ...]) -> Graph:
         self._refuse_captured(present)
         if present not in self._pushes:
-            given = present == self.floats and self._call.definition.pushes is not None
-            self._pushes[present] = self._push_graph() if given else self._turned_pull(present)
+            given = self._call.definition.pushes is not None
+            self._pushes[present] = (
+                self._push_graph(present) if given else self._turned_pull(present)
+            )
         return self._pushes[present]
 
     def pull(self, present: tuple[int, ...]) -> Graph:
@@ -313,7 +326,7 @@ class TracedSlope(Slope):
         definition = self._call.definition
         mode, given, other = words
         try:
-            return dead_code(transpose(graph, seeds))
+            return dead_code(_transposed(graph, seeds))
         except MissingRuleError as error:
             rule = definition.pulls if mode == "forward" else definition.pushes
             raise MissingRuleError(
@@ -324,9 +337,9 @@ class TracedSlope(Slope):
                 f"differentiated in {'reverse' if mode == 'forward' else 'forward'} mode only",
             ) from None
 
-    def _push_graph(self) -> Graph:
-        """Graph of the tangent rule."""
-        tangents, values = self._call.record_push()
+    def _push_graph(self, present: tuple[int, ...]) -> Graph:
+        """Graph of the tangent rule for operands at `present`."""
+        tangents, values = self._call.record_push(() if present == self.floats else present)
         return lower(self._call.graph([*self._results, *tangents], values))
 
     def _pull_graph(self) -> Graph:
@@ -427,6 +440,21 @@ def _sizes_of(symbolic: Types, types: Types) -> dict[str, int] | None:
         if isinstance(n, Dim) and str(n) in n.names and isinstance(m, int)
     }
     return sizes if tuple([type_at(t, sizes) for t in symbolic]) == types else None
+
+
+def _transposed(graph: Graph, seeds: range) -> Graph:
+    """Return the transpose of a graph that is linear in the last inputs, `seeds`.
+
+    Functions with rules are not linear as equations are, even if they are linear functions: their
+    tangents, at zero, take their place.
+    """
+    try:
+        return transpose(graph, seeds)
+    except MissingRuleError:
+        if not any(eqn.op.own_slope == "given" for eqn in graph.body):
+            raise
+    both = bind(linearize(graph, [*seeds], role="cotangent"), dict.fromkeys(seeds, 0.0))
+    return transpose(both.with_outputs(both.outputs[len(graph.outputs) :]), seeds)
 
 
 def _input(builder: Builder, type: TensorType) -> Variable:

@@ -1,8 +1,16 @@
 """Programs of other libraries as graphs, and graphs as programs of other libraries."""
 
 from primgraph.interop.imported import Imported
+from primgraph.interop.jax import from_jax
 from primgraph.interop.lacking import VersionWarning
 from primgraph.interop.onnx.importing import OnnxFunction, from_onnx
 from primgraph.interop.sympy import from_sympy
 
-__all__ = ["Imported", "OnnxFunction", "VersionWarning", "from_onnx", "from_sympy"]
+__all__ = [
+    "Imported",
+    "OnnxFunction",
+    "VersionWarning",
+    "from_jax",
+    "from_onnx",
+    "from_sympy",
+]

@@ -5,8 +5,14 @@ All of them have derivative zero.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from primgraph.errors import DTypeError
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import primitive
+from primgraph.ir.types import DType, TensorType
 from primgraph.primitives.elementwise import QUOTIENT, elementwise
 
 INTEGERS = "iu"
@@ -35,3 +41,25 @@ gcd = elementwise(
     "gcd", np.gcd, operands=2, kinds=INTEGERS, commutative=True, constant=True, flops=QUOTIENT
 )
 nextafter = elementwise("nextafter", np.nextafter, operands=2, constant=True, flops=QUOTIENT)
+
+
+def _reinterpret(x: Any, *, dtype: DType) -> Any:
+    return np.array(np.asarray(x).view(dtype))
+
+
+@primitive(impl=_reinterpret, elementwise=True, constant=True, singular=True, flops=0)
+def bitcast(x: TensorType, *, dtype: DType) -> TensorType:
+    """Return the numbers of `dtype` with the same bits, as NumPy's `view` does.
+
+    Both dtypes are real and have the same width.
+    """
+    if x.dtype.itemsize != dtype.itemsize or not {x.dtype.kind, dtype.kind} <= set("iuf"):
+        raise DTypeError(
+            f"bitcast does not read {x} as {dtype}: it takes integers and floats of one width"
+        )
+    return x.with_dtype(dtype)
+
+
+@bitcast.batch
+def _bitcast_batch(batched: tuple[bool, ...], x: Value, *, dtype: DType) -> Value:
+    return bitcast(x, dtype=dtype)

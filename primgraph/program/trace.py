@@ -196,7 +196,7 @@ def _arguments(
     arguments, given = [], []
     for title, example in examples:
         tree, leaves = _flatten_example(example)
-        types = [_type_of(leaf) for leaf in leaves]
+        types = [example_type(leaf) for leaf in leaves]
         pairs = zip(types, names(tree, title), strict=True)
         inputs = [builder.input(t, free_name(builder, n)) for t, n in pairs]
         arguments.append((title, tree))
@@ -235,10 +235,10 @@ def free_name(builder: Builder, name: str) -> str:
 
 def _flatten_example(example: Any) -> tuple[Tree, list[Any]]:
     """Flatten an argument of `trace` into its containers and the examples of arrays."""
-    return (LEAF, [example]) if _is_example(example, 1) else flatten_value(example, _is_example)
+    return (LEAF, [example]) if is_example(example, 1) else flatten_value(example, is_example)
 
 
-def _is_example(item: Any, depth: int = 0) -> bool:
+def is_example(item: Any, depth: int = 0) -> bool:
     """Return whether an argument of `trace` is one array: a type, or nested lists of numbers.
 
     At depth 0, in a container, an empty list is a container; deeper it is an array without
@@ -250,17 +250,18 @@ def _is_example(item: Any, depth: int = 0) -> bool:
         return False
     return depth < _MOST_AXES and all(
         isinstance(part, (*SCALARS, np.generic))
-        or (type(part) in (list, tuple) and _is_example(part, depth + 1))
+        or (type(part) in (list, tuple) and is_example(part, depth + 1))
         for part in item
     )
 
 
 def is_container(example: Any) -> bool:
     """Return whether an argument of `trace` is a container of examples, not an example array."""
-    return not _is_example(example, depth=1) and open_container(example) is not None
+    return not is_example(example, depth=1) and open_container(example) is not None
 
 
-def _type_of(example: Any) -> TensorType:
+def example_type(example: Any) -> TensorType:
+    """Return the type that an argument of `trace` describes, which is one array."""
     if isinstance(example, tuple) and all(is_extent(n) for n in example):
         return spec(example)
     if isinstance(example, TensorType):

@@ -1395,3 +1395,33 @@ def test_a_call_with_captured_values_is_differentiated_at_sizes() -> None:
             pg.transforms.linearize(at, [0, 1])
         found = pg.interpret(pg.transforms.linearize(at, [0]), x, w, x)
         np.testing.assert_allclose(found[-1], 6.0 * w.sum() * (np.cos(x) * x).sum(), 1e-12)
+
+
+def test_forward_mode_by_some_arguments_takes_the_rule_for_tangents():
+    @pg.custom_jvp
+    def product(x, y):
+        return x * y
+
+    product.defjvp(lambda xs, ds: (product(*xs), 2.0 * (ds[0] * xs[1] + xs[0] * ds[1])))
+    product.defvjp(
+        lambda x, y: (product(x, y), (x, y)), lambda kept, ct: (ct * kept[1], ct * kept[0])
+    )
+    x = np.array([1.0, 2.0])
+    assert pg.jvp(lambda x: product(x, 3.0 * np.ones(2)), x, np.ones(2))[1].tolist() == [6.0, 6.0]
+    assert pg.grad(lambda x: pg.sum(product(x, 3.0 * np.ones(2))))(x).tolist() == [3.0, 3.0]
+
+
+def test_a_rule_for_tangents_that_calls_another_custom_function_is_transposed():
+    @pg.custom_vjp
+    def tripled(x):
+        return 3.0 * x
+
+    tripled.defvjp(lambda x: (tripled(x), ()), lambda kept, ct: (4.0 * ct,))
+
+    @pg.custom_jvp
+    def f(x):
+        return x**2
+
+    f.defjvp(lambda xs, ds: (f(*xs), tripled(ds[0]) * xs[0]))
+    x = np.array([1.0, 2.0])
+    assert pg.grad(lambda x: pg.sum(f(x)))(x).tolist() == [4.0, 8.0]

@@ -183,6 +183,19 @@ def _cast(args: Sequence[str], step: Step) -> str | None:
     return f"({c_type(target)}){args[0]}"
 
 
+def _bitcast(args: Sequence[str], step: Step) -> str | None:
+    source, target = step.operands[0].dtype, step.results[0].dtype
+    if FLOAT16 in (source, target):
+        return None
+    if source.kind == target.kind == "f":
+        return args[0]
+    if source.kind == "f":
+        return f"({c_type(target)})pg_bits_{type_name(source)}({args[0]})"
+    if target.kind == "f":
+        return f"pg_from_bits_{type_name(target)}((uint{8 * source.itemsize}_t){args[0]})"
+    return f"({c_type(target)}){args[0]}"
+
+
 def _special(formula: Formula) -> Spelling:
     """Return the call of a function that is emitted from its graph."""
     args = ", ".join(f"{{{k}}}" for k, _ in enumerate(formula.operands))
@@ -224,6 +237,7 @@ SPELLINGS: dict[Op, Spelling] = {
     bits.right_shift: _template("pg_right_shift_{t}({0}, {1})", "iu"),
     bits.gcd: _template("pg_gcd_{t}({0}, {1})", "iu"),
     bits.nextafter: _template("nextafter{f}({0}, {1})", "f"),
+    bits.bitcast: _bitcast,
     **{op: _special(formula) for op, formula in FORMULAS.items()},
     logic.unless_nan: _template("{1} != {1} ? {1} : {0}", "f"),
     logic.equal: _template("{0} == {1}"),

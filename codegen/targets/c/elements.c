@@ -139,6 +139,18 @@ static inline uint64_t pg_to_u64(double x) {
     return x < 0x1p64 ? (uint64_t)x : 0;
 }
 
+/* = f */
+static inline U pg_bits_T(T x) {
+    const union { T number; U bits; } both = {x};
+    return both.bits;
+}
+
+/* = f */
+static inline T pg_from_bits_T(U x) {
+    const union { U bits; T number; } both = {x};
+    return both.number;
+}
+
 /* = */
 /* The place of index `i` along an axis of n elements, from the end if it is negative; 0, and
  * `bad`, if it is out of range. */

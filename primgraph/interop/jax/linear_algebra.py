@@ -1,0 +1,263 @@
+"""Rules of matrix factors and linear equations."""
+
+from __future__ import annotations
+
+from primgraph import linalg
+from primgraph.control.loops import scan
+from primgraph.interop.jax.rules import (
+    Site,
+    constant,
+    convert,
+    emit,
+    emit_all,
+    fit,
+    full_like,
+    permute,
+    reshape,
+    rule,
+    sliced,
+    spread,
+)
+from primgraph.interop.jax.shapes import counted, padded
+from primgraph.ir.types import INT64, Shape
+from primgraph.operators.numpy_arguments import call_named
+from primgraph.operators.variable import Variable
+from primgraph.primitives import elementwise as e
+from primgraph.primitives import logic, parts
+from primgraph.primitives.linear_algebra.matrix_functions import lu
+
+
+def _swapped(x: Variable) -> Variable:
+    return permute(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def _adjoint(x: Variable) -> Variable:
+    return _swapped(emit(parts.conj, x) if x.type.is_complex else x)
+
+
+def _nothing(at: Site) -> list[Variable]:
+    return [constant(0, t.dtype, t.shape) for t in at.types]
+
+
+@rule("cholesky")
+def _cholesky(at: Site, a: Variable) -> Variable:
+    if 0 in a.shape:
+        return a
+    found: Variable = linalg.cholesky(a)
+    return found
+
+
+@rule("eigh")
+def _eigh(at: Site, a: Variable) -> list[Variable]:
+    if 0 in a.shape or 0 in at.types[0].shape:
+        return _nothing(at)
+    w, v = linalg.eigh(a, UPLO="L" if at["lower"] else "U")
+    subset = at.params.get("subset_by_index")
+    if subset is not None and tuple(subset) != (0, a.shape[-1]):
+        first, last = subset
+        v, w = (sliced(x, x.ndim - 1, first, last - first) for x in (v, w))
+    return [v, w]
+
+
+@rule("eig")
+def _eig(at: Site, a: Variable) -> list[Variable]:
+    if 0 in a.shape:
+        return _nothing(at)
+    w, right = linalg.eig(convert(a, at.types[0].dtype))
+    found = [w]
+    if at["compute_left_eigenvectors"]:
+        found.append(_left_vectors(a, w, right))
+    if at["compute_right_eigenvectors"]:
+        found.append(right)
+    return [convert(x, t.dtype) for x, t in zip(found, at.types, strict=True)]
+
+
+def _left_vectors(a: Variable, w: Variable, right: Variable) -> Variable:
+    """Return unit vectors `u` with `u^H a == w u^H`: the columns of the inverse's adjoint."""
+    left = _adjoint(linalg.inv(right))
+    size = call_named("norm", left, axis=left.ndim - 2, keepdims=True)
+    left = emit(e.div, left, convert(call_named("broadcast_to", size, left.shape), left.dtype))
+    # As in LAPACK, the largest element of each is real.
+    sizes = emit(parts.modulus, left)
+    largest = call_named("argmax", sizes, axis=left.ndim - 2, keepdims=True)
+    found = [call_named("take_along_axis", x, largest, axis=left.ndim - 2) for x in (left, sizes)]
+    phase = emit(e.div, found[0], convert(found[1], left.dtype))
+    return emit(e.div, left, call_named("broadcast_to", phase, left.shape))
+
+
+@rule("svd")
+def _svd(at: Site, a: Variable) -> list[Variable]:
+    subset = at.params.get("subset_by_index")
+    if subset is not None and tuple(subset) != (0, min(a.shape[-2:])):
+        at.refuse("subset_by_index")
+    if 0 in a.shape:
+        found = _nothing(at)
+        if at["compute_uv"] and at["full_matrices"]:
+            for k in (1, 2):
+                n = found[k].shape[-1]
+                eye = emit(logic.equal, counted((n, n), 0), counted((n, n), 1))
+                found[k] = spread(convert(eye, found[k].dtype), found[k].shape,
+                                  (found[k].ndim - 2, found[k].ndim - 1))  # fmt: skip
+        return found
+    if not at["compute_uv"]:
+        return [linalg.svdvals(a)]
+    u, s, vh = linalg.svd(a, full_matrices=at["full_matrices"])
+    return [s, u, vh]
+
+
+@rule("qr")
+def _qr(at: Site, a: Variable) -> list[Variable]:
+    if at["pivoting"]:
+        at.refuse("pivoting")
+    if 0 in a.shape:
+        return _nothing(at)
+    q, r = linalg.qr(a, mode="complete" if at["full_matrices"] else "reduced")
+    return [q, r]
+
+
+@rule("lu")
+def _lu(at: Site, a: Variable) -> list[Variable]:
+    """Factors in one matrix, the rows that were swapped, and their order."""
+    if 0 in a.shape:
+        return _nothing(at)
+    order, left, right = emit_all(lu, a)
+    rows, columns = counted(a.shape, a.ndim - 2), counted(a.shape, a.ndim - 1)
+    below = emit(logic.less, columns, rows)
+    both = emit(logic.select, below, _widened(left, a.shape), _widened(right, a.shape))
+    pivots = _pivots_of(order, left.shape[-1])
+    return [
+        both,
+        *(convert(x, t.dtype) for x, t in zip((pivots, order), at.types[1:], strict=True)),
+    ]
+
+
+def _widened(x: Variable, shape: Shape) -> Variable:
+    """Return matrices with zeros below and beside them."""
+    config = [(0, n - m, 0) for m, n in zip(x.shape, shape, strict=True)]
+    return padded(x, constant(0, x.dtype), config)
+
+
+@rule("lu_pivots_to_permutation")
+def _lu_pivots_to_permutation(at: Site, pivots: Variable) -> Variable:
+    """Return the order of rows after swapping row i with row `pivots[..., i]`, for each i."""
+    axis = pivots.ndim - 1
+    place = counted(at.shape, axis)
+
+    def swap(order: Variable, row: tuple[Variable, Variable]) -> tuple[Variable, None]:
+        number, pivot = row
+        return _swap(order, place, fit(number, pivot.shape), pivot), None
+
+    rows = permute(convert(pivots, INT64), (axis, *range(axis)))
+    order, _ = scan(swap, place, (counted((rows.shape[0],), 0), rows))
+    return convert(order, at.dtype)
+
+
+def _pivots_of(order: Variable, count: int) -> Variable:
+    """Return the rows that row i, for each i below `count`, was swapped with for this order."""
+    axis = order.ndim - 1
+    place = counted(order.shape, axis)
+
+    def swap(now: Variable, row: tuple[Variable, Variable]) -> tuple[Variable, Variable]:
+        number, wanted = row
+        is_there = emit(logic.equal, now, spread(wanted, now.shape, range(axis)))
+        pivot: Variable = call_named("argmax", convert(is_there, INT64), axis=axis)
+        return _swap(now, place, fit(number, wanted.shape), pivot), pivot
+
+    rows = sliced(permute(order, (axis, *range(axis))), 0, 0, count)
+    _, found = scan(swap, place, (counted((count,), 0), rows))
+    return permute(found, (*range(1, axis + 1), 0))
+
+
+def _swap(order: Variable, place: Variable, i: Variable, j: Variable) -> Variable:
+    """Return rows of numbers with those at i and j exchanged."""
+    first, second = (reshape(x, (*x.shape, 1)) for x in (i, j))
+    axis = order.ndim - 1
+    here, there = (call_named("take_along_axis", order, x, axis=axis) for x in (first, second))
+    at_first, at_second = (emit(logic.equal, place, fit(x, place.shape)) for x in (first, second))
+    order = emit(logic.select, at_second, fit(here, order.shape), order)
+    return emit(logic.select, at_first, fit(there, order.shape), order)
+
+
+@rule("triangular_solve")
+def _triangular_solve(at: Site, a: Variable, b: Variable) -> Variable:
+    if 0 in a.shape or 0 in b.shape:
+        return constant(0, at.dtype, at.shape)
+    matrix, lower = a, at["lower"]
+    if at["conjugate_a"] and a.type.is_complex:
+        matrix = emit(parts.conj, matrix)
+    if not at["left_side"]:
+        # x a = b is a^T x^T = b^T.
+        turned = not at["transpose_a"]
+        found = _solve_triangular(matrix, _swapped(b), lower, turned, at["unit_diagonal"])
+        return _swapped(found)
+    return _solve_triangular(matrix, b, lower, at["transpose_a"], at["unit_diagonal"])
+
+
+def _solve_triangular(
+    a: Variable, b: Variable, lower: bool, transposed: bool, unit: bool
+) -> Variable:
+    found: Variable = linalg.solve_triangular(
+        a, b, trans=1 if transposed else 0, lower=lower, unit_diagonal=unit
+    )
+    return found
+
+
+@rule("tridiagonal_solve")
+def _tridiagonal_solve(at: Site, dl: Variable, d: Variable, du: Variable, b: Variable) -> Variable:
+    """Solve with the matrix of three diagonals, as a matrix."""
+    *lead, n = d.shape
+    rows, columns = counted((n, n), 0), counted((n, n), 1)
+    whole = constant(0, d.dtype, (*lead, n, n))
+    for diagonal, offset in ((dl, -1), (d, 0), (du, 1)):
+        on = emit(logic.equal, columns, emit(e.add, rows, full_like(rows, offset)))
+        on = spread(on, whole.shape, (len(lead), len(lead) + 1))
+        values = spread(diagonal, whole.shape, range(len(lead) + 1))
+        whole = emit(logic.select, on, values, whole)
+    found: Variable = linalg.solve(whole, b)
+    return found
+
+
+@rule("symmetric_product")
+def _symmetric_product(at: Site, a: Variable, c: Variable) -> Variable:
+    product = call_named("matmul", a, _swapped(a))
+    scaled = emit(e.mul, product, full_like(product, at["alpha"]))
+    return emit(e.add, scaled, emit(e.mul, c, full_like(c, at["beta"])))
+
+
+@rule("householder_product")
+def _householder_product(at: Site, a: Variable, taus: Variable) -> Variable:
+    """The first columns of the product of reflections `1 - tau v v^H`, one after the other."""
+    *lead, m, n = a.shape
+    if 0 in a.shape:
+        return a
+    shape = (*lead, m, n)
+    eye = emit(logic.equal, counted((m, n), 0), counted((m, n), 1))
+    found = spread(convert(eye, a.dtype), shape, (len(lead), len(lead) + 1))
+    for k in reversed(range(taus.shape[-1])):
+        v = _reflector(a, k)
+        row = call_named("matmul", _adjoint(v), found)
+        tau = spread(sliced(taus, len(lead), k, 1), shape, range(len(lead) + 1))
+        found = emit(e.sub, found, emit(e.mul, tau, call_named("matmul", v, row)))
+    return found
+
+
+def _reflector(a: Variable, k: int) -> Variable:
+    """Return column k below the diagonal, with one on it and zeros above, as a matrix."""
+    axis = a.ndim - 1
+    column = sliced(a, axis, k, 1)
+    place = counted(column.shape, axis - 1)
+    below = emit(logic.greater, place, full_like(place, k))
+    on = emit(logic.equal, place, full_like(place, k))
+    return emit(
+        logic.select, below, column,
+        emit(logic.select, on, full_like(column, 1), full_like(column, 0)),
+    )  # fmt: skip
+
+
+@rule("cholesky_update")
+def _cholesky_update(at: Site, r: Variable, w: Variable) -> Variable:
+    """The upper factor of `r^T r + w w^T`."""
+    column = reshape(w, (*w.shape, 1))
+    total = emit(e.add, call_named("matmul", _swapped(r), r),
+                 call_named("matmul", column, _swapped(column)))  # fmt: skip
+    return _swapped(linalg.cholesky(total))
