@@ -44,6 +44,7 @@ from primgraph.operators.variable import Variable, emit, handles, is_weak, weak_
 from primgraph.primitives.constants import constant_op, filled_constant, full
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.shapes import broadcast, concat, reshape
+from primgraph.sparsity.pattern import is_scipy_sparse
 
 # A bool counts as a scalar, but not as a weak one: it has NumPy's boolean dtype. A symbolic size
 # counts as an integer.
@@ -79,7 +80,8 @@ def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         raise ArgumentError(f"cannot make an array of {_short_repr(x)}: {error}") from None
     # Reject other objects than numbers: conversions would parse text.
     if array.dtype.kind == "O" or (array.dtype.kind in "SU" and not isinstance(x, np.ndarray)):
-        raise ArgumentError(f"cannot make an array of {_short_repr(x)}")
+        hint = "A @ x is a product, and A.toarray() an array" if is_scipy_sparse(x) else ""
+        raise ArgumentError(f"cannot make an array of {_short_repr(x)}", hint=hint)
     found = as_dtype(array.dtype)
     if dtype is not None and found.kind == "c" and dtype.kind not in "bc":
         raise DTypeError(
