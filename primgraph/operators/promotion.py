@@ -40,6 +40,7 @@ from primgraph.ir.types import (
     scalar_of,
 )
 from primgraph.operators.handle import ArrayLike, Axes
+from primgraph.operators.rerolling import reroll
 from primgraph.operators.variable import Variable, emit, handles, is_weak, weak_type
 from primgraph.primitives.constants import constant_op, filled_constant, full
 from primgraph.primitives.elementwise import cast
@@ -158,8 +159,18 @@ def listed_array(items: Sequence[Any]) -> Variable:
                 f"a list of arrays of one shape is an array, not one of {parts[0].type} and "
                 f"{part.type}"
             )
-    rows = [emit(reshape, convert_dtype(v, dtype), shape=(1, *v.shape)) for v in parts]
-    return rows[0] if len(rows) == 1 else emit(concat, *rows, axis=0)
+    return join_alike([convert_dtype(v, dtype) for v in parts], 0)
+
+
+def join_alike(parts: Sequence[Variable], axis: int) -> Variable:
+    """Stack arrays of one type along a new axis."""
+    recorder, shape = parts[0].recorder, parts[0].shape
+    rerolled = None if shape else reroll(recorder, [v.value for v in parts])
+    if rerolled is not None:
+        return Variable(recorder, rerolled)
+    expanded = (*shape[:axis], 1, *shape[axis:])
+    rows = [emit(reshape, v, shape=expanded) for v in parts]
+    return rows[0] if len(rows) == 1 else emit(concat, *rows, axis=axis)
 
 
 def type_of(x: ArrayLike) -> TensorType:
