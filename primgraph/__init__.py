@@ -60,6 +60,7 @@ declare({
         "primgraph.extend": ".",
         "primgraph.fft": ".",
         "primgraph.initializers": ".",
+        "primgraph.interop": ".",
         "primgraph.inspect.check": "check_grads",
         "primgraph.inspect.check_rules": "check_rules",
         "primgraph.inspect.cost": "Cost cost",

@@ -58,7 +58,7 @@ FLOORS = (
         "primgraph.nn",
         "primgraph.scipy",
     ),
-    ("primgraph.__main__", "primgraph.compat"),
+    ("primgraph.__main__", "primgraph.compat", "primgraph.interop"),
 )
 
 
@@ -193,6 +193,7 @@ ROOMS = {
     "array_api": ("output", "the standard's names"),
     "cli": ("output", "the command line"),
     "compat": ("output", "names of other systems"),
+    "interop": ("output", "programs of other libraries"),
     "distributed": ("output", "chunks, on Dask"),
     "extend": ("output", "for packages of others"),
 }

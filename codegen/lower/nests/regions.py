@@ -255,7 +255,8 @@ def traffic(plan: Nests) -> float:
 def _traffic_of(plan: Nests, item: Item) -> float:
     written = sum(_nbytes(plan, v) for v in values_written(item))
     if isinstance(item, Blocks):
-        read = sum(_nbytes(plan, rows.root) for rows in item.given.values())
+        # A matrix and its transpose are the same memory.
+        read = sum(_nbytes(plan, root) for root in {rows.root for rows in item.given.values()})
         return read + written + _CACHED * traffic(item.bodies[0]) * typical(item.count)
     if isinstance(item, Nest):
         size = prod(map(typical, item.domain))

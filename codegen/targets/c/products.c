@@ -45,6 +45,7 @@ int pg_share(int (*)(void *const *, char *, long), void *const *, char *, long, 
 /* Multiplications that are worth another thread, and how many of these there may be at most. */
 #define SHARE 4e6
 #define MOST_PARTS 16
+#define PAGE 4096
 /* How far ahead of what is read memory is asked for, in bytes. */
 #define AHEAD 12288
 
@@ -270,12 +271,14 @@ TILE(float, f32)
             for (long j = 0; j < n; j++) out[j] = 0;                                   \
         long l = 0;                                                                    \
         if (b1 == 1)                                                                   \
-            for (; l + 4 <= k; l += 4, b += 4 * b0) {                                  \
-                const type z0 = x[l * a1], z1 = x[(l + 1) * a1];                       \
-                const type z2 = x[(l + 2) * a1], z3 = x[(l + 3) * a1];                 \
-                const type *y1 = b + b0, *y2 = y1 + b0, *y3 = y2 + b0;                 \
-                for (long j = 0; j < n; j++)                                           \
-                    out[j] = (((out[j] + z0 * b[j]) + z1 * y1[j]) + z2 * y2[j]) + z3 * y3[j]; \
+            for (; l + 8 <= k; l += 8, b += 8 * b0) {                                  \
+                type z[8];                                                             \
+                UNROLLED for (int q = 0; q < 8; q++) z[q] = x[(l + q) * a1];           \
+                for (long j = 0; j < n; j++) {                                         \
+                    type sum = out[j];                                                 \
+                    UNROLLED for (int q = 0; q < 8; q++) sum += z[q] * b[q * b0 + j];  \
+                    out[j] = sum;                                                      \
+                }                                                                      \
             }                                                                          \
         for (; l < k; l++, b += b0) {                                                  \
             const type z = x[l * a1];                                                  \
@@ -364,7 +367,9 @@ ROW_OF_PRODUCT(float, f32)
         const double parts = (double)m * (double)n * (double)k / SHARE;                \
         const long most = parts < MOST_PARTS ? (long)parts : MOST_PARTS;               \
         const long rows = most > 1 ? ((m + most - 1) / most + ROWS - 1) / ROWS * ROWS : m;\
-        if (rows < 2 * ROWS || rows >= m) {                                            \
+        /* Parts of short rows would read the same pages of `a` several times. */      \
+        const long least = n == 1 && a0 == 1 ? PAGE / (long)sizeof(type) : 2 * ROWS;   \
+        if (rows < least || rows >= m) {                                               \
             product_##name(out, a, a0, a1, b, b0, b1, m, n, k, add);                   \
             return;                                                                    \
         }                                                                              \

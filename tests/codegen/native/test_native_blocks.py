@@ -352,3 +352,26 @@ def test_a_call_with_out_allocates_nothing(tmp_path):
     assert style == "native"
     # Not one a call; the interpreter may have taken some of its own.
     assert int(count) < 25
+
+
+def test_a_matrix_and_its_transpose_are_read_once():
+    """Both products of a regression run on rows that are in the cache; many rows, few columns."""
+
+    def loss(w, x, y):
+        z = x @ w
+        return pg.mean(pg.logaddexp(0.0, z) - y * z)
+
+    graph = traced(pg.grad(loss), pg.spec(100), pg.spec((100_000, 100)), pg.spec(100_000))
+    (block,) = blocks_of(graph, LIMITS)
+    assert block.extent == 100_000
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("m", "k"), [(100, 60_003), (1_100, 5_001)])
+def test_products_of_transposed_matrices_and_columns(dtype, m, k):
+    rng = np.random.default_rng(0)
+    x, v = rng.normal(size=(k, m)).astype(dtype), rng.normal(size=k).astype(dtype)
+    found = pg.jit(lambda x, v: x.T @ v, target="c")(x, v)
+    exact = x.T.astype(np.longdouble) @ v
+    bound = 8 * np.finfo(dtype).eps * (np.abs(x).T @ np.abs(v))
+    assert np.all(np.abs(found - exact) <= bound)
