@@ -171,6 +171,16 @@ def listed() -> list[str]:
     return run.stdout.split()
 
 
+def exceptions() -> dict[str, tuple[str, str]]:
+    """Return the problems that differ from JAX, with kinds of reasons and reasons."""
+    found = {}
+    for line in (HERE / "cutest_exceptions.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            name, kind, reason = line.split(maxsplit=2)
+            found[name] = kind, reason
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reference", type=Path)
