@@ -318,12 +318,12 @@ class Handle(NumpyMethods):
             if _is_left_to(other):
                 return NotImplemented
             if is_scipy_sparse(other):
-                return sparse_products.multiply_right(self, other)
+                return sparse_products.multiply_right(self, other)  # type: ignore[no-any-return]
         return functions["matmul"](self, other)  # type: ignore[no-any-return]
 
     def __rmatmul__(self, other: ArrayLike) -> Self:
         if is_scipy_sparse(other):
-            return sparse_products.multiply_left(other, self)
+            return sparse_products.multiply_left(other, self)  # type: ignore[no-any-return]
         return functions["matmul"](other, self)  # type: ignore[no-any-return]
 
     def __and__(self, other: ArrayLike) -> Self:
