@@ -40,7 +40,7 @@ from primgraph.ir.types import (
     scalar_of,
 )
 from primgraph.operators.handle import ArrayLike, Axes
-from primgraph.operators.rerolling import reroll
+from primgraph.operators.shape.rerolling import reroll
 from primgraph.operators.variable import Variable, emit, handles, is_weak, weak_type
 from primgraph.primitives.constants import constant_op, filled_constant, full
 from primgraph.primitives.elementwise import cast

@@ -60,13 +60,13 @@ class _Stack:
         if eqn is None or len(eqn.outputs) > 1 or not isinstance(eqn.op, Primitive):
             return ()
         is_number = all(_is_number(v) for v in eqn.inputs)
-        return eqn.inputs if is_number and (eqn.op.elementwise or eqn.op is reshape) else ()
+        return eqn.inputs if is_number and (eqn.op.elementwise or eqn.op.is_view) else ()
 
     def _form(self, value: Value, operands: tuple[Value, ...]) -> tuple[int, int]:
         """Return the form of a number, whose operands have theirs, and its depth."""
         eqn = self._builder.definition(value)
         if operands and eqn is not None:
-            if eqn.op is reshape:
+            if eqn.op.is_view:
                 return self._forms[operands[0]]
             found = [self._forms[v] for v in operands]
             depth = 1 + max(d for _, d in found)
@@ -90,9 +90,9 @@ class _Stack:
         return found
 
     def _plain(self, value: Value) -> Value:
-        """Return the number that this one reshapes."""
+        """Return the number that this one is a view of."""
         eqn = self._builder.definition(value)
-        while eqn is not None and eqn.op is reshape and self._operands(value):
+        while eqn is not None and eqn.op.is_view and self._operands(value):
             value = eqn.inputs[0]
             eqn = self._builder.definition(value)
         return value
@@ -100,7 +100,7 @@ class _Stack:
     def _compute(self, column: tuple[Value, ...]) -> Value:
         count = len(column)
         if column.count(column[0]) == count:
-            number = self.emit(reshape, [column[0]], shape=())
+            number = self.reshaped(column[0])
             return self.emit(broadcast, [number], shape=(count,), new_axes=(0,))
         equations = [self._builder.definition(v) for v in column]
         first = equations[0]
@@ -116,7 +116,7 @@ class _Stack:
 
     def _elements(self, array: Value, places: list[int]) -> Value:
         """Return elements of an array by their numbers in row-major order."""
-        flat = self.emit(reshape, [array], shape=(array.type.size,))
+        flat = self.reshaped(array, array.type.size)
         step = places[1] - places[0]
         if step > 0 and places == [*range(places[0], places[-1] + 1, step)]:
             params = {"starts": (places[0],), "sizes": (len(places),), "steps": (step,)}
@@ -124,10 +124,12 @@ class _Stack:
         op, params = constant_op(np.array(places))
         return self.emit(gather, [flat, self.emit(op, [], **params)], axis=0)
 
+    def reshaped(self, value: Value, *shape: int) -> Value:
+        """Return the elements of a value in another shape."""
+        return value if value.shape == shape else self.emit(reshape, [value], shape=shape)
+
     def emit(self, op: Any, operands: Sequence[Value], **params: Any) -> Value:
-        """Record an equation; reshapes that change nothing are left out."""
-        if op is reshape and operands[0].shape == params["shape"]:
-            return operands[0]
+        """Record an equation with one result."""
         return self._builder.emit(op, operands, params)[0]
 
 
@@ -146,7 +148,7 @@ def reroll(builder: Any, numbers: Sequence[Value]) -> Value | None:
     if 2 * len(rest) > len(numbers) or len(alike) * _LEAST_ALIKE > len(numbers):
         return None
     parts = [stack.vector(tuple([numbers[i] for i in places])) for places in alike]
-    parts += [stack.emit(reshape, [numbers[i]], shape=(1,)) for i in rest]
+    parts += [stack.reshaped(numbers[i], 1) for i in rest]
     if len(parts) == 1:
         return parts[0]
     order = np.argsort(np.array([i for places in (*alike, rest) for i in places]))
@@ -161,7 +163,8 @@ def _is_number(value: Value) -> bool:
 
 def _is_element(eqn: Equation) -> bool:
     """Return whether an equation reads an element of an array of known shape."""
-    return eqn.op is slice_ and all(isinstance(n, int) for n in eqn.inputs[0].shape)
+    is_slice = eqn.op.is_view and "starts" in eqn.kwargs
+    return is_slice and all(isinstance(n, int) for n in eqn.inputs[0].shape)
 
 
 def _index(eqn: Equation) -> int:
