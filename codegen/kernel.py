@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from primgraph.base.providers import late
+from primgraph.base.providers import late, provider
 from primgraph.base.records import Fixed
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.ir.limits import Limits
@@ -35,6 +35,7 @@ else:
 
 Array = np.ndarray[Any, Any]
 
+_OF_ONNX = ".onnx"
 # Suffixes of C files, of headers, and of C++ files.
 _OF_C = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp")
 
@@ -265,29 +266,29 @@ class Kernel(Fixed, Drawn, Awaited):
         force: bool = False,
         scipy: bool = False,
         blas: bool = False,
+        target: str = "numpy",
     ) -> None:
-        """Write a file with a function for this kernel and for each of `others`.
+        """Write a file with a function, named as its graph, for this kernel and each of `others`.
 
-        - `.py` gives Python that needs NumPy only. Each function returns an array, or a tuple of
-          arrays, takes arguments that `np.asarray` can convert, and raises ValueError on a wrong
-          shape. With `scipy` the file may import SciPy for functions that NumPy lacks: `erf` and
-          `erfc` are then SciPy's. Single float64 numbers use Python's `math`.
+        - `.py` gives Python that needs NumPy only, or the `target` "jax" or "cupy". Functions take
+          what `np.asarray` converts, return an array or a tuple, and raise ValueError on a wrong
+          shape. With `scipy` the file may import SciPy, as for `erf`.
         - `.c` gives C11 that needs the C library only, and a header. Sizes come first among the
           arguments. With `blas`, large matrix products call BLAS, as declared in `cblas.h`.
+        - `.onnx` gives a model of ONNX, by the package `onnx`; symbolic sizes are named axes.
         - `.svg`, `.html`, `.dot`, `.mmd`, `.json`, `.png` and `.pdf` give a picture of this kernel.
-
-        Functions have the names of the graphs.
 
         Raises `CompileError` for a graph with a primitive that has no code, for two graphs of one
         name, and in C for complex and 16-bit numbers and for names with a meaning in C;
-        `ArgumentError` for what is no kernel, for `others` in a picture, for other endings, and,
-        without `force`, for an existing file that primgraph did not write.
+        `UnsupportedError` for primitives that ONNX lacks, listed all together; `ArgumentError` for
+        what is no kernel, for `others` in a picture or a model, for other endings, and, without
+        `force`, for an existing file that primgraph did not write.
         """
         _require_kernels(path, others)
         if Path(path).suffix.lower() in PICTURES:
             super().save(path)
         else:
-            _save_code(path, [self, *others], force=force, scipy=scipy, blas=blas)
+            _save_code(path, [self, *others], (force, scipy, blas), target)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _build_kernel, self._recipe.parts
@@ -393,22 +394,33 @@ def _require_kernels(path: str | os.PathLike[str], others: Sequence[Any]) -> Non
             f"Kernel.save: others are kernels, not {strange[0]!r:.60}",
             hint="compile graphs with pg.compile(graph)",
         )
-    if others and Path(path).suffix.lower() in PICTURES:
-        raise ArgumentError(f"{os.fspath(path)!r:.200} would be a picture of one kernel")
+    suffix = Path(path).suffix.lower()
+    if others and (suffix in PICTURES or suffix == _OF_ONNX):
+        kind = "picture" if suffix in PICTURES else "model"
+        raise ArgumentError(f"{os.fspath(path)!r:.200} would be a {kind} of one kernel")
 
 
 def _save_code(
-    path: str | os.PathLike[str], kernels: list[Kernel], *, force: bool, scipy: bool, blas: bool
+    path: str | os.PathLike[str],
+    kernels: list[Kernel],
+    options: tuple[bool, bool, bool],
+    target: str,
 ) -> None:
     """Write a C or Python file, according to its suffix."""
+    force, scipy, blas = options
     told, graphs = f"{os.fspath(path)!r:.200}", [kernel.graph for kernel in kernels]
     if Path(path).suffix.lower() in _OF_C:
+        if target != "numpy":
+            raise ArgumentError(f"{told}: target {target!r} is for files of Python")
         if scipy:
             raise ArgumentError(
                 f"{told}: a file of C imports nothing, and so no SciPy", hint="leave scipy out"
             )
         home = importlib.import_module("primgraph.codegen.targets.export.file")
         home.save_c(path, graphs, force=force, blas=blas)
+        return
+    if Path(path).suffix.lower() == _OF_ONNX:
+        provider("ONNX files").save_onnx(path, graphs[0], force=force)
         return
     if Path(path).suffix.lower() != ".py":
         raise ArgumentError(
@@ -421,7 +433,13 @@ def _save_code(
             f"{told}: blas is for files of C", hint="leave it out: NumPy has a BLAS of its own"
         )
     home = importlib.import_module("primgraph.codegen.targets.readable.standalone")
-    home.save_source(path, graphs, force=force, scipy=scipy)
+    if target == "numpy":
+        home.save_source(path, graphs, force=force, scipy=scipy)
+        return
+    dialect = provider("kernels of libraries").dialect_of(target)
+    if scipy:
+        raise ArgumentError(f"{told}: scipy is for files of NumPy", hint="leave it out")
+    home.save_source(path, graphs, force=force, scipy=False, dialect=dialect)
 
 
 def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:

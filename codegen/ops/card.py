@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import final
 
@@ -147,4 +148,18 @@ def element_card(read: Read, write: Write, nanoseconds: Time) -> Card:
         scalar=None,
         complex_step=None,
         marks=Marks.EACH,
+    )
+
+
+def changed_expression(card: Card, read: Read, helper: str) -> Card:
+    """Return the card with another expression, which calls a support function or none."""
+    return replace(
+        card,
+        read=read,
+        helper=helper,
+        amend=None,
+        repeated=None,
+        library="",
+        broadcasts=() if card.amend else card.broadcasts,
+        inline=card.inline and not helper,
     )

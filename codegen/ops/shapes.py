@@ -72,14 +72,14 @@ def _copied_into(site: Site) -> list[Place]:
 # Parts of arrays.
 
 
-def _assigned_slice(step: Step) -> Slice | None:
+def assigned_slice(step: Step) -> Slice | None:
     p, y = step.params, step.operands[1]
     shape = step.results[0].shape
     return slice_view(strided_slices(p["starts"], y.shape, p["steps"], shape), shape)
 
 
 def _amend_slice(name: str, args: Sequence[Text], step: Step) -> str:
-    how = _assigned_slice(step)
+    how = assigned_slice(step)
     target = f"{name}[...]" if how is None else view_text(how, name)
     return f"{target} = {args[1].code}"
 
@@ -88,7 +88,7 @@ read_copy = reading("np.array({0})")
 
 
 def _assigned_part(site: Site) -> list[Place]:
-    return [site.part(_assigned_slice(site.step))]
+    return [site.part(assigned_slice(site.step))]
 
 
 def _write_slice_assign(to: Target) -> list[str]:

@@ -408,6 +408,12 @@ _COLLECTED = {
         log_ndtr xlogy xlog1py logit_near_half logit_far logit_chunk logit erf erfc
         """,
     "primgraph.approximations.borrowed": "real_result by_scipy",
+    "primgraph.codegen.runtime.jax_support": """
+        scaled_root_of_squares derivative_of_determinant conjugate_transpose halved_triangle
+        tangent_of_cholesky slope_of_cholesky slope_of_exponential lu_in_order
+        placed_at windows_of sums_of_windows
+        high_product philox_uniform philox_uniform_between
+        """,
     "primgraph.approximations.matrices": """
         PADE expm sqrtm in_double logm expm_slope sqrtm_slope logm_slope size_of_elements
         block_with_slope upper_right_block lu eig

@@ -2,5 +2,7 @@
 
 from primgraph.interop.imported import Imported
 from primgraph.interop.lacking import VersionWarning
+from primgraph.interop.onnx.importing import OnnxFunction, from_onnx
+from primgraph.interop.sympy import from_sympy
 
-__all__ = ["Imported", "VersionWarning"]
+__all__ = ["Imported", "OnnxFunction", "VersionWarning", "from_onnx", "from_sympy"]

@@ -48,13 +48,13 @@ def check_version(library: str, version: str) -> None:
 
 @final
 class Lacking:
-    """The operators of one program of `library` that have no meaning here, in order of discovery.
+    """The operators of one program of `library` that `target` lacks, in order of discovery.
 
     Walk the whole program with `add`, and call `require_none` before anything is recorded.
     """
 
-    def __init__(self, importer: str, library: str) -> None:
-        self._importer, self._library = importer, library
+    def __init__(self, importer: str, library: str, target: str = "primgraph") -> None:
+        self._importer, self._library, self._target = importer, library, target
         # The places of each operator.
         self._places: dict[str, list[str]] = {}
 
@@ -70,7 +70,7 @@ class Lacking:
     def _raise(self) -> NoReturn:
         found = [_describe(name, places) for name, places in self._places.items()]
         raise UnsupportedError(
-            f"{self._importer}: {self._library} has operators in this program that primgraph "
+            f"{self._importer}: {self._library} has operators in this program that {self._target} "
             f"lacks: {'; '.join(found)}"
         )
 

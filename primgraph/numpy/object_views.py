@@ -109,13 +109,15 @@ def parts_of(value: Any, names: Set[str]) -> Iterator[Any]:
 class ObjectView:
     """A view of an object: see the module."""
 
-    def __init__(self, original: Any, copies: Mapping[int, Any]) -> None:
-        object.__setattr__(self, "_view", (original, copies))
+    def __init__(self, original: Any, copies: Mapping[int, Any], counterpart: Any = None) -> None:
+        object.__setattr__(self, "_view", (original, copies, counterpart))
 
     def __getattribute__(self, name: str) -> Any:
         if name == "__class__":
             return type(_original(self))
-        original, copies = object.__getattribute__(self, "_view")
+        original, copies, counterpart = object.__getattribute__(self, "_view")
+        if counterpart is not None and not name.startswith("_"):
+            return getattr(counterpart, name)
         found = inspect.getattr_static(type(original), name, None)
         if isinstance(found, FunctionType) and name not in vars(original):
             return MethodType(copies.get(id(found), found), self)
@@ -183,10 +185,13 @@ def _instead(found: Any, copies: Mapping[int, Any]) -> Any:
     return copies.get(id(found), found)
 
 
-def view_of_object(original: Any, copies: Mapping[int, Any]) -> Any:
-    """Return a view of an object, whose methods are in `copies` by the identity of the original."""
+def view_of_object(original: Any, copies: Mapping[int, Any], counterpart: Any = None) -> Any:
+    """Return a view of an object, whose methods are in `copies` by the identity of the original.
+
+    Public attributes are those of the counterpart, if there is one.
+    """
     kind: Any = type(original)
-    return _class_of_views(kind)(original, copies)
+    return _class_of_views(kind)(original, copies, counterpart)
 
 
 @lru_cache(1024)
@@ -272,7 +277,7 @@ class _SuperView:
 
     def __getattribute__(self, name: str) -> Any:
         kind, view = object.__getattribute__(self, "_view")
-        original, copies = object.__getattribute__(view, "_view")
+        original, copies, _ = object.__getattribute__(view, "_view")
         order = type(original).__mro__
         for c in order[order.index(kind) + 1 :]:
             if isinstance(found := vars(c).get(name), FunctionType):

@@ -207,7 +207,9 @@ def _copy_with_callees(function: Callable[..., Any]) -> Callable[..., Any]:
     if is_plain or inner not in reached:
         return function
     copies: dict[int, Any] = {id(f): _blank(f) for f in reached}
-    copies |= {id(value): view_of_object(value, copies) for value in objects}
+    copies |= {
+        id(value): view_of_object(value, copies, _distribution(value)) for value in objects
+    }
     for original in reached:
         copy = copies[id(original)]
         if objects and "type" in _names(original.__code__):
@@ -434,7 +436,9 @@ def _stands_for(value: Any) -> Any:
         if room in _SCIPYS and (room != "scipy.special" or _has_row(value)):
             return getattr(provider(room), value.__name__, value)
     if type(value).__module__.startswith("scipy.stats."):
-        return _distribution(value)
+        # The methods of one whose module is followed are, other than the public ones.
+        is_followed = has_methods(value, _followed.get())
+        return value if is_followed else _distribution(value) or value
     if isinstance(value, np.ufunc) or _is_numpys(value):
         name = getattr(value, "__name__", "")
         drop_in = importlib.import_module("primgraph.numpy")
@@ -466,15 +470,19 @@ def referenced_names(
 
 
 def _distribution(value: Any) -> Any:
-    """The distribution that takes variables in the place of one of SciPy's, if there is one."""
+    """Return the distribution that takes variables in the place of one of SciPy's, or None."""
+    if not type(value).__module__.startswith("scipy.stats."):
+        return None
     theirs = importlib.import_module("scipy.stats")
     here = provider("scipy.stats")
     found = [name for name in here.__all__ if getattr(theirs, name, None) is value]
-    return getattr(here, found[0]) if found else value
+    return getattr(here, found[0]) if found else None
 
 
 def _is_numpys(value: Any) -> bool:
+    """Whether a value is a function of NumPy's; functions of `primgraph.numpy` have its names."""
     module = getattr(value, "__module__", None)
-    return callable(value) and not isinstance(value, type) and module in (
+    own = is_own_name(getattr(value, "__globals__", {}).get("__name__", ""))
+    return not own and callable(value) and not isinstance(value, type) and module in (
         "numpy", "numpy.linalg", "numpy.fft"
     )  # fmt: skip

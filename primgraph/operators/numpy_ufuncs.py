@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, DTypeError
 from primgraph.ir.dims import names_in
 from primgraph.operators.handle import Handle
@@ -33,6 +34,14 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: dic
     if method == "__call__" and ufunc in implemented:
         return implemented[ufunc](*inputs, **options)
     name = _name_of(ufunc)
+    if (
+        name is None
+        and method == "__call__"
+        and not isinstance(vars(np).get(ufunc.__name__), np.ufunc)
+    ):
+        law = provider("scipy.stats").ufuncs.get(ufunc.__name__)
+        if law is not None and not options:
+            return law(*inputs)
     if name is None:
         raise missing_error(f"numpy.{ufunc.__name__}")
     if method == "__call__" and len(inputs) > ufunc.nin:

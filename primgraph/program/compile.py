@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final, overload
 
 from primgraph.base.interpreter_limits import uncollected
 from primgraph.base.locks import cached_property
@@ -28,11 +28,33 @@ from primgraph.transforms.pipeline import optimize_graph, skipped
 from primgraph.transforms.rewrite.rule import check_level
 
 if TYPE_CHECKING:
+    from primgraph.codegen.targets.libraries.kernel import ArrayKernel
     from primgraph.transforms.loops import invariant_factors
 else:
     invariant_factors = late("primgraph.transforms.loops.invariant_factors")
 
 
+@overload
+def compile(  # type: ignore[overload-overlap]
+    graph: Graph,
+    *,
+    target: Literal["jax", "cupy"],
+    math: str = "exact",
+    skip: Collection[str] = (),
+) -> ArrayKernel: ...
+@overload
+def compile(
+    graph: Graph,
+    *,
+    style: str = "planned",
+    math: str = "exact",
+    target: str | None = None,
+    donated: Mapping[int, int] | None = None,
+    kept_sizes: int = KEPT,
+    new_sizes: str = GENERIC,
+    skip: Collection[str] = (),
+    explain: bool = False,
+) -> Kernel | SizedKernel: ...
 @checked_late
 @uncollected
 def compile(
@@ -46,7 +68,7 @@ def compile(
     new_sizes: str = GENERIC,
     skip: Collection[str] = (),
     explain: bool = False,
-) -> Kernel | SizedKernel:
+) -> Kernel | SizedKernel | ArrayKernel:
     """Compile `graph` into a kernel of NumPy or C code.
 
     - `style` is the code that runs: "planned", with preallocated buffers, or "readable", the code
@@ -57,7 +79,9 @@ def compile(
       occurs. "fast" may round differently; in C, functions are within four units in the last place.
     - `target` is "numpy"; "c" for native code, or NumPy with a warning if there is no C compiler;
       or "auto", the faster one: calls run in NumPy while C is compiled in the background, and the
-      times of both decide. The default is that of `pg.config`, or NumPy.
+      times of both decide. The default is that of `pg.config`, or NumPy. "jax" and "cupy" give an
+      `ArrayKernel`, for arrays of these libraries; of the other options only `math` and `skip`
+      apply.
     - `donated` maps positions of outputs to positions of inputs of the same type, whose arrays they
       overwrite. A donated array must share memory with no other input. Positions count arrays, as
       in `graph.inputs` and `graph.outputs`.
@@ -82,6 +106,11 @@ def compile(
     >>> kernel(np.array([1.0, 2.0]))
     array([2., 4.])
     """
+    if target in LIBRARIES:
+        _require_graph(graph)
+        plain = drop_formal(optimize_graph(graph, math, skip))
+        kernel: ArrayKernel = provider("kernels of libraries").ArrayKernel(plain, target)
+        return kernel
     style = style_for(style, target)
     _require_graph(graph)
     options: dict[str, Any] = {"style": style, "math": math, "donated": donated, "skip": skip}
@@ -156,6 +185,9 @@ def style_for(style: str, target: str | None) -> str:
         provider("background compiler").expect()
     return found
 
+
+# Targets that are array libraries.
+LIBRARIES = ("jax", "cupy")
 
 # Planned code by target, as named by the code generator; "auto" is resolved later.
 _STYLES = {"c": "native", "auto": "auto"}

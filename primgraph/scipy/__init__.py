@@ -10,12 +10,13 @@ from typing import Any
 from primgraph.errors import unknown_name
 from primgraph.scipy import special
 
-__all__ = ["integrate", "linalg", "signal", "special", "stats"]
+__all__ = ["integrate", "linalg", "optimize", "signal", "special", "stats"]
 
 # Rooms that are loaded when they are first asked for.
 _LATER = {
     "integrate": "primgraph.scipy.integrate",
     "linalg": "primgraph.scipy.linalg",
+    "optimize": "primgraph.scipy.optimize",
     "signal": "primgraph.scipy.signal",
     "stats": "primgraph.scipy.stats",
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, unknown_name
 from primgraph.operators.names import rows
 from primgraph.operators.numpy_calls import missing_error
@@ -49,6 +50,9 @@ def _recording(
 ) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if handles((*args, *kwargs.values())):
+            law = provider("scipy.stats").ufuncs.get(name) if name not in rows(world) else None
+            if law is not None and world == "scipy.special":
+                return law(*args, **kwargs)
             if name not in rows(world):
                 raise missing_error(f"{world}.{name}")
             kept = {n: value for n, value in kwargs.items() if n not in ignored}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+import primgraph.numpy
 
 X = np.array([0.3, 0.6, 0.9])
 
@@ -130,3 +131,11 @@ def test_names_are_followed_from_a_program():
     values = pg.Executor().run(program, {"a": ROWS}, found)
     for value, f in zip(values, (shifted, shifted, gathered), strict=True):
         np.testing.assert_allclose(value, np.stack([f(row) for row in ROWS]))
+
+
+def test_functions_of_the_drop_in_are_called_by_other_names():
+    deviation = primgraph.numpy.std
+    x = np.array([[1.0, 2.0], [4.0, 3.0]])
+    found = pg.value_and_grad(lambda x: deviation(x))(x)
+    np.testing.assert_allclose(found[0], np.std(x))
+    np.testing.assert_allclose(found[1], (x - np.mean(x)) / (4 * np.std(x)))

@@ -115,7 +115,8 @@ def test_helpers_are_functions_of_the_support_file():
 
 def test_helpers_use_nothing_but_what_generated_code_has():
     """Their text is copied into kernels, where there is nothing else."""
-    known = {"np", *support.BUILTINS, *support.NAMES}
+    # Those for JAX are copied into files that import it.
+    known = {"np", "jax", *support.BUILTINS, *support.NAMES}
     for name in support.NAMES:
         (tree,) = ast.parse(support.text_of(name)).body
         if isinstance(tree, ast.Assign):
@@ -277,6 +278,8 @@ def test_what_stops_derivatives_is_constant_and_leaves_numbers_alone():
 # Files in which names of primitives are what it is about: operators of the same name, words of
 # other libraries, NumPy's functions, the text of the user's, and the text of graphs.
 ABOUT_NAMES = (
+    "codegen/targets/libraries/",
+    "primgraph/interop/",
     "codegen/ops/",
     "codegen/ops/c/functions.py",
     "codegen/lower/nests/routines.py",

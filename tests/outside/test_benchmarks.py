@@ -67,6 +67,13 @@ def test_growth_measures_every_step_and_the_bytes():
     assert 100 < float(steps["unpickled"][-1]) < 400
 
 
+def test_solvers_find_the_solutions_of_scipy():
+    pytest.importorskip("scipy")
+    rows = short("solvers.py")[1:]
+    assert len(rows) == 10
+    assert all(re.fullmatch(r"\d+\.\d\d", row[3]) for row in rows)
+
+
 @pytest.mark.dense
 def test_side_effects_tell_what_they_gain():
     rows = short("side_effects.py")

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 # Pages that need what is not always there.
-NEEDS = {"tutorial/distributed": "dask"}
+NEEDS = {"tutorial/distributed": "dask", "recipes/equations-of-motion": "sympy"}
 FENCE = re.compile(r"^```(.*)$", re.MULTILINE)
 C_BLOCK = re.compile(r"^```c\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")

@@ -170,6 +170,7 @@ ROOMS = {
     "codegen/targets/text": ("cotangent", "names, lines, layout"),
     "codegen/targets/inplace": ("cotangent", "NumPy, into buffers"),
     "codegen/targets/readable": ("cotangent", "NumPy, to be read"),
+    "codegen/targets/libraries": ("cotangent", "JAX, CuPy"),
     "codegen/targets/scalar": ("cotangent", "Python's floats"),
     "codegen/targets/c": ("cotangent", "C for loop nests"),
     "codegen/targets/export": ("cotangent", "files of C"),

@@ -21,7 +21,15 @@ from primgraph.primitives.constants import filled_constant, iota
 from primgraph.primitives.control import while_loop
 from primgraph.primitives.elementwise import abs_, add, cast, mul, sqrt
 from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.primitives.logic import equal, greater, less, logical_and, logical_not, select
+from primgraph.primitives.logic import (
+    equal,
+    greater,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    select,
+)
 from primgraph.primitives.reductions import reduce_max, reduce_sum
 from primgraph.primitives.shapes import broadcast, reshape
 
@@ -148,19 +156,26 @@ def _start_bicgstab(rhs: Value) -> list[Value]:
 def _step_bicgstab(product: Callable[[Value], Value], state: Sequence[Value]) -> list[Value]:
     x, r, first, p, rho, _ = state
     v = product(p)
-    alpha = rho / _dot(first, v)
+    alpha = _ratio(rho, _dot(first, v))
     s = r - broadcast_samples(alpha, v) * v
     t = product(s)
-    square = _dot(t, t)
-    # Of a residual that is zero already, the second half of a step is left out.
-    one = _like(1.0, square)
-    omega = _dot(t, s) / select(equal(square, _like(0.0, square)), one, square)
+    omega = _ratio(_dot(t, s), _dot(t, t))
     x = x + broadcast_samples(alpha, p) * p + broadcast_samples(omega, s) * s
     r = s - broadcast_samples(omega, t) * t
-    new = _dot(first, r)
-    beta = new / rho * (alpha / omega)
+    new, square = _dot(first, r), _dot(r, r)
+    # Where only rounding is left of the product of both residuals, the method begins again.
+    eps = float(np.finfo(new.dtype).eps)
+    lost = less_equal(new * new, square * _dot(first, first) * (eps * eps))
+    beta = select(lost, _like(0.0, rho), _ratio(new, rho) * _ratio(alpha, omega))
     p = r + broadcast_samples(beta, p) * (p - broadcast_samples(omega, v) * v)
-    return [x, r, first, p, new, _dot(r, r)]
+    first = select(broadcast_samples(lost, r), r, first)
+    return [x, r, first, p, select(lost, square, new), square]
+
+
+def _ratio(x: Value, y: Value) -> Value:
+    """Return `x / y`, and 0 where `y` is 0."""
+    none = equal(y, _like(0.0, y))
+    return select(none, _like(0.0, x), x / select(none, _like(1.0, y), y))
 
 
 # GMRES. The basis V of the space has orthonormal rows, and the products A V' = V' H. The columns

@@ -68,7 +68,7 @@ def _move_rules(op: Primitive[Value]) -> Iterator[Rule]:
     def before_moving(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
         """Compute elementwise functions before elements are broadcast or reshaped.
 
-        Reshapes then meet, and cancel.
+        Reshapes then meet, and cancel. Numbers keep their shape.
         """
         made = [seen.builder.definition(v) for v in inputs]
         moves = [eqn for eqn in made if eqn is not None and eqn.op in (broadcast, reshape)]
@@ -78,6 +78,8 @@ def _move_rules(op: Primitive[Value]) -> Iterator[Rule]:
         if any(e.op is not first.op or e.kwargs != first.kwargs for e in moves):
             return None
         shape = seen.type.shape
+        if first.op is reshape and not shape:
+            return None
         if first.op is reshape:
             # Reshapes are free; choose the most frequent operand shape, so that most operands keep
             # theirs.

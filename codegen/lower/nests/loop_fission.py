@@ -42,8 +42,9 @@ class _Group:
 def split_nest(nest: Nest) -> list[Nest]:
     """Split `nest` into independent nests, to be run in any order.
 
-    Nodes that depend on each other stay in one loop. So do nodes that read the same memory, as long
-    as there are few streams.
+    Nodes that depend on each other stay in one loop, and so do copies to elements beside each
+    other, such as the columns of a matrix: each alone would go through all of its cache lines.
+    Nodes that read the same memory stay in one loop as long as there are few streams.
     """
     if not nest.domain or nest.pairs or _runs(nest) <= _MOST:
         return [nest]
@@ -73,7 +74,7 @@ def _reads(nodes: list[Node]) -> dict[_Read, None]:
 
 
 def _connected_components(nest: Nest) -> Iterator[_Group]:
-    """Yield groups of nodes that do not depend on each other (connected components)."""
+    """Yield groups of nodes that depend on each other, or write beside each other."""
     above = list(range(len(nest.nodes)))
 
     def top(k: int) -> int:
@@ -89,6 +90,12 @@ def _connected_components(nest: Nest) -> Iterator[_Group]:
                 one, other = sorted((top(made[o.value]), top(k)))
                 above[other] = one
         made[node.value] = k
+    beside: dict[object, int] = {}
+    for k, node in enumerate(nest.nodes):
+        row = _row_written(node)
+        if row is not None:
+            one, other = sorted((top(beside.setdefault(row, k)), top(k)))
+            above[other] = one
     found: dict[int, _Group] = {}
     for k, node in enumerate(nest.nodes):
         group = found.setdefault(top(k), _Group())
@@ -96,6 +103,14 @@ def _connected_components(nest: Nest) -> Iterator[_Group]:
         group.reads.update(_reads([node]))
         group.written += _is_written(nest, node)
     yield from found.values()
+
+
+def _row_written(node: Node) -> object:
+    """Return the row of elements, of which a loop writes one at each step; None if contiguous."""
+    step = min((n for n in node.strides if type(n) is int and n), default=1)
+    if node.kind != "put" or step <= 1 or type(node.offset) is not int:
+        return None
+    return node.value, node.strides, node.offset // step
 
 
 def _nest_of(nest: Nest, places: list[int]) -> Nest:

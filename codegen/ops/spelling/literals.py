@@ -132,8 +132,9 @@ def array_text(array: np.ndarray[Any, Any]) -> str:
     return f"np.array({format_rows(array.tolist())}{dtype})"
 
 
-def array_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
-    """Return statements that bind `name` to an array of any size.
+def array_lines(name: str, array: np.ndarray[Any, Any], *, changes: bool = True) -> list[str]:
+    """Return statements that bind `name` to an array of any size; a new array may be assigned to if
+    it `changes`.
 
     The array is written as a pattern or number by number. A large one without a pattern, one with
     NaN, and one that fits no rows is written as hexadecimal digits of its bytes.
@@ -141,7 +142,7 @@ def array_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
     text = short_text(array)
     if text is not None:
         return [f"{name} = {text}"]
-    sparse = _sparse_lines(name, array)
+    sparse = _sparse_lines(name, array) if changes else None
     if sparse is not None:
         return sparse
     rows = None if array.size > _LISTED or _has_nan(array) else _listed_lines(name, array)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 from primgraph.codegen.ir.extents import ADD, ATOM, Text, extent_text
 from primgraph.codegen.ir.schedule import Schedule, Step, schedule
@@ -28,16 +28,15 @@ Value: TypeAlias = "Piece | int"
 
 def write_control(page: Page, i: int, step: Step, write: Write) -> None:
     """Write a branch or a loop to a page, as statements."""
-    words = _Words(page, i, step, write)
+    words = Statements(page, i, step, write)
     if step.flow in (Flow.CHOICE, Flow.ONCE):
-        words.names = _name_values(page, step.outputs, "v")
+        words.names = name_of_values(page, step.outputs, "v")
     write_flow(words, step, words.given, step.outputs)
     if step.flow in (Flow.CHOICE, Flow.ONCE):
         words.results(words.names)
 
 
-@final
-class _Words:
+class Statements:
     """Readable code for one branch or loop; values are pieces, and numbers of results."""
 
     def __init__(self, page: Page, i: int, step: Step, write: Write) -> None:
@@ -99,7 +98,7 @@ class _Words:
         regions = self.step.regions
         assert regions is not None
         graph = regions.graphs[k]
-        found, inner = _write_body(self, graph, given)
+        found, inner = write_body(self, graph, given)
         self.assign(inner, self.names, found, graph)
 
     # Loops.
@@ -107,7 +106,7 @@ class _Words:
     def begin(self, loop: Loop[Value]) -> Sequence[Value]:
         p, page, outputs = loop.params, self.page, self.step.outputs
         carries, is_test = len(loop.ends), loop.number is not None
-        named = _body_names(loop.body, p["consts"], carries)
+        named = body_names(loop.body, p["consts"], carries)
         self.names = _write_initial_carries(self, loop.state, named)
         grows = p["limit"] is None if is_test else p["length"] is TRIPS
         values, rows = outputs[carries + is_test :], named[carries:]
@@ -123,7 +122,7 @@ class _Words:
             self.line(f"{self.trips} = 0")
             page.parts.bind(self.trips)
             self.index = "" if grows else self.trips
-        return [_piece(n, t) for n, t in zip(self.names, loop.kinds, strict=True)]
+        return [named_piece(n, t) for n, t in zip(self.names, loop.kinds, strict=True)]
 
     def repeat(self, loop: Loop[Value]) -> Sequence[Value]:
         p = loop.params
@@ -147,9 +146,9 @@ class _Words:
         limit, graph, body = loop.params["limit"], loop.params["test"], self.rows
         start = self.starts[-1]
         at, some = start - 1, f"{self.trips} < {limit}"
-        found, inner = _write_body(self, graph, given)
-        within = _pending_equation(inner, found[0], graph)
-        truth = _text(inner, found[0], graph, 0)
+        found, inner = write_body(self, graph, given)
+        within = pending_equation(inner, found[0], graph)
+        truth = text_of_result(inner, found[0], graph, 0)
         if all(line.text.startswith("#") for line in body[start:]):
             # Comments on a one-line condition are moved before the loop.
             body[at:] = [*body[start:], body[at]]
@@ -163,10 +162,10 @@ class _Words:
 
     def trip(self, loop: Loop[Value], given: Sequence[Value]) -> None:
         count, graph = len(self.names), loop.body
-        found, inner = _write_body(self, graph, given, count)
+        found, inner = write_body(self, graph, given, count)
         for n, (stack, value) in enumerate(zip(self.stacks, found[count:], strict=True)):
-            within = _pending_equation(inner, value, graph)
-            code = _text(inner, value, graph, count + n).code
+            within = pending_equation(inner, value, graph)
+            code = text_of_result(inner, value, graph, count + n).code
             add = (f"{stack}[{self.index}] = ", code)
             for line in statement(
                 *add if self.index else ("", f"{stack}.append({code})"), inner.depth
@@ -197,11 +196,11 @@ class _Words:
         self, inner: Page, names: Sequence[str], values: Sequence[int], graph: Graph
     ) -> None:
         """Assign the results of a body to their names, all at once."""
-        found = [_pending_equation(inner, value, graph) for value in values]
+        found = [pending_equation(inner, value, graph) for value in values]
         several = len([w for w in found if w is not None]) > 1
         within = None if several else next((w for w in found if w is not None), None)
         pairs = [
-            (name, _text(inner, value, graph, k).code)
+            (name, text_of_result(inner, value, graph, k).code)
             for k, (name, value) in enumerate(zip(names, values, strict=True))
         ]
         pairs = [(name, text) for name, text in pairs if name != text]
@@ -220,14 +219,14 @@ class _Words:
         for name, value, type in zip(names, self.step.outputs, self.step.results, strict=True):
             if not name:
                 continue
-            self.page.pieces[value] = _piece(name, type)
+            self.page.pieces[value] = named_piece(name, type)
             self.page.parts.bind(name)
             self.page.shared.add(value)
 
 
-def _repeat_by_row(w: _Words, loop: Loop[Value]) -> Sequence[Value]:
+def _repeat_by_row(w: Statements, loop: Loop[Value]) -> Sequence[Value]:
     """Open a loop over the rows that another loop has appended to lists."""
-    rows = _name_values(w.page, [-1] * len(loop.scanned), "row")
+    rows = name_of_values(w.page, [-1] * len(loop.scanned), "row")
     ways = [code_of(x).code for x in loop.scanned]
     if loop.params["reverse"]:
         ways = [f"reversed({way})" for way in ways]
@@ -240,11 +239,11 @@ def _repeat_by_row(w: _Words, loop: Loop[Value]) -> Sequence[Value]:
         w.line(line)
     w.open(f"{last}:")
     kinds = loop.body.input_types[len(loop.fixed) + len(loop.ends) :]
-    return [_piece(name, type) for name, type in zip(rows, kinds, strict=True)]
+    return [named_piece(name, type) for name, type in zip(rows, kinds, strict=True)]
 
 
-def _write_body(
-    w: _Words, graph: Graph, given: Sequence[Value], carries: int = 0
+def write_body(
+    w: Statements, graph: Graph, given: Sequence[Value], carries: int = 0
 ) -> tuple[list[int], Page]:
     """Write the computation of a body except its results, which are pending on the page.
 
@@ -290,7 +289,7 @@ def _counter(page: Page) -> str:
     return page.counters[page.level]
 
 
-def _body_names(graph: Graph, consts: int, carries: int) -> list[str]:
+def body_names(graph: Graph, consts: int, carries: int) -> list[str]:
     """Return names for the results of a body: the next carries, and rows of stacks.
 
     They are what the user calls the values; a row that is a carry before its assignment has
@@ -313,13 +312,13 @@ def _body_names(graph: Graph, consts: int, carries: int) -> list[str]:
     return [before.get(v, name) for v, name in zip(inner.outputs, names, strict=True)]
 
 
-def _pending_equation(inner: Page, value: int, graph: Graph) -> Within | None:
+def pending_equation(inner: Page, value: int, graph: Graph) -> Within | None:
     """Return the equation of a pending expression for a body result, if any."""
     piece = inner.pieces[value]
     return (graph, inner.schedule.steps[piece.step].eqn) if piece.is_pending else None
 
 
-def _text(inner: Page, value: int, graph: Graph, k: int) -> Text:
+def text_of_result(inner: Page, value: int, graph: Graph, k: int) -> Text:
     """Return the expression of a body result, in full shape."""
     piece = inner.pieces[value]
     if piece.is_pending:
@@ -333,12 +332,14 @@ def _text(inner: Page, value: int, graph: Graph, k: int) -> Text:
     return piece.text
 
 
-def _write_initial_carries(w: _Words, state: Sequence[Value], named: Sequence[str]) -> list[str]:
+def _write_initial_carries(
+    w: Statements, state: Sequence[Value], named: Sequence[str]
+) -> list[str]:
     """Return names for the carries, and write their initial values.
 
     `named` are names of the values that the body computes for them.
     """
-    names = _name_values(w.page, w.step.outputs[: len(state)], "v", named)
+    names = name_of_values(w.page, w.step.outputs[: len(state)], "v", named)
     for name, piece in zip(names, state, strict=True):
         w.page.parts.bind(name)
         for row in statement(f"{name} = ", code_of(piece).code, w.page.depth):
@@ -346,18 +347,18 @@ def _write_initial_carries(w: _Words, state: Sequence[Value], named: Sequence[st
     return names
 
 
-def _lists(w: _Words, values: Sequence[int], rows: Sequence[str] = ()) -> list[str]:
+def _lists(w: Statements, values: Sequence[int], rows: Sequence[str] = ()) -> list[str]:
     """Return names for stacks that rows, which may have names, are appended to."""
-    names = _name_values(w.page, values, "stack", [f"{row}_stack" if row else "" for row in rows])
+    names = name_of_values(w.page, values, "stack", [f"{row}_stack" if row else "" for row in rows])
     for name in names:
         w.page.parts.bind(name)
         w.line(f"{name} = []")
     return names
 
 
-def _stacks(w: _Words, values: Sequence[int], maker: str, rows: Sequence[str]) -> list[str]:
+def _stacks(w: Statements, values: Sequence[int], maker: str, rows: Sequence[str]) -> list[str]:
     """Return names for stacks of a known number of rows, which may have names."""
-    names = _name_values(w.page, values, "stack", [f"{row}_stack" if row else "" for row in rows])
+    names = name_of_values(w.page, values, "stack", [f"{row}_stack" if row else "" for row in rows])
     for name, value in zip(names, values, strict=True):
         type = w.page.schedule.types[value]
         made = f"np.{maker}({shape_text(type.shape)}{array_dtype(type.dtype)})"
@@ -379,11 +380,11 @@ def _row(x: Value, type: TensorType, k: str) -> Piece:
     return Piece(Text(f"{x.text.operand_code(ATOM)}[{k}]"), type.shape[1:], (*x.names, k))
 
 
-def _piece(name: str, type: TensorType) -> Piece:
+def named_piece(name: str, type: TensorType) -> Piece:
     return Piece(Text(name), type.shape, (name,))
 
 
-def _name_values(
+def name_of_values(
     page: Page, values: Sequence[int], letter: str, otherwise: Sequence[str] = ()
 ) -> list[str]:
     """Return names for values: what the user calls them, or else the names in `otherwise`."""

@@ -19,7 +19,6 @@ from primgraph.codegen.ops.spelling.literals import (
     is_weak_default,
     scalar_text,
 )
-from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.readable.control import write_control
 from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece, explicit
 from primgraph.codegen.targets.readable.placement import write_placed
@@ -35,9 +34,10 @@ from primgraph.primitives.reductions import REDUCES
 
 def write_step(page: Page, i: int, step: Step) -> None:
     """Write step `i` to a page: as a pending expression, or as a statement."""
-    card = CARDS.get(step.op)
+    dialect = page.file.dialect
+    card = dialect.card(step.op)
     if step.op.has_bodies:
-        write_control(page, i, step, write_step)
+        (dialect.control or write_control)(page, i, step, write_step)
     elif card is None:
         _call_user(page, i, step)
     elif (number := step.number) is not None:
@@ -51,7 +51,10 @@ def write_step(page: Page, i: int, step: Step) -> None:
                 write_view(page, i, step, k, value)
     elif step.op.multiple:
         _compute_several(page, i, step, card)
-    elif not (write_placed(page, i, step) or write_diagonal_matrix(page, i, step)):
+    elif not (
+        (not dialect.is_functional and write_placed(page, i, step))
+        or write_diagonal_matrix(page, i, step)
+    ):
         _compute(page, i, step, card)
 
 

@@ -45,8 +45,9 @@ def readable(
         for name, kind in page.file.classes.table.items():
             page.table[name] = kind
             page.opening.append(f"# {name} is a class, in the table beside this code.")
-    if len(page.opening) > 1:
-        page.opening.insert(1, "")
+    imports = len(page.file.dialect.imports)
+    if len(page.opening) > imports:
+        page.opening.insert(imports, "")
     functions[-1].docstring = interface.docstring()
     helpers = [_strip_annotations(support.text_of(name)) for name in page.helpers]
     return Module(page.opening, helpers, functions, functions[-1].name, page.table, page.users)

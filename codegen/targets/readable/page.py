@@ -27,6 +27,7 @@ from primgraph.codegen.ops.spelling.literals import (
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.runtime import support
 from primgraph.codegen.targets.readable.containers import Classes
+from primgraph.codegen.targets.readable.dialect import NUMPY, Dialect
 from primgraph.codegen.targets.readable.shapes import shown_shapes
 from primgraph.codegen.targets.readable.sizes import Sizes
 from primgraph.codegen.targets.text.identifiers import function_name, name_values
@@ -85,7 +86,8 @@ class Shared:
     """State that the functions of a standalone file share: global names, and constants by value.
 
     `parts` counts the functions that are parts of others; `classes` name the classes of results.
-    `imports` are further import lines; SciPy may be among them only if `scipy`.
+    `imports` are further import lines; SciPy may be among them only if `scipy`. `dialect` is the
+    library that the code computes with.
     """
 
     names: set[str]
@@ -94,6 +96,7 @@ class Shared:
     constants: dict[Any, str] = field(default_factory=dict)
     parts: int = 0
     imports: dict[str, None] = field(default_factory=dict)
+    dialect: Dialect = NUMPY
 
 
 def entry_name(graph: str) -> str:
@@ -155,7 +158,7 @@ class Page:
         variables = () if sizes is None else sizes.names
         self.names = Names([entry_name(schedule.name), *self.file.names, *variables])
         self.pieces: dict[int, Piece] = {}
-        self.opening = ["import numpy as np"]
+        self.opening = list(self.file.dialect.imports)
         self.table: dict[str, Any] = {}
         self.users: list[str] = []
         self.helpers: dict[str, None] = {}
@@ -253,7 +256,7 @@ class Page:
 
     def define(self, name: str, array: np.ndarray[Any, Any]) -> None:
         if self.standalone or short_text(array) is not None:
-            lines = array_lines(name, array)
+            lines = array_lines(name, array, changes=not self.file.dialect.is_functional)
             head = f"{name} = "
             self.opening += (
                 statement(head, lines[0].removeprefix(head), depth=0) if len(lines) == 1 else lines

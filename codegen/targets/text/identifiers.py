@@ -349,8 +349,13 @@ class _Assignments:
         for step in steps:
             for k, value in enumerate(step.outputs if step.op.is_view else ()):
                 part = _part(step, k)
-                if part is not None and part[1] == len(names):
-                    self.titles.name(value, names[part[0]])
+                if part is None or part[1] != len(names):
+                    continue
+                self.titles.name(value, names[part[0]])
+                # A part of one element is read without its axis.
+                for reader in self.titles.readers[value]:
+                    if reader in steps and reader.op.is_view and not reader.results[0].shape:
+                        self.titles.name(reader.outputs[0], names[part[0]])
 
     def _may_be_last(self, value: int, line: Step, last: Operation, complete: bool) -> bool:
         """Return whether a value may be its line's last operation, given that line's operations."""

@@ -122,7 +122,7 @@ class Ruled(Op):
 
     def expansion(self, rule: Rule) -> Rule:
         """Declare `rule(expand, inputs, moving, order, **params)`, for all Taylor coefficients at
-        once, if parameters are graphs.
+        once, as for ops whose parameters are graphs.
 
         `moving` has, by position, the coefficients 1 to `order` of inputs; the rule returns those
         of the results. `expand(graph, places)` appends the coefficients of the inputs at `places`

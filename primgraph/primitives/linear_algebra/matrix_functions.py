@@ -1,14 +1,15 @@
 """Matrix functions, LU factors and eigenvalues of general matrices.
 
 The derivative of an analytic matrix function along `e` is the upper right block of the function of
-`[[a, e], [0, a]]`: R. Mathias, A chain rule for matrix functions and applications, SIAM J. Matrix
-Anal. Appl. 17 (1996), 610. Derivatives of triangular factors follow S. Walter and L. Lehmann,
+`[[a, e], [0, a]]`, and Taylor coefficients are blocks of its value at a block Toeplitz matrix: R.
+Mathias, A chain rule for matrix functions and applications, SIAM J. Matrix Anal. Appl. 17 (1996),
+610. Derivatives of triangular factors follow S. Walter and L. Lehmann,
 Algorithmic differentiation of linear algebra functions, 2010.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from primgraph.ir.types import INT64, TensorType, smaller
 from primgraph.primitives.constants import filled_constant, iota, zeros_like
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.linear_algebra.products import declare_matrixwise, matmul, swap_last
+from primgraph.primitives.linear_algebra.spectra import eigenvalue_coefficients
 from primgraph.primitives.linear_algebra.systems import inv, triangular_solve
+from primgraph.primitives.linear_algebra.ties import column_sums, diagonal_of, gaps, in_columns
 from primgraph.primitives.linear_algebra.triangles import (
     conjugate,
     lower_triangle,
@@ -30,7 +33,6 @@ from primgraph.primitives.linear_algebra.triangles import (
     upper_triangle,
 )
 from primgraph.primitives.logic import equal, select
-from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast, concat, slice_, with_batch_axis
 
 # Operations per element and row (Higham, Functions of matrices, 2008).
@@ -52,6 +54,36 @@ def _blocks(a: Value, b: Value, c: Value, d: Value) -> Value:
     last = len(a.shape) - 1
     above, below = concat(a, b, axis=last), concat(c, d, axis=last)
     return concat(above, below, axis=last - 1)
+
+
+def _series_matrix(terms: Sequence[Value]) -> Value:
+    """Return the upper triangular block Toeplitz matrix with `terms` as its first row of blocks.
+
+    Sums and products of such matrices are those of series with these coefficients.
+    """
+    last, n, count = len(terms[0].shape) - 1, terms[0].shape[-1], len(terms)
+    row = concat(*[zeros_like(terms[0])] * (count - 1), *terms, axis=last)
+    rows = [_block(row, 0, i * n, n, count * n) for i in reversed(range(count))]
+    return concat(*rows, axis=last - 1)
+
+
+def _expand_by_blocks(op: Primitive[Value]) -> None:
+    """Declare the Taylor coefficients of a matrix function, or of its derivative."""
+
+    @op.expansion
+    def expand_by_blocks(
+        expand: object,
+        inputs: Sequence[Value],
+        moving: Mapping[int, Mapping[int, Value]],
+        order: int,
+    ) -> dict[int, dict[int, Value]]:
+        n, series = inputs[0].shape[-1], []
+        for i, x in enumerate(inputs):
+            known = moving.get(i, {})
+            rest = [known.get(k, zeros_like(x)) for k in range(1, order + 1)]
+            series.append(_series_matrix([x, *rest]))
+        found = op(*series)
+        return {0: {k: _block(found, 0, k * n, n, n) for k in range(1, order + 1)}}
 
 
 def _block_derivative(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
@@ -113,6 +145,8 @@ def _declare_matrix_function(name: str, function: Callable[[Any], Any]) -> Primi
     def slope_batch(batched: tuple[bool, ...], a: Value, d: Value) -> Value:
         return slope(*with_batch_axis(batched, (a, d)))
 
+    _expand_by_blocks(value)
+    _expand_by_blocks(slope)
     return value
 
 
@@ -314,20 +348,23 @@ def _eig_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value, Value]:
     The phase of complex eigenvectors is kept.
     """
     w, v = z
-    rank = len(a.shape)
     within = matmul(inv(v), matmul(d, v))
-    row, column = (iota(shape=a.shape, axis=rank - k, dtype=INT64) for k in (2, 1))
-    own = equal(row, column)
-    dw = reduce_sum(select(own, within, zeros_like(within)), axes=(rank - 2,))
-    columns = broadcast(w, shape=a.shape, new_axes=(rank - 2,))
-    gaps = columns - broadcast(w, shape=a.shape, new_axes=(rank - 1,))
-    none = equal(gaps, zeros_like(gaps))
-    turn = select(
-        none, zeros_like(gaps), within / select(none, filled_constant(1, gaps.type), gaps)
-    )
-    moved = matmul(v, turn)
-    along = reduce_sum(conjugate(v) * moved, axes=(rank - 2,))
-    return dw, moved - v * broadcast(along, shape=a.shape, new_axes=(rank - 2,))
+    moved = matmul(v, within * _gap_quotients(w))
+    along = column_sums(conjugate(v) * moved)
+    return diagonal_of(within), moved - v * in_columns(along, v.shape[-2])
+
+
+def _gap_quotients(w: Value) -> Value:
+    """Return `1 / (w[j] - w[i])`, and 0 for equal values."""
+    apart = gaps(w)
+    none = equal(apart, zeros_like(apart))
+    one = filled_constant(1, apart.type)
+    return select(none, zeros_like(apart), one / select(none, one, apart))
+
+
+@eig.taylor
+def _eig_taylor(jets: Any, k: int, z: tuple[Any, Any], a: Any) -> Any:
+    return eigenvalue_coefficients(jets, k, z, a, lambda w, v: (inv(v), _gap_quotients(w)))
 
 
 @eig.batch

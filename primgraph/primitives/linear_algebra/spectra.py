@@ -14,6 +14,7 @@ that do not depend on the phase have the right derivative.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, primitive
 from primgraph.ir.types import Shape, TensorType, smaller
 from primgraph.primitives.constants import filled_constant
+from primgraph.primitives.elementwise import mul
 from primgraph.primitives.linear_algebra.products import declare_matrixwise, matmul, swap_last
 from primgraph.primitives.linear_algebra.spectral_derivatives import (
     Spectrum,
@@ -32,11 +34,25 @@ from primgraph.primitives.linear_algebra.spectral_derivatives import (
     turned_vectors,
 )
 from primgraph.primitives.linear_algebra.systems import triangular_solve
+from primgraph.primitives.linear_algebra.ties import (
+    THIRD,
+    any_in_columns,
+    column_sums,
+    diagonal_of,
+    gaps,
+    in_columns,
+    reciprocal,
+    ties_of,
+    unless_any,
+)
 from primgraph.primitives.linear_algebra.triangles import (
     adjoint,
+    cast_like,
+    conjugate,
     from_lower,
     half_lower,
     lower_triangle,
+    real_part,
     real_type,
     require_matrices,
     require_square,
@@ -71,6 +87,50 @@ def _complete_tangent(all: Value, tangent: Value, count: int) -> Value:
     return concat(tangent, -turned, axis=len(all.shape) - 1)
 
 
+# Taylor coefficients of eigenvalues.
+
+
+def eigenvalue_coefficients(
+    jets: Any, k: int, z: tuple[Any, Any], a: Any, basis: Callable[[Value, Value], Sequence[Value]]
+) -> tuple[Value | None, Value | None]:
+    """Return coefficient `k` of eigenvalues and eigenvectors, from `a @ v = v @ diag(w)`.
+
+    The rate of each eigenvector is orthogonal to the vector, which fixes its part along `v_0`.
+    `basis` returns, for `w_0` and `v_0`, the inverse of `v_0`, and `1 / (w[j] - w[i])` in row `i`
+    and column `j`, with a zero for equal values.
+    """
+    w, v = z
+    columns = jets.expand_function(_columns_like, w, v)
+    rest = jets.difference(
+        jets.convolution(matmul, a, v, k, k, 1), jets.convolution(mul, v, columns, k, k - 1, 1)
+    )
+    if rest is None:
+        return None, None
+    start = v.first()
+    inverse, quotients = basis(w.first(), start)
+    within = matmul(inverse, rest)
+    moved = matmul(start, within * quotients)
+    along = jets.total([conjugate(start) * moved, _known_part(jets, k, v)])
+    value = diagonal_of(within)
+    value = value if w.type.is_complex else real_part(value)
+    return value, moved - start * in_columns(column_sums(along), start.shape[-2])
+
+
+def _columns_like(w: Value, v: Value) -> Value:
+    return cast_like(in_columns(w, v.shape[-2]), v)
+
+
+def _known_part(jets: Any, k: int, v: Any) -> Value | None:
+    """Return `sum(i * conj(v_{k-i}) * v_i) / k`, for i from 1 to k - 1."""
+    if not v.type.is_complex:
+        squares: Value | None = jets.square(mul, v, k, 1)
+        return None if squares is None else squares * 0.5
+    pairs = [(v[k - i], v[i], i / k) for i in range(1, k)]
+    terms = [conjugate(x) * y * part for x, y, part in pairs if x is not None and y is not None]
+    total: Value | None = jets.total(terms)
+    return total
+
+
 # Eigenvalues of symmetric matrices.
 
 
@@ -97,6 +157,22 @@ def _eigh_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value, Value]
     return spectral_tangent(spectrum, change), turned_vectors(spectrum, change)[0]
 
 
+@eigh.taylor
+def _eigh_taylor(jets: Any, k: int, z: tuple[Any, Any], a: Any) -> Any:
+    """Up to order 2, JVP rules are used: they know what equal eigenvalues mean."""
+    if k <= 2:
+        return NotImplemented
+    whole = jets.expand_function(from_lower, a)
+    return eigenvalue_coefficients(jets, k, z, whole, _orthogonal_basis)
+
+
+def _orthogonal_basis(w: Value, v: Value) -> tuple[Value, Value]:
+    """Return the inverse of eigenvectors, and the quotients by distances, if all are distinct."""
+    bad = in_columns(any_in_columns(ties_of(w), w), v.shape[-2])
+    quotients = unless_any(reciprocal(gaps(w), w), bad, message=THIRD)
+    return adjoint(v), cast_like(quotients, v)
+
+
 @eigh.batch
 def _eigh_batch(batched: tuple[bool, ...], a: Value) -> tuple[Value, ...]:
     return eigh(a)
@@ -117,6 +193,12 @@ def eigvalsh(a: TensorType) -> TensorType:
 def _eigvalsh_jvp(z: Value, a: Value, d: Value) -> Value:
     _, v = eigh(a)
     return spectral_tangent(Spectrum(a, z, v, v, True), from_lower(d))
+
+
+@eigvalsh.taylor
+def _eigvalsh_taylor(jets: Any, k: int, z: Any, a: Any) -> Value | None:
+    values: Value | None = jets.apply_all(eigh, (a,), (), jets.order)[0][k]
+    return values
 
 
 @eigvalsh.batch

@@ -106,6 +106,11 @@ def _off_diagonal(type: TensorType) -> Value:
     return greater(abs_(row - column), zeros_like(row))
 
 
+def diagonal_of(x: Value) -> Value:
+    """Return the diagonal of each matrix."""
+    return column_sums(select(_off_diagonal(x.type), zeros_like(x), x))
+
+
 def ties_of(w: Value) -> Value:
     """Return the mask of pairs of different positions with equal values."""
     apart = gaps(w)

@@ -6,7 +6,7 @@ import math
 
 from primgraph.operators.elementwise.arithmetic import abs, maximum, square
 from primgraph.operators.elementwise.elementary import exp, expm1, log, log1p, sqrt
-from primgraph.operators.elementwise.logic import equal, greater, isinf, less, logical_and, where
+from primgraph.operators.elementwise.logic import equal, isinf, less, where
 from primgraph.operators.elementwise.special_functions import (
     betainc,
     betaincc,
@@ -19,29 +19,19 @@ from primgraph.operators.elementwise.special_functions import (
     ndtri,
 )
 from primgraph.operators.variable import Variable
-from primgraph.scipy.stats.distribution import Distribution, Power, Rule, log1mexp
-
-_HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
-_EVERYWHERE = (-math.inf, math.inf)
-_POSITIVE = (0.0, math.inf)
-
-
-def _is_positive(*shapes: Variable) -> Variable:
-    found = greater(shapes[0], 0.0)
-    for other in shapes[1:]:
-        found = logical_and(found, greater(other, 0.0))
-    return found
-
+from primgraph.scipy.stats.distribution import Distribution
+from primgraph.scipy.stats.parts import EVERYWHERE, HALF_LOG_TAU, POSITIVE, Power, Rule, log1mexp
 
 norm = Distribution(
     "norm",
-    logdensity=lambda y: -0.5 * square(y) - _HALF_LOG_TAU,
+    logdensity=lambda y: -0.5 * square(y) - HALF_LOG_TAU,
     below=ndtr,
     above=lambda y: ndtr(-y),
     log_below=log_ndtr,
     log_above=lambda y: log_ndtr(-y),
     quantile=ndtri,
-    support=lambda: _EVERYWHERE,
+    upper_quantile=lambda q: -ndtri(q),
+    support=lambda: EVERYWHERE,
 )
 """The normal distribution: `loc` is the mean and `scale` the standard deviation."""
 
@@ -52,7 +42,8 @@ uniform = Distribution(
     above=lambda y: 1.0 - y,
     log_below=log,
     log_above=lambda y: log1p(-y),
-    quantile=lambda q: where(logical_and(q >= 0.0, q <= 1.0), q, math.nan),
+    quantile=lambda q: q,
+    upper_quantile=lambda q: 1.0 - q,
     support=lambda: (0.0, 1.0),
 )
 """Equal density from `loc` to `loc + scale`."""
@@ -65,7 +56,8 @@ expon = Distribution(
     log_below=log1mexp,
     log_above=lambda y: -y,
     quantile=lambda q: -log1p(-q),
-    support=lambda: _POSITIVE,
+    upper_quantile=lambda q: -log(q),
+    support=lambda: POSITIVE,
 )
 """Waiting times of mean `scale`, from `loc` on."""
 
@@ -86,9 +78,11 @@ laplace = Distribution(
     logdensity=lambda y: -abs(y) - math.log(2.0),
     below=_laplace_below,
     above=lambda y: _laplace_below(-y),
+    quantile=lambda q: where(q < 0.5, log(2.0 * q), -log(2.0 * (1.0 - q))),
+    upper_quantile=lambda q: where(q < 0.5, -log(2.0 * q), log(2.0 * (1.0 - q))),
     log_below=_log_laplace_below,
     log_above=lambda y: _log_laplace_below(-y),
-    support=lambda: _EVERYWHERE,
+    support=lambda: EVERYWHERE,
 )
 """Two exponential distributions, back to back at `loc`."""
 
@@ -96,7 +90,7 @@ laplace = Distribution(
 def _log_of_lognorm(y: Variable, s: Variable) -> Variable:
     is_zero = y <= 0.0
     logarithm = log(where(is_zero, 1.0, y))
-    found = -0.5 * square(logarithm / s) - logarithm - log(s) - _HALF_LOG_TAU
+    found = -0.5 * square(logarithm / s) - logarithm - log(s) - HALF_LOG_TAU
     return where(is_zero, -math.inf, found)
 
 
@@ -125,8 +119,7 @@ lognorm = Distribution(
     log_below=_logarithm_rule(log_ndtr, 1.0, -math.inf),
     log_above=_logarithm_rule(log_ndtr, -1.0, 0.0),
     quantile=_lognorm_quantile,
-    support=lambda s: _POSITIVE,
-    valid=_is_positive,
+    support=lambda s: POSITIVE,
 )
 """`scale` times the exponential of a normal number of standard deviation `s`."""
 
@@ -136,8 +129,7 @@ gamma = Distribution(
     powers=lambda y, a: [Power(a - 1.0, y)],
     below=lambda y, a: gammainc(a, y),
     above=lambda y, a: gammaincc(a, y),
-    support=lambda a: _POSITIVE,
-    valid=_is_positive,
+    support=lambda a: POSITIVE,
 )
 """Waiting times for `a` events, of mean `a * scale`."""
 
@@ -147,8 +139,7 @@ chi2 = Distribution(
     powers=lambda y, df: [Power(0.5 * df - 1.0, y)],
     below=lambda y, df: gammainc(0.5 * df, 0.5 * y),
     above=lambda y, df: gammaincc(0.5 * df, 0.5 * y),
-    support=lambda df: _POSITIVE,
-    valid=_is_positive,
+    support=lambda df: POSITIVE,
 )
 """The sum of `df` squares of normal numbers."""
 
@@ -159,7 +150,6 @@ beta = Distribution(
     below=lambda y, a, b: betainc(a, b, y),
     above=lambda y, a, b: betaincc(a, b, y),
     support=lambda a, b: (0.0, 1.0),
-    valid=_is_positive,
 )
 """Numbers from 0 to 1, of density `y**(a - 1) * (1 - y)**(b - 1)`."""
 
@@ -176,7 +166,7 @@ def _finite(df: Variable) -> tuple[Variable, Variable]:
 def _log_t(y: Variable, df: Variable) -> Variable:
     is_normal, n = _finite(df)
     found = -betaln(0.5 * n, 0.5) - 0.5 * log(n) - 0.5 * (n + 1.0) * log1p(square(y) / n)
-    return where(is_normal, -0.5 * square(y) - _HALF_LOG_TAU, found)
+    return where(is_normal, -0.5 * square(y) - HALF_LOG_TAU, found)
 
 
 def _t_below(y: Variable, df: Variable) -> Variable:
@@ -204,7 +194,6 @@ t = Distribution(
     logdensity=_log_t,
     below=_t_below,
     above=lambda y, df: _t_below(-y, df),
-    support=lambda df: _EVERYWHERE,
-    valid=_is_positive,
+    support=lambda df: EVERYWHERE,
 )
 """Student's distribution of `df` degrees of freedom; the normal one of infinitely many."""

@@ -8,15 +8,19 @@ from typing import Any, final
 
 from primgraph.errors import ArgumentError
 from primgraph.operators.call import namespace_operator
-from primgraph.operators.elementwise.elementary import exp, log
+from primgraph.operators.elementwise.arithmetic import abs
+from primgraph.operators.elementwise.elementary import exp, expm1, log, tanh
 from primgraph.operators.elementwise.logic import (
     equal,
+    greater,
     greater_equal,
+    less,
     less_equal,
     logical_and,
     logical_not,
     where,
 )
+from primgraph.operators.elementwise.scipy_calls import zeta
 from primgraph.operators.elementwise.special_functions import (
     betainc,
     betaincc,
@@ -24,6 +28,7 @@ from primgraph.operators.elementwise.special_functions import (
     gammainc,
     gammaincc,
     gammaln,
+    xlog1py,
 )
 from primgraph.operators.networks.activations import log_softmax
 from primgraph.operators.promotion import fractional, lift
@@ -31,7 +36,8 @@ from primgraph.operators.reduce.reductions import any, sum
 from primgraph.operators.shape.creation import arange
 from primgraph.operators.shape.shaping import expand_dims
 from primgraph.operators.variable import Variable
-from primgraph.scipy.stats.distribution import Distribution, Frozen, Power, call_method
+from primgraph.scipy.stats.distribution import Distribution, Frozen, call_method
+from primgraph.scipy.stats.parts import Power
 
 
 def _is_probability(p: Variable) -> Variable:
@@ -73,6 +79,102 @@ poisson = Distribution(
     is_discrete=True,
 )
 """How many events there are where `mu` are expected."""
+
+
+geom = Distribution(
+    "geom",
+    logdensity=lambda k, p: xlog1py(k - 1.0, -p) + log(p),
+    below=lambda k, p: -expm1(xlog1py(k, -p)),
+    above=lambda k, p: exp(xlog1py(k, -p)),
+    log_above=lambda k, p: xlog1py(k, -p),
+    support=lambda p: (1.0, math.inf),
+    valid=_is_probability,
+    is_discrete=True,
+)
+"""How many trials there are until the first success, of probability `p`."""
+
+nbinom = Distribution(
+    "nbinom",
+    logdensity=lambda k, n, p: -betaln(n, k + 1.0) - log(n + k) + n * log(p) + xlog1py(k, -p),
+    below=lambda k, n, p: betainc(n, k + 1.0, p),
+    above=lambda k, n, p: betaincc(n, k + 1.0, p),
+    support=lambda n, p: (0.0, math.inf),
+    valid=lambda n, p: logical_and(greater(n, 0.0), _is_probability(p)),
+    is_discrete=True,
+)
+"""How many trials fail before `n` succeed, each with probability `p`."""
+
+planck = Distribution(
+    "planck",
+    shapes="lambda_",
+    logdensity=lambda k, rate: log(-expm1(-rate)) - rate * k,
+    below=lambda k, rate: -expm1(-rate * (k + 1.0)),
+    above=lambda k, rate: exp(-rate * (k + 1.0)),
+    log_above=lambda k, rate: -rate * (k + 1.0),
+    support=lambda rate: (0.0, math.inf),
+    is_discrete=True,
+)
+"""The whole part of an exponential number of rate `lambda_`."""
+
+boltzmann = Distribution(
+    "boltzmann",
+    shapes="lambda_ N",
+    logdensity=lambda k, rate, n: log(expm1(-rate) / expm1(-rate * n)) - rate * k,
+    below=lambda k, rate, n: expm1(-rate * (k + 1.0)) / expm1(-rate * n),
+    above=lambda k, rate, n: (
+        exp(-rate * (k + 1.0)) * expm1(-rate * (n - k - 1.0)) / expm1(-rate * n)
+    ),
+    support=lambda rate, n: (0.0, n - 1.0),
+    is_discrete=True,
+)
+"""`planck`, below `N`."""
+
+
+def _dlaplace_below(k: Variable, a: Variable) -> Variable:
+    is_left = less(k, 0.0)
+    tail = exp(a * where(is_left, k + 1.0, -k)) / (exp(a) + 1.0)
+    return where(is_left, tail, 1.0 - tail)
+
+
+dlaplace = Distribution(
+    "dlaplace",
+    logdensity=lambda k, a: log(tanh(0.5 * a)) - a * abs(k),
+    below=_dlaplace_below,
+    above=lambda k, a: _dlaplace_below(-k - 1.0, a),
+    support=lambda a: (-math.inf, math.inf),
+    is_discrete=True,
+)
+"""The difference of two numbers of `planck`."""
+
+randint = Distribution(
+    "randint",
+    logdensity=lambda k, low, high: -log(high - low) + 0.0 * k,
+    below=lambda k, low, high: (k - low + 1.0) / (high - low),
+    above=lambda k, low, high: (high - k - 1.0) / (high - low),
+    support=lambda low, high: (low, high - 1.0),
+    valid=less,
+    is_discrete=True,
+)
+"""Equal probabilities from `low` to `high - 1`."""
+
+yulesimon = Distribution(
+    "yulesimon",
+    logdensity=lambda k, alpha: log(alpha) + betaln(k, alpha + 1.0),
+    above=lambda k, alpha: exp(log(k) + betaln(k, alpha + 1.0)),
+    support=lambda alpha: (1.0, math.inf),
+    is_discrete=True,
+)
+"""The distribution of Yule and Simon."""
+
+zipf = Distribution(
+    "zipf",
+    logdensity=lambda k, a: -a * log(k) - log(zeta(a, 1.0)),
+    above=lambda k, a: zeta(a, k + 1.0) / zeta(a, 1.0),
+    support=lambda a: (1.0, math.inf),
+    valid=lambda a: greater(a, 1.0),
+    is_discrete=True,
+)
+"""Zipf's distribution: probabilities `k**-a`. SciPy's zeta function has no derivative by `a`."""
 
 
 @namespace_operator

@@ -6,7 +6,6 @@ import importlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 
@@ -14,57 +13,32 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, unknown_name
 from primgraph.operators.call import namespace_operator
-from primgraph.operators.elementwise.arithmetic import add, divide, floor, multiply, power, subtract
-from primgraph.operators.elementwise.elementary import exp, expm1, log, log1p
+from primgraph.operators.elementwise.arithmetic import add, divide, floor, multiply, subtract
+from primgraph.operators.elementwise.elementary import exp, log
 from primgraph.operators.elementwise.logic import (
     equal,
     greater,
+    greater_equal,
     isinf,
     less,
+    less_equal,
     logical_and,
+    logical_or,
     not_equal,
     where,
 )
-from primgraph.operators.elementwise.special_functions import xlog1py, xlogy
 from primgraph.operators.promotion import fractional, lift
 from primgraph.operators.variable import Variable, handles
-
-Rule = Callable[..., Variable]
-"""A function of a number on the standard scale, and of the parameters of shape."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Power:
-    """A factor `base**exponent` of a density, or `(1 + base)**exponent` if `plus_one`.
-
-    The logarithm of the density has an infinite slope where the factor is zero. The density does
-    not: there it is computed by the power itself.
-    """
-
-    exponent: Variable
-    base: Variable
-    plus_one: bool = False
-
-    def logarithm(self, base: Variable | None = None) -> Variable:
-        """Return the logarithm of the factor, or of that of another base."""
-        product = xlog1py if self.plus_one else xlogy
-        return product(self.exponent, self.base if base is None else base)
-
-    def split(self, unscaled: Variable, scale: Variable | None) -> tuple[Variable, ...]:
-        """Return where the factor is zero, that zero, else 1, and the logarithm of the rest.
-
-        The zero is a power of the base times `scale`, which has a slope by the scale that is 0 and
-        not a product of 0 and infinity; the rest divides by it.
-        """
-        base = self.base + 1.0 if self.plus_one else self.base
-        vanishes = logical_and(equal(base, 0.0), greater(self.exponent, 0.0))
-        rest = self.logarithm(where(vanishes, 0.0 if self.plus_one else 1.0, self.base))
-        if scale is not None:
-            rest = subtract(rest, where(vanishes, self.exponent, 0.0) * log(scale))
-        if self.plus_one:
-            unscaled = add(unscaled, 1.0 if scale is None else scale)
-        return vanishes, power(where(vanishes, unscaled, 1.0), self.exponent), rest
+from primgraph.scipy.stats.integrals import integral
+from primgraph.scipy.stats.parts import (
+    Power,
+    Rule,
+    are_positive,
+    is_infinite,
+    log_of,
+    number_between,
+)
+from primgraph.scipy.stats.quantiles import quantile, quantile_of_whole
 
 
 def original(name: str) -> Any:
@@ -115,25 +89,30 @@ class Distribution:
         log_below: Rule | None = None,
         log_above: Rule | None = None,
         quantile: Rule | None = None,
+        upper_quantile: Rule | None = None,
         support: Callable[..., tuple[Any, Any]],
         valid: Callable[..., Any] | None = None,
+        middle: Callable[..., Any] | None = None,
+        shapes: str | None = None,
         is_discrete: bool = False,
     ) -> None:
         parameters = [*inspect.signature(logdensity).parameters][1:]
-        self.name, self.shapes = name, tuple(parameters)
+        self.name = name
+        self.shapes = tuple(parameters if shapes is None else shapes.split())
         self._rules = {"density": logdensity, "cdf": below, "sf": above, "logcdf": log_below,
-                       "logsf": log_above, "ppf": quantile}  # fmt: skip
-        self._powers, self._support, self._valid = powers, support, valid
+                       "logsf": log_above, "ppf": quantile, "isf": upper_quantile}  # fmt: skip
+        self._powers, self.support = powers, support
+        self.middle = self.point_inside if middle is None else middle
+        self._valid = are_positive if valid is None and self.shapes else valid
         self._is_discrete = is_discrete
         density = "pmf" if is_discrete else "pdf"
-        self._methods: Mapping[str, Callable[..., Variable]] = {
-            density: namespace_operator(self._density),
-            f"log{density}": namespace_operator(self._logdensity),
-            "cdf": namespace_operator(self._cdf),
-            "sf": namespace_operator(self._sf),
-            "logcdf": namespace_operator(self._logcdf),
-            "logsf": namespace_operator(self._logsf),
-        } | ({} if quantile is None else {"ppf": namespace_operator(self._ppf)})
+        self._operators: dict[str, Callable[..., Any]] = {}
+        names = ("cdf", "sf", "logcdf", "logsf", "ppf", "isf")
+        self._methods: dict[str, Callable[..., Variable]] = {
+            density: self._density,
+            f"log{density}": self._logdensity,
+            **{name: getattr(self, f"_{name}") for name in names},
+        }
 
     def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
         """The distribution with these parameters."""
@@ -165,9 +144,10 @@ class Distribution:
                 hint=f"missing are {', '.join(missing)}" if missing else "",
             )
         given |= kwargs
-        return self._methods[method](x, *[given.get(n, _STANDARD.get(n)) for n in names])
-
-    # What is recorded, of all parameters in a row.
+        if method not in self._operators:
+            self._operators[method] = namespace_operator(self._methods[method])
+        own = self._operators[method]
+        return own(x, *[given.get(n, _STANDARD.get(n)) for n in names])
 
     def _standardize(self, x: Any, *parameters: Any) -> tuple[Variable, list[Variable], Variable]:
         """The number on the standard scale, the parameters of shape, and the scale."""
@@ -185,31 +165,31 @@ class Distribution:
     def _restrict_rule(self, rule: Rule, at: Sequence[Any], low: float, high: float) -> Variable:
         """`rule` within the support, and numbers below and above; NaN for a NaN."""
         y, shapes, scale = self._standardize(*at)
-        first, last = self._support(*shapes)
+        first, last = self.support(*shapes)
+        y = floor(y) if self._is_discrete else y
+        inside = self.point_inside(*shapes)
+        is_below, is_above = _beyond(y, first, last, self._is_discrete)
         inner = y
-        if self._is_discrete:
-            inner = y = floor(y)
-        endless = [sign for bound, sign in ((first, -1.0), (last, 1.0)) if _is_infinite(bound)]
-        found_low = None if _is_infinite(first) else less(y, first)
-        found_high = None if _is_infinite(last) else self._is_above(y, last)
-        if found_high is not None:
-            inner = where(found_high, subtract(last, 1.0) if self._is_discrete else 0.5, inner)
-        if found_low is not None:
-            inner = where(found_low, first if self._is_discrete else 0.5, inner)
+        if is_above is not None:
+            inner = where(is_above, subtract(last, 1.0) if self._is_discrete else inside, inner)
+        if is_below is not None:
+            inner = where(is_below, inside, inner)
+        endless = [sign for bound, sign in ((first, -1.0), (last, 1.0)) if is_infinite(bound)]
         if endless:
             # At infinity only the limit is known to be finite, not what leads there.
-            inner = where(isinf(inner), 0.5, inner)
+            inner = where(isinf(inner), inside, inner)
         found = rule(inner, *shapes)
-        if found_high is not None:
-            found = where(found_high, high, found)
-        if found_low is not None:
-            found = where(found_low, low, found)
+        if is_above is not None:
+            found = where(is_above, high, found)
+        if is_below is not None:
+            found = where(is_below, low, found)
         for sign in endless:
             found = where(equal(y, sign * math.inf), high if sign > 0.0 else low, found)
         return _with_nan_of(scale, found)
 
-    def _is_above(self, y: Variable, last: Any) -> Variable:
-        return greater(y, subtract(last, 0.5) if self._is_discrete else last)
+    def point_inside(self, *shapes: Variable) -> Any:
+        """Return a number within the support, where all functions are finite."""
+        return number_between(*self.support(*shapes), self._is_discrete)
 
     def _logdensity(self, *at: Any) -> Variable:
         y, shapes, scale = self._standardize(*at)
@@ -220,8 +200,7 @@ class Distribution:
 
     def _density(self, *at: Any) -> Variable:
         y, shapes, scale = self._standardize(*at)
-        # At infinity SciPy has NaN for a density with powers, and the limit for others.
-        inner, outside = self._clip_to_support(y, shapes, is_bounded=self._powers is None)
+        inner, outside = self._clip_to_support(y, shapes)
         parts = []
         if self._powers is not None:
             unscaled = self._powers(subtract(at[0], at[1 + len(shapes)]), *shapes)
@@ -254,82 +233,128 @@ class Distribution:
         return _with_nan_of(scale, found)
 
     def _clip_to_support(
-        self, y: Variable, shapes: Sequence[Variable], is_bounded: bool = False
+        self, y: Variable, shapes: Sequence[Variable]
     ) -> tuple[Variable, Variable | None]:
         """Return `y`, or a number of the support where it lies outside, and where that is.
 
-        If `is_bounded`, infinities lie outside.
+        Infinities lie outside. A density with powers is NaN there, as in SciPy.
         """
-        first, last = self._support(*shapes)
+        first, last = self.support(*shapes)
+        inside = self.point_inside(*shapes)
         inner, outside = y, None
         for bound, is_beyond in ((first, less), (last, greater)):
-            if not _is_infinite(bound):
+            if not is_infinite(bound):
                 beyond = is_beyond(y, bound)
-            elif is_bounded:
+                if isinstance(bound, Variable):
+                    beyond = logical_or(beyond, logical_and(isinf(bound), equal(y, bound)))
+            elif self._powers is None:
                 beyond = equal(y, bound)
             else:
                 continue
             # Within the support all is finite, so that no slope of what is not chosen is NaN.
-            inside = first if self._is_discrete else 0.5
             inner = where(beyond, inside, inner)
             outside = beyond if outside is None else where(outside, True, beyond)
         if self._is_discrete:
             between = logical_and(not_equal(y, floor(y)), equal(y, y))
-            inner = where(between, first, inner)
+            inner = where(between, inside, inner)
             outside = between if outside is None else where(outside, True, between)
         return inner, outside
 
     def _cdf(self, *at: Any) -> Variable:
-        rule = self._rules["cdf"]
-        if rule is None:
-            return exp(self._logcdf(*at))
-        return self._restrict_rule(rule, at, 0.0, 1.0)
+        return self._restrict_rule(self.rule("cdf"), at, 0.0, 1.0)
 
     def _sf(self, *at: Any) -> Variable:
-        rule, below = self._rules["sf"], self._rules["cdf"]
-        if rule is not None:
-            return self._restrict_rule(rule, at, 1.0, 0.0)
-        assert below is not None
-        return self._restrict_rule(lambda *a: 1.0 - below(*a), at, 1.0, 0.0)
+        return self._restrict_rule(self.rule("sf"), at, 1.0, 0.0)
 
     def _logcdf(self, *at: Any) -> Variable:
-        return self._restrict_rule(self._log_rule("logcdf", "cdf", "sf"), at, -math.inf, 0.0)
+        return self._restrict_rule(self.rule("logcdf"), at, -math.inf, 0.0)
 
     def _logsf(self, *at: Any) -> Variable:
-        return self._restrict_rule(self._log_rule("logsf", "sf", "cdf"), at, 0.0, -math.inf)
-
-    def _log_rule(self, name: str, part: str, other: str) -> Rule:
-        """The logarithm of a part: of what is left of one where that part is the larger one."""
-        own, of_part, of_other = self._rules[name], self._rules[part], self._rules[other]
-        if own is not None:
-            return own
-        assert of_part is not None
-        assert of_other is not None
-        return lambda *at: _log_of(of_part(*at), of_other(*at))
+        return self._restrict_rule(self.rule("logsf"), at, 0.0, -math.inf)
 
     def _ppf(self, *at: Any) -> Variable:
-        q, *parameters = at
+        return self._quantile("ppf", at)
+
+    def _isf(self, *at: Any) -> Variable:
+        return self._quantile("isf", at)
+
+    def rule(self, name: str) -> Rule:
+        """Return the rule of a method on the standard scale: the declared one, or one by others.
+
+        "density" is the logarithm of the density, with the powers.
+        """
+        own = self._rules[name]
+        powers = self._powers
+        if name == "density" and own is not None and powers is not None:
+            return partial(_with_powers, own, powers)
+        if own is not None:
+            return own
+        if name in ("ppf", "isf"):
+            search = quantile_of_whole if self._is_discrete else quantile
+            return partial(search, self, name == "isf")
+        logarithm, part, other = _PARTS[name]
+        if name in ("cdf", "sf"):
+            if self._rules[logarithm] is not None:
+                return _composed(exp, self.rule(logarithm))
+            if self._rules[other] is None:
+                return partial(integral, self, name == "sf")
+            return _composed(_rest_of_one, self.rule(other))
+        return lambda *at: log_of(self.rule(part)(*at), self.rule(other)(*at))
+
+    def _quantile(self, name: str, at: Sequence[Any]) -> Variable:
         dtype = fractional(*at)
-        value, *rest = [lift(v, dtype) for v in (q, *parameters)]
-        loc, scale = rest[-2:]
-        rule = self._rules["ppf"]
-        assert rule is not None
-        found = add(loc, where(greater(scale, 0.0), scale, math.nan) * rule(value, *rest[:-2]))
-        return found
+        q, *parameters = [lift(v, dtype) for v in at]
+        shapes, loc = parameters[: len(self.shapes)], parameters[len(self.shapes)]
+        _, _, scale = self._standardize(q, *parameters)
+        is_probability = logical_and(greater_equal(q, 0.0), less_equal(q, 1.0))
+        found = self.rule(name)(where(is_probability, q, 0.5), *shapes)
+        return where(is_probability, add(loc, multiply(scale, found)), math.nan)
+
+
+def _beyond(
+    y: Variable, first: Any, last: Any, is_whole: bool
+) -> tuple[Variable | None, Variable | None]:
+    """Return where a number is below and above the support, or None for an infinite bound."""
+    is_below = is_above = None
+    if not is_infinite(first):
+        is_open = isinstance(first, Variable) and not is_whole
+        is_below = (less_equal if is_open else less)(y, first)
+    if not is_infinite(last) and is_whole:
+        is_above = greater(y, subtract(last, 0.5))
+    elif not is_infinite(last):
+        is_above = (greater_equal if isinstance(last, Variable) else greater)(y, last)
+    return is_below, is_above
+
+
+def _with_powers(
+    rule: Rule, powers: Callable[..., Sequence[Power]], y: Variable, *shapes: Variable
+) -> Variable:
+    found = rule(y, *shapes)
+    for factor in powers(y, *shapes):
+        found = add(found, factor.logarithm())
+    return found
+
+
+def _composed(function: Callable[[Variable], Variable], rule: Rule) -> Rule:
+    return lambda *at: function(rule(*at))
+
+
+def _rest_of_one(part: Variable) -> Variable:
+    return subtract(1.0, part)
+
+
+# For each function: its logarithm, or what it is the logarithm of, and the other part of one.
+_PARTS = {
+    "cdf": ("logcdf", "cdf", "sf"),
+    "sf": ("logsf", "sf", "cdf"),
+    "logcdf": ("logcdf", "cdf", "sf"),
+    "logsf": ("logsf", "sf", "cdf"),
+}
 
 
 def _with_nan_of(scale: Variable, found: Variable) -> Variable:
     """Return `found`, with NaN where the scale is NaN, as for parameters out of range."""
     return add(found, where(equal(scale, scale), lift(0.0, found.dtype), math.nan))
-
-
-def _is_infinite(bound: Any) -> bool:
-    return isinstance(bound, float) and math.isinf(bound)
-
-
-def _log_of(part: Variable, other: Variable) -> Variable:
-    is_small = less(part, other)
-    return where(is_small, log(where(is_small, part, 1.0)), log1p(-where(is_small, 0.0, other)))
 
 
 _STANDARD = {"loc": 0.0, "scale": 1.0}
@@ -352,10 +377,3 @@ class Frozen:
 
     def __repr__(self) -> str:
         return f"<{self.dist!r} with parameters>"
-
-
-def log1mexp(y: Variable) -> Variable:
-    """`log(1 - exp(-y))` of positive numbers, exact for small and large ones (Maechler, 2012)."""
-    is_small = less(y, math.log(2.0))
-    small = log(-expm1(-where(is_small, y, 0.5)))
-    return where(is_small, small, log1p(-exp(-where(is_small, 1.0, y))))

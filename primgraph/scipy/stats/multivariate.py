@@ -24,7 +24,8 @@ from primgraph.operators.shape.creation import eye
 from primgraph.operators.shape.matrix_building import diag
 from primgraph.operators.shape.shaping import expand_dims
 from primgraph.operators.variable import Variable
-from primgraph.scipy.stats.distribution import Frozen, Power, call_method, original
+from primgraph.scipy.stats.distribution import Frozen, call_method, original
+from primgraph.scipy.stats.parts import Power
 
 _LOG_TAU = math.log(2.0 * math.pi)
 

@@ -86,6 +86,18 @@ def test_what_is_small_or_hangs_together_stays_one_loop():
     assert part.nodes == nest.nodes
 
 
+def test_columns_of_a_matrix_are_written_in_one_loop():
+    columns = [rng.normal(size=40) for _ in range(30)]
+    graph = traced(lambda *columns: pg.stack(columns, axis=1), *columns)
+    (nest,) = nests_of(graph)
+    assert split_nest(nest) == [nest]
+    found = pg.compile(graph, target="c")(*columns)
+    assert np.array_equal(found[0], np.stack(columns, axis=1))
+    # Rows are contiguous: each is a loop.
+    (rows,) = nests_of(traced(lambda *rows: pg.stack(rows), *columns))
+    assert len(split_nest(rows)) > 2
+
+
 def test_loops_tell_what_compilers_do_not_see():
     """But for what is read or added where indices tell, an element is left where no other is."""
     x, y, i = rng.normal(size=(5, 70)), rng.normal(size=(3, 70)), np.array([4, 0, 4])

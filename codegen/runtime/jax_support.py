@@ -1,0 +1,164 @@
+"""Functions that code for JAX calls where JAX has no single function; their text is copied.
+
+In generated code `np` is `jax.numpy`. Arrays do not change, and no value decides a branch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from primgraph.approximations.matrices import block_with_slope, upper_right_block
+
+# Generated code imports these.
+jax: Any = None
+np: Any = None
+
+
+def scaled_root_of_squares(x: Any, squares: Any, axis: Any, divisor: Any) -> Any:
+    """Return the root of the sum of squares of `x`, divided by `divisor`, without overflow."""
+    info = np.finfo(squares.dtype)
+    safe = (squares >= info.tiny / info.eps) & (squares <= info.max)
+    largest = np.max(np.abs(x), axis=axis, keepdims=True, initial=0.0)
+    scale = np.where((largest > 0) & np.isfinite(largest), largest, 1).astype(squares.dtype)
+    total = np.sum(np.square(x / scale), axis=axis)
+    scaled = np.sqrt(total / divisor) * scale.reshape(total.shape)
+    return np.where(safe, np.sqrt(squares / divisor), scaled)
+
+
+def derivative_of_determinant(a: Any) -> Any:
+    """Return the derivative of the determinant by each element, of singular matrices too."""
+    u, s, vt = np.linalg.svd(a)
+    others = np.prod(np.where(np.eye(s.shape[-1], dtype=np.bool_), 1, s[..., None, :]), -1)
+    made = (u * others[..., None, :]) @ vt
+    return np.conj(made) * (np.linalg.det(u) * np.linalg.det(vt))[..., None, None]
+
+
+def conjugate_transpose(x: Any) -> Any:
+    """Return the conjugate transpose of each matrix."""
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
+def halved_triangle(x: Any) -> Any:
+    """Return the lower triangle with half of its diagonal."""
+    return np.tril(x) - 0.5 * x * np.eye(x.shape[-1], dtype=x.dtype)
+
+
+def tangent_of_cholesky(solve: Any, factor: Any, d: Any) -> Any:
+    """Return the tangent of a Cholesky factor along a symmetric `d`."""
+    part = (d + conjugate_transpose(d)) * 0.5
+    for _ in range(2):
+        part = conjugate_transpose(solve(factor, part, left_side=True, lower=True))
+    return np.tril(factor) @ halved_triangle(part)
+
+
+def slope_of_cholesky(factor: Any, ct: Any) -> Any:
+    """Return the gradient by a symmetric matrix from that by its Cholesky factor."""
+    inverse = np.tril(np.linalg.inv(factor))
+    made = (
+        conjugate_transpose(inverse)
+        @ halved_triangle(conjugate_transpose(factor) @ np.tril(ct))
+        @ inverse
+    )
+    return (made + conjugate_transpose(made)) * 0.5
+
+
+def slope_of_exponential(exponential: Any, a: Any, d: Any) -> Any:
+    """Return the derivative of the exponential of matrices along `d`."""
+    size = np.max(np.abs(d), initial=0.0)
+    size = np.where(size > 0, size, 1)
+    return size * upper_right_block(a, exponential(block_with_slope(a, d / size)))
+
+
+def lu_in_order(factorize: Any, a: Any) -> Any:
+    """Return the order of rows, and the unit lower and the upper triangle of each matrix."""
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    both, _, order = factorize(a)
+    left = np.tril(both, -1)[..., :k] + np.eye(m, k, dtype=a.dtype)
+    return order.astype(np.int64), left, np.triu(both)[..., :k, :]
+
+
+def high_product(x: Any, y: int) -> Any:
+    """Return the upper 64 bits of the products of unsigned numbers of 64 bits."""
+    half, low = np.uint64(32), np.uint64(2**32 - 1)
+    x0, x1, y0, y1 = x & low, x >> half, np.uint64(y % 2**32), np.uint64(y >> 32)
+    middle = x1 * y0 + (x0 * y0 >> half)
+    return x1 * y1 + (middle >> half) + ((x0 * y1 + (middle & low)) >> half)
+
+
+def philox_uniform(key: Any, shape: Any) -> Any:
+    """Return numbers in [0, 1) for each key, as NumPy's generators draw them from Philox.
+
+    J. Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011: Philox 4x64-10.
+    """
+    count = 1
+    for extent in shape:
+        count *= extent
+    a = (
+        np.arange(1, (count + 3) // 4 + 1, dtype=np.uint64)
+        + np.zeros_like(key, np.uint64)[..., None]
+    )
+    b = c = d = np.zeros_like(a)
+    k0, k1 = key.astype(np.uint64)[..., None], np.uint64(0)
+    m0, m1 = 0xD2E7470EE14C6C93, 0xCA5A826395121157
+    for _ in range(10):
+        a, b, c, d = (
+            high_product(c, m1) ^ b ^ k0,
+            c * np.uint64(m1),
+            high_product(a, m0) ^ d ^ k1,
+            a * np.uint64(m0),
+        )
+        k0, k1 = k0 + np.uint64(0x9E3779B97F4A7C15), k1 + np.uint64(0xBB67AE8584CAA73B)
+    words = np.stack([a, b, c, d], -1).reshape((*key.shape, -1))[..., :count]
+    numbers = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return numbers.reshape((*key.shape, *shape))
+
+
+def philox_uniform_between(key: Any, shape: Any, dtype: Any, low: float, high: float) -> Any:
+    """Return uniform numbers in [low, high), which depend on `key` alone."""
+    draws = (philox_uniform(key, shape) * (high - low) + low).astype(dtype)
+    return np.minimum(draws, np.nextafter(np.asarray(high, dtype), np.asarray(low, dtype)))
+
+
+def placed_at(parts: Any, shape: Any, lead: Any, starts: Any, strides: Any) -> Any:
+    """Return zeros with the elements of parts at strided positions, in row-major order."""
+    size = 1
+    for extent in shape[lead:]:
+        size *= extent
+    flat = np.zeros((*shape[:lead], size), parts[0].dtype)
+    for part, start, steps in zip(parts, starts, strides, strict=True):
+        places = np.array(start)
+        for extent, step in zip(part.shape[lead:], steps, strict=True):
+            places = places[..., None] + np.arange(extent) * step
+        flat = flat.at[..., places].set(part)
+    return flat.reshape(shape)
+
+
+def windows_of(x: Any, axis: Any, sizes: Any, counts: Any, steps: Any, dilations: Any) -> Any:
+    """Return elements of windows over axes from `axis` on, followed by axes of the windows."""
+    number = len(sizes)
+    for k in range(number):
+        inside = np.arange(sizes[k])[:, None] * dilations[k]
+        x = np.take(x, inside + np.arange(counts[k]) * steps[k], axis=axis + 2 * k)
+    pairs = tuple(range(axis, axis + 2 * number))
+    rest = tuple(range(axis + 2 * number, x.ndim))
+    return x.transpose((*range(axis), *pairs[::2], *pairs[1::2], *rest))
+
+
+def sums_of_windows(x: Any, axis: Any, extents: Any, steps: Any, dilations: Any) -> Any:
+    """Return sums of the elements of windows over axes of `extents`, from `axis` on."""
+    first, last = axis + len(extents), axis + 2 * len(extents)
+    sizes, counts = x.shape[axis:first], x.shape[first:last]
+    total = np.zeros((*x.shape[:axis], *extents, *x.shape[last:]), x.dtype)
+    before, number = (slice(None),) * axis, 1
+    for n in sizes:
+        number *= n
+    for k in range(number):
+        rest, target, source = k, before, before
+        for n, most, s, d in reversed(tuple(zip(sizes, counts, steps, dilations, strict=True))):
+            rest, at = divmod(rest, n)
+            first = at * d
+            target = (*before, slice(first, first + (most - 1) * s + 1, s), *target[axis:])
+            source = (*before, at, *source[axis:])
+        total = total.at[target].add(x[source])
+    return total

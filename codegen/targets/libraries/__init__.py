@@ -1,0 +1,1 @@
+"""Readable code for libraries that have NumPy's functions."""

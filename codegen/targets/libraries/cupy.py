@@ -1,0 +1,36 @@
+"""Words of CuPy where its expression of a primitive differs from NumPy's."""
+
+from __future__ import annotations
+
+from primgraph.codegen.ops.spelling.notation import reading
+from primgraph.codegen.targets.readable.dialect import Dialect, Word
+from primgraph.ir.primitive import Op
+from primgraph.primitives import constants
+from primgraph.primitives import elementwise as e
+from primgraph.primitives.special_functions import gamma, scipy_calls, special
+
+_SPECIAL = "special."
+
+WORDS: dict[Op, Word] = {
+    op: Word(reading(f"{_SPECIAL}{name}({{args}})"))
+    for op, name in (
+        (e.erf, "erf"),
+        (e.erfc, "erfc"),
+        (gamma.gammaln, "gammaln"),
+        (gamma.gamma_function, "gamma"),
+        (special.erfinv, "erfinv"),
+        (special.erfcinv, "erfcinv"),
+        (special.log_ndtr, "log_ndtr"),
+    )
+}
+
+LACKING = frozenset(
+    {
+        constants.random_uniform,
+        constants.random_bernoulli,
+        special.random_variate,
+        scipy_calls.by_scipy,
+    }
+)
+
+CUPY = Dialect("CuPy", ("from cupyx.scipy import special", "import cupy as np"), WORDS, LACKING)

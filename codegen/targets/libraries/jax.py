@@ -1,0 +1,198 @@
+"""Words of JAX where its expression of a primitive differs from NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+from primgraph.codegen.ir.extents import ATOM, POWER, Text
+from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ir.views import view_text
+from primgraph.codegen.ops.shapes import assigned_slice
+from primgraph.codegen.ops.spelling.notation import Read, reading
+from primgraph.codegen.targets.libraries.functions import write_functions
+from primgraph.codegen.targets.readable.dialect import Dialect, Word
+from primgraph.errors import CompileError
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import FLOAT16
+from primgraph.primitives import constants, indexing, parts, reductions, running, shapes, sorting
+from primgraph.primitives import elementwise as e
+from primgraph.primitives import windows as w
+from primgraph.primitives.linear_algebra import (
+    assumptions,
+    cholesky,
+    matrix_functions,
+    systems,
+    ties,
+)
+from primgraph.primitives.special_functions import gamma, scipy_calls, special
+
+_SPECIAL = "jax.scipy.special."
+_WIDE = """if not jax.config.jax_enable_x64:
+    raise ValueError("numbers of 64 bits: call jax.config.update('jax_enable_x64', True) first")"""
+
+
+def _word(template: str, helper: str = "") -> Word:
+    return Word(reading(template), helper)
+
+
+def _function(template: str) -> Word:
+    """Return the word of a function of `jax.scipy.special`, which lacks numbers of 16 bits."""
+    plain = reading(_SPECIAL + template)
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        if step.results[0].dtype != FLOAT16:
+            return plain(args, step)
+        wide = [Text(f"{a.operand_code(ATOM)}.astype(np.float32)") for a in args]
+        return Text(f"{plain(wide, step).operand_code(ATOM)}.astype(np.float16)")
+
+    return Word(read)
+
+
+def _indexed(method: str) -> Read:
+    """Return the expression of an array that is changed at the positions that `gather` reads."""
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        x, y, *indices = args
+        at = ", ".join([*[":"] * step.params["axis"], *[i.code for i in indices]])
+        return Text(f"{x.operand_code(ATOM)}.at[{at}].{method}({y.code})")
+
+    return read
+
+
+def _assign(args: Sequence[Text], step: Step) -> Text:
+    x, y = args
+    how = assigned_slice(step)
+    at = f"{x.operand_code(ATOM)}.at"
+    target = f"{at}[...]" if how is None else view_text(how, at)
+    return Text(f"{target}.set({y.code})")
+
+
+def _reorder_back(args: Sequence[Text], step: Step) -> Text:
+    x, index = args
+    axis = step.params["axis"]
+    return Text(
+        f"np.put_along_axis(np.zeros_like({x.code}), {index.code}, {x.code}, axis={axis}, "
+        "inplace=False)"
+    )
+
+
+def _placed(args: Sequence[Text], step: Step) -> Text:
+    p, listed = step.params, ", ".join([a.code for a in args])
+    lead = step.operands[0].ndim - len(p["strides"][0])
+    return Text(f"placed_at([{listed}], {p['shape']}, {lead}, {p['starts']}, {p['strides']})")
+
+
+def _windows(args: Sequence[Text], step: Step) -> Text:
+    p = step.params
+    shape, axis, number = step.results[0].shape, p["axis"], len(p["sizes"])
+    sizes, counts = shape[axis : axis + number], shape[axis + number : axis + 2 * number]
+    return Text(
+        f"windows_of({args[0].code}, {axis}, {sizes}, {counts}, {p['steps']}, {p['dilations']})"
+    )
+
+
+def _power(args: Sequence[Text], step: Step) -> Text:
+    x, y = args
+    return Text(f"{x.operand_code(ATOM)} ** {y.operand_code(POWER)}", POWER)
+
+
+def _first_order(names: Sequence[str], word: str) -> Read:
+    """Return the expression of a function without its derivatives by parameters."""
+    plain = _function(word).read
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        if any(step.params[name] for name in names):
+            raise CompileError(f"JAX lacks derivatives of {step.op.name} by its parameters")
+        return plain(args, step)
+
+    return read
+
+
+def _incomplete(orders: Sequence[str], lower: str, upper: str) -> Read:
+    """Return an incomplete function or its complement, by the parameter `upper`."""
+    below, above = (_first_order(orders, word) for word in (lower, upper))
+    return lambda args, step: (above if step.params["upper"] else below)(args, step)
+
+
+WORDS: dict[Op, Word] = {
+    constants.random_uniform: _word(
+        "philox_uniform_between({0}, {shape}, {dtype}, {low}, {high})", "philox_uniform_between"
+    ),
+    constants.random_bernoulli: _word("philox_uniform({0}, {shape}) < {p}", "philox_uniform"),
+    e.power: Word(
+        lambda a, s: Text(f"{a[0].operand_code(ATOM)} ** {a[1].operand_code(POWER)}", POWER)
+    ),
+    e.sigmoid: _word("jax.nn.sigmoid({0})"),
+    e.erf: _function("erf({args})"),
+    e.erfc: _function("erfc({args})"),
+    parts.complex_: _word("jax.lax.complex({args})"),
+    reductions.root_of_squares: _word(
+        "scaled_root_of_squares({args}, {axes}, {divisor})", "scaled_root_of_squares"
+    ),
+    running.cummax: _word("jax.lax.cummax({0}, axis={axis})"),
+    running.cummin: _word("jax.lax.cummin({0}, axis={axis})"),
+    indexing.placed: Word(_placed, "placed_at"),
+    indexing.scatter_add: Word(_indexed("add")),
+    shapes.slice_assign: Word(_assign),
+    sorting.reorder_back: Word(_reorder_back),
+    w.windows: Word(_windows, "windows_of"),
+    w.overlap_add: _word(
+        "sums_of_windows({0}, {axis}, {extents}, {steps}, {dilations})", "sums_of_windows"
+    ),
+    assumptions.assumed: _word("np.array({0})"),
+    cholesky.cholesky: _word("jax.lax.linalg.cholesky({0}, symmetrize_input=False)"),
+    cholesky.cholesky_tangent: _word(
+        "tangent_of_cholesky(jax.lax.linalg.triangular_solve, {args})", "tangent_of_cholesky"
+    ),
+    cholesky.cholesky_slope: _word("slope_of_cholesky({args})", "slope_of_cholesky"),
+    matrix_functions.expm: _word("jax.scipy.linalg.expm({0})"),
+    matrix_functions.expm_slope: _word(
+        "slope_of_exponential(jax.scipy.linalg.expm, {args})", "slope_of_exponential"
+    ),
+    matrix_functions.lu: _word("lu_in_order(jax.lax.linalg.lu, {0})", "lu_in_order"),
+    systems.triangular_solve: _word(
+        "jax.lax.linalg.triangular_solve({args}, left_side=True, lower={lower}, "
+        "transpose_a={transposed}, unit_diagonal={unit})"
+    ),
+    systems.cofactors: _word("derivative_of_determinant({0})", "derivative_of_determinant"),
+    ties.unless_any: _word("np.where(np.any({1}), np.nan, {0})"),
+    gamma.gammaln: _function("gammaln({args})"),
+    gamma.gamma_function: _function("gamma({args})"),
+    gamma.polygamma: _function("polygamma({n}, {0})"),
+    gamma.betaln: _function("betaln({args})"),
+    gamma.beta: _function("beta({args})"),
+    gamma.poch: _function("poch({args})"),
+    special.erfinv: _function("erfinv({args})"),
+    special.log_ndtr: _function("log_ndtr({args})"),
+    special.xlogy: _function("xlogy({args})"),
+    special.xlog1py: _function("xlog1py({args})"),
+    special.logit: _function("logit({args})"),
+    special.erfcinv: _function("ndtri(0.5 * {0}) * -0.7071067811865476"),
+    special.gammainc: Word(_incomplete(["k"], "gammainc({args})", "gammaincc({args})")),
+    special.betainc: Word(
+        _incomplete(["j", "k"], "betainc({args})", "betainc({1}, {0}, 1.0 - {2})")
+    ),
+    special.erfcx: Word(_first_order(["n"], "erfcx({0})")),
+}
+
+LACKING = frozenset(
+    {
+        matrix_functions.sqrtm,
+        matrix_functions.sqrtm_slope,
+        matrix_functions.logm,
+        matrix_functions.logm_slope,
+        special.random_variate,
+        scipy_calls.by_scipy,
+    }
+)
+
+JAX = Dialect(
+    "JAX",
+    ("import jax", "import jax.numpy as np"),
+    WORDS,
+    LACKING,
+    head=tuple(_WIDE.splitlines()),
+    control=write_functions,
+    compiler=lambda function: import_module("jax").jit(function),
+)

@@ -1,0 +1,1 @@
+"""ONNX models as functions, and graphs as ONNX models."""

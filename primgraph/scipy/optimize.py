@@ -1,0 +1,277 @@
+"""Optimization by SciPy's names: SciPy's methods, with exact derivatives of traced functions."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from functools import wraps
+from itertools import pairwise
+from typing import Any, final
+
+import numpy as np
+
+from primgraph import tree
+from primgraph.api.arguments import call_differentiated
+from primgraph.api.derivatives.of_functions import value_and_grad
+from primgraph.api.derivatives.products import hvp
+from primgraph.api.derivatives.sparse import sparse_hessian
+from primgraph.api.jit import jit
+from primgraph.api.public import hessian, jacobian
+from primgraph.errors import ArgumentError, unknown_name
+from primgraph.operators.lazy_loading import functions
+from primgraph.operators.variable import Variable
+
+__all__ = ["curve_fit", "least_squares", "minimize", "root"]
+
+# Methods of `minimize` in lower case, by the derivatives that they take beside the gradient.
+_WITHOUT_GRADIENT = ("nelder-mead", "powell", "cobyla", "cobyqa")
+_BY_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov")
+_BY_HESSIAN = ("dogleg", "trust-exact")
+_BY_SPARSE_HESSIAN = ("trust-constr",)
+# Methods of `root` that take a Jacobian.
+_BY_JACOBIAN = ("hybr", "lm")
+
+
+def minimize(
+    fun: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    method: Any = None,
+    jac: Any = None,
+    hess: Any = None,
+    hessp: Any = None,
+    bounds: Any = None,
+    constraints: Any = (),
+    **options: Any,
+) -> Any:
+    """Minimize `fun(x, *args)` by a method of `scipy.optimize.minimize`, with exact derivatives.
+
+    The function is traced. Every method has the derivatives that it can use: one kernel of value
+    and gradient; products with the Hessian for Newton-CG, trust-ncg and trust-krylov; the Hessian
+    for dogleg and trust-exact, as a sparse matrix for trust-constr. Functions in `constraints`
+    without a `jac` are traced, too. `x0` is an array of any shape, a number or a container of
+    these, which `fun` and the field `x` of the result have as well; `bounds` and other fields are
+    those of the flat vector. Constraints take what `fun` takes.
+
+    If `jac`, `hess` or `hessp` is given, SciPy is called with the arguments as they are. Raises as
+    `pg.trace` and `pg.grad` do, and as SciPy does.
+
+    >>> from primgraph.scipy import optimize
+    >>> start = {"a": np.array([-1.2]), "b": 1.0}
+    >>> rosenbrock = lambda x: pg.sum((1 - x["a"]) ** 2 + 100 * (x["b"] - x["a"] ** 2) ** 2)
+    >>> found = optimize.minimize(rosenbrock, start, method="trust-exact")
+    >>> found.x["a"].round(6).tolist(), found.nfev < 30
+    ([1.0], True)
+    """
+    theirs = _theirs("minimize")
+    args = args if isinstance(args, tuple) else (args,)
+    if not (jac is None and hess is None and hessp is None):
+        return theirs(fun, x0, args, method, jac, hess, hessp, bounds, constraints, **options)
+    unknowns = _Unknowns("minimize", x0)
+    given = _with_derivatives(unknowns.of_vector(fun, args), method)
+    is_one = isinstance(constraints, Mapping) or not isinstance(constraints, list | tuple)
+    traced = [unknowns.constraint(c) for c in ([constraints] if is_one else constraints)]
+    found = theirs(
+        x0=unknowns.start, method=method, bounds=bounds, constraints=traced, **given, **options
+    )
+    return unknowns.restored(found)
+
+
+def _with_derivatives(fun: Callable[[Any], Any], method: Any) -> dict[str, Any]:
+    """Return `fun` and the derivatives that a method of `minimize` takes, as its arguments."""
+    name = method.lower() if isinstance(method, str) else ""
+    if name in _WITHOUT_GRADIENT:
+        value = jit(fun)
+        return {"fun": lambda x: float(value(x))}
+    both = jit(value_and_grad(fun))
+    given: dict[str, Any] = {"fun": lambda x: _as_pair(*both(x)), "jac": True}
+    if name in _BY_PRODUCTS:
+        given["hessp"] = jit(lambda x, p: hvp(fun, x, p)[1])
+    elif name in _BY_HESSIAN:
+        given["hess"] = jit(hessian(fun))
+    elif name in _BY_SPARSE_HESSIAN:
+        matrix = jit(sparse_hessian(fun))
+        given["hess"] = lambda x: matrix(x).to_scipy()
+    return given
+
+
+def least_squares(
+    fun: Callable[..., Any], x0: Any, jac: Any = None, *, args: Any = (), **options: Any
+) -> Any:
+    """Minimize the sum of squares of `fun(x, *args)` by `scipy.optimize.least_squares`.
+
+    The function is traced, and its Jacobian is exact. Arguments and errors are those of `minimize`;
+    `options` are SciPy's. If `jac` is given, SciPy is called with the arguments as they are.
+
+    >>> from primgraph.scipy import optimize
+    >>> times = np.array([0.0, 1.0, 2.0])
+    >>> residual = lambda p: p["size"] * pg.exp(-p["rate"] * times) - 2.0 * 0.5**times
+    >>> found = optimize.least_squares(residual, {"size": 1.0, "rate": 1.0})
+    >>> [round(float(v), 6) for v in found.x.values()]
+    [2.0, 0.693147]
+    """
+    theirs = _theirs("least_squares")
+    args = args if isinstance(args, tuple) else (args,)
+    if jac is not None:
+        return theirs(fun, x0, jac, args=args, **options)
+    unknowns = _Unknowns("least_squares", x0)
+    of_vector = unknowns.of_vector(fun, args)
+    found = theirs(jit(of_vector), unknowns.start, jit(jacobian(of_vector)), **options)
+    return unknowns.restored(found)
+
+
+def root(
+    fun: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    method: str = "hybr",
+    jac: Any = None,
+    **options: Any,
+) -> Any:
+    """Find `x` with `fun(x, *args) = 0` by a method of `scipy.optimize.root`.
+
+    The function is traced. The methods hybr and lm have its exact Jacobian; others take none. `fun`
+    returns as many numbers as `x0` has, in an array or a list. Arguments and errors are those of
+    `minimize`.
+
+    >>> from primgraph.scipy import optimize
+    >>> found = optimize.root(lambda x: [x[0] + x[1] - 3.0, x[0] * x[1] - 2.0], [0.0, 5.0])
+    >>> found.x.round(6).tolist()
+    [1.0, 2.0]
+    """
+    theirs = _theirs("root")
+    args = args if isinstance(args, tuple) else (args,)
+    if jac is not None:
+        return theirs(fun, x0, args, method, jac, **options)
+    unknowns = _Unknowns("root", x0)
+    of_vector = unknowns.of_vector(fun, args)
+    exact = jit(jacobian(of_vector)) if method.lower() in _BY_JACOBIAN else None
+    found = theirs(jit(of_vector), unknowns.start, method=method, jac=exact, **options)
+    return unknowns.restored(found)
+
+
+def curve_fit(
+    f: Callable[..., Any],
+    xdata: Any,
+    ydata: Any,
+    p0: Any = None,
+    *,
+    jac: Any = None,
+    **options: Any,
+) -> Any:
+    """Fit `f(xdata, *parameters)` to `ydata` by `scipy.optimize.curve_fit`.
+
+    The function is traced, and its Jacobian by the parameters is exact. Parameters are numbers, as
+    many as `p0` has or else `f` takes. `options` and results are SciPy's. If `jac` is given, SciPy
+    is called with the arguments as they are.
+
+    >>> from primgraph.scipy import optimize
+    >>> x = np.linspace(0.0, 3.0, 9)
+    >>> decay = lambda x, size, rate: size * pg.exp(-rate * x)
+    >>> found, covariance = optimize.curve_fit(decay, x, np.exp(-2 * x))
+    >>> found.round(6).tolist()
+    [1.0, 2.0]
+    """
+    theirs = _theirs("curve_fit")
+    if jac is not None:
+        return theirs(f, xdata, ydata, p0, jac=jac, **options)
+
+    def of_parameters(p: Any, x: Any) -> Any:
+        return call_differentiated(f, x, *[p[i] for i in range(p.shape[0])])
+
+    value, slope = jit(of_parameters), jit(jacobian(of_parameters))
+
+    @wraps(f)
+    def of_numbers(x: Any, *parameters: Any) -> Any:
+        return value(np.array(parameters, np.float64), x)
+
+    return theirs(
+        of_numbers,
+        xdata,
+        ydata,
+        p0,
+        jac=lambda x, *parameters: slope(np.array(parameters, np.float64), x),
+        **options,
+    )
+
+
+@final
+class _Unknowns:
+    """Containers of arrays that are solved for, and their elements as one float64 vector."""
+
+    def __init__(self, name: str, x0: Any) -> None:
+        if isinstance(x0, list | tuple) and all(np.ndim(v) == 0 for v in tree.leaves(x0)):
+            x0 = np.array(x0, np.float64)
+        leaves, self._structure = tree.flatten(x0)
+        if any(isinstance(v, Variable) for v in leaves):
+            raise ArgumentError(
+                f"{name} of SciPy cannot be a part of a program",
+                hint="pg.solvers has solvers as programs, such as pg.solvers.minimize",
+            )
+        arrays = [np.asarray(v, np.float64) for v in leaves]
+        self._shapes = [v.shape for v in arrays]
+        if not sum(v.size for v in arrays):
+            raise ArgumentError(f"{name}: there is nothing in x0 to solve for")
+        ends = [0, *np.cumsum([v.size for v in arrays]).tolist()]
+        self._places = [slice(i, j) for i, j in pairwise(ends)]
+        self.start = np.concatenate([v.reshape(-1) for v in arrays])
+
+    def split(self, vector: Any) -> Any:
+        """Return the containers with the elements of `vector`, which may be a variable."""
+        given = zip(self._places, self._shapes, strict=True)
+        parts = [vector[place].reshape(shape) for place, shape in given]
+        return tree.unflatten(self._structure, parts)
+
+    def of_vector(self, fun: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[Any], Any]:
+        """Return `fun(x, *args)` as a function of the vector; a list of numbers is an array."""
+
+        @wraps(fun)
+        def call(vector: Any) -> Any:
+            found = call_differentiated(fun, self.split(vector), *args)
+            return functions["array"](found) if isinstance(found, list | tuple) else found
+
+        return call
+
+    def constraint(self, given: Any) -> Any:
+        """Return a constraint of SciPy's with exact derivatives, unless it has some."""
+        if isinstance(given, Mapping):
+            if given.get("jac") is not None:
+                return given
+            call = self.of_vector(given["fun"], tuple(given.get("args", ())))
+            return {**given, "args": (), "fun": jit(call), "jac": jit(jacobian(call))}
+        if not hasattr(given, "fun") or callable(given.jac):
+            return given
+        call = self.of_vector(given.fun, ())
+        curvature = jit(hessian(lambda x, v: functions["sum"](call(x) * v)))
+        return type(given)(
+            jit(call), given.lb, given.ub, jit(jacobian(call)), curvature, given.keep_feasible
+        )
+
+    def restored(self, found: Any) -> Any:
+        """Return a result of SciPy's with `x` as containers."""
+        found.x = self.split(found.x)
+        return found
+
+
+def _as_pair(value: Any, gradient: Any) -> tuple[float, Any]:
+    return float(value), gradient
+
+
+def _theirs(name: str) -> Any:
+    try:
+        found = getattr(importlib.import_module("scipy.optimize"), name, None)
+    except ImportError:
+        found = None
+    if found is None:
+        raise unknown_name("primgraph.scipy.optimize", name, __all__)
+    return found
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise unknown_name("primgraph.scipy.optimize", name, __all__)
+    return _theirs(name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

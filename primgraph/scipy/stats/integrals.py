@@ -1,0 +1,75 @@
+"""Distribution functions by quadrature of the density, where there is no closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from primgraph.operators.elementwise.elementary import exp
+from primgraph.operators.elementwise.logic import equal, isinf, less, logical_xor, where
+from primgraph.operators.reduce.reductions import sum as sum_of
+from primgraph.operators.shape.creation import stop_gradient
+from primgraph.operators.shape.shaping import expand_dims
+from primgraph.operators.variable import Variable
+from primgraph.scipy.stats.parts import is_infinite
+
+if TYPE_CHECKING:
+    from primgraph.scipy.stats.distribution import Distribution
+
+
+def double_exponential(count: int, reach: float, is_finite: bool) -> tuple[Any, Any]:
+    """Return nodes and weights of Takahasi's and Mori's rules (1974), for 0 to 1 or to infinity."""
+    t = np.linspace(-reach, reach, count)
+    u, slope = 0.5 * np.pi * np.sinh(t), 0.5 * np.pi * np.cosh(t)
+    step = t[1] - t[0]
+    if not is_finite:
+        return np.exp(u), step * slope * np.exp(u)
+    nodes = 1.0 / (1.0 + np.exp(-2.0 * u))
+    return nodes, 2.0 * step * slope * nodes / (1.0 + np.exp(2.0 * u))
+
+
+_COUNT = 201
+_FINITE, _INFINITE = double_exponential(_COUNT, 3.4, True), double_exponential(_COUNT, 4.0, False)
+
+
+def total(density: Callable[[Any, Any], Any]) -> Variable:
+    """Return the integral from 0 to 1 of `density(t, 1 - t)`, where arrays have one more axis."""
+    nodes, weights = _FINITE
+    return sum_of(density(nodes, nodes[::-1]) * weights, -1)
+
+
+def integral(law: Distribution, is_upper: bool, x: Variable, *shapes: Variable) -> Variable:
+    """Return the integral of the density below `x`, or above it if `is_upper`.
+
+    The part on that side of the middle of the distribution is integrated by 201 nodes of a double
+    exponential rule, and the other one is its rest of one: its relative error is about 1e-13
+    where the density falls from `x` on.
+    """
+    middle = stop_gradient(law.middle(*shapes))
+    is_left = less(x, middle)
+    place, *wide = [expand_dims(v, -1) for v in (x, *shapes)]
+    first, last = law.support(*wide)
+    to_left, to_right = _places(place, first, -1.0), _places(place, last, 1.0)
+    side = expand_dims(is_left, -1)
+    at, weight = (where(side, *pair) for pair in zip(to_left, to_right, strict=True))
+    part = sum_of(exp(law.rule("density")(at, *wide)) * weight, -1)
+    is_part = logical_xor(is_left, is_upper)
+    return where(is_part, part, 1.0 - part)
+
+
+def _places(place: Variable, end: Any, sign: float) -> tuple[Any, Any]:
+    """Return the places from one to an end of the support, and their weights."""
+    endless = place + sign * _INFINITE[0], _INFINITE[1]
+    if is_infinite(end):
+        return endless
+    is_endless = isinf(end) if isinstance(end, Variable) else None
+    way = end - place if is_endless is None else where(is_endless, 0.0, end - place)
+    # By the distance from the end, so that places close to it have all digits.
+    at, weight = end - way * _FINITE[0][::-1], sign * way * _FINITE[1]
+    is_lost = equal(at, end)
+    at, weight = where(is_lost, place, at), where(is_lost, 0.0, weight)
+    if is_endless is None:
+        return at, weight
+    return where(is_endless, endless[0], at), where(is_endless, endless[1], weight)
