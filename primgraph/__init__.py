@@ -38,6 +38,7 @@ declare({
         "primgraph.custom.function": "Function",
         "primgraph.defaults": "config get_default_dtype set_default_dtype",
         "primgraph.derivatives.matrices.jacobian": "Hessian Jacobian",
+        "primgraph.derivatives.matrices.sparse_constants": "sparse_matrix",
         "primgraph.derivatives.matrices.sparse_matrix": "SparseMatrix",
         "primgraph.distributed": ".",
         "primgraph.eager": ".",

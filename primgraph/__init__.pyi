@@ -21,6 +21,7 @@ from primgraph.custom.decorators import custom_gradient as custom_gradient, cust
 from primgraph.custom.function import Function as Function
 from primgraph.defaults import config as config, get_default_dtype as get_default_dtype, set_default_dtype as set_default_dtype
 from primgraph.derivatives.matrices.jacobian import Hessian as Hessian, Jacobian as Jacobian
+from primgraph.derivatives.matrices.sparse_constants import sparse_matrix as sparse_matrix
 from primgraph.derivatives.matrices.sparse_matrix import SparseMatrix as SparseMatrix
 from primgraph.eager.derivatives.differentiable import TensorWarning as TensorWarning
 from primgraph.eager.derivatives.manager import GradManager as GradManager

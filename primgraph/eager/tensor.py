@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, Self, TypeAlias
@@ -25,7 +26,7 @@ from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.types import NAME_OF_DTYPE
 from primgraph.operators import advice
 from primgraph.operators.call import appliers
-from primgraph.operators.handle import array_functions
+from primgraph.operators.handle import array_functions, object_for_sparse
 from primgraph.operators.lazy_loading import functions, named_function
 from primgraph.program.sharing import Share
 
@@ -264,6 +265,8 @@ class Tensor(Differentiable["Tensor"]):
         Raises `BuildError` in a function that is being differentiated, as the derivative would be
         lost; integers have none.
         """
+        if (found := object_for_sparse(self, sys._getframe(1))) is not None:
+            return found
         if dtype is None or np.dtype(dtype).kind not in "biu":
             self._require_no_loss()
         array = self._array()

@@ -7,12 +7,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import cache, partial
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
 from primgraph.base.array_functions import public_name
-from primgraph.base.providers import provider
+from primgraph.base.providers import late, provider
 from primgraph.errors import ArgumentError, unknown_name
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.primitive import homes
@@ -24,6 +26,12 @@ from primgraph.operators.lazy_loading import (
     named_function,
 )
 from primgraph.operators.reduce.methods import NumpyMethods
+from primgraph.sparsity.pattern import is_scipy_sparse
+
+if TYPE_CHECKING:
+    from primgraph.operators.linear_algebra import sparse_products
+else:
+    sparse_products = late("primgraph.operators.linear_algebra.sparse_products")
 
 
 @cache
@@ -94,6 +102,23 @@ def _run_in_place(array: Any, name: str, /, *args: Any, **options: Any) -> None:
 def _is_left_to(other: Any) -> bool:
     """Return whether the class of `other` takes over operators, as it does for NumPy arrays."""
     return getattr(type(other), "__array_ufunc__", other) is None
+
+
+# Functions of SciPy that return NotImplemented for objects that NumPy makes no array of.
+_SPARSE_PRODUCTS = ("_matmul_dispatch", "_mul_dispatch")
+
+
+def object_for_sparse(array: Any, frame: FrameType) -> npt.NDArray[Any] | None:
+    """Return a 0-d array of the object if a product of `scipy.sparse` asks for an array, else None.
+
+    The product then is left to the methods of the class of `array`.
+    """
+    module = frame.f_globals.get("__name__", "")
+    if frame.f_code.co_name not in _SPARSE_PRODUCTS or not module.startswith("scipy.sparse."):
+        return None
+    found = np.empty((), object)
+    found[()] = array
+    return found
 
 
 @checked_methods(late=True)
@@ -289,11 +314,16 @@ class Handle(NumpyMethods):
         return functions["power"](other, self)  # type: ignore[no-any-return]
 
     def __matmul__(self, other: ArrayLike) -> Self:
-        if type(other) is not type(self) and _is_left_to(other):
-            return NotImplemented
+        if type(other) is not type(self):
+            if _is_left_to(other):
+                return NotImplemented
+            if is_scipy_sparse(other):
+                return sparse_products.multiply_right(self, other)  # type: ignore[no-any-return]
         return functions["matmul"](self, other)  # type: ignore[no-any-return]
 
     def __rmatmul__(self, other: ArrayLike) -> Self:
+        if is_scipy_sparse(other):
+            return sparse_products.multiply_left(other, self)  # type: ignore[no-any-return]
         return functions["matmul"](other, self)  # type: ignore[no-any-return]
 
     def __and__(self, other: ArrayLike) -> Self:

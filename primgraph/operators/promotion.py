@@ -40,10 +40,12 @@ from primgraph.ir.types import (
     scalar_of,
 )
 from primgraph.operators.handle import ArrayLike, Axes
+from primgraph.operators.shape.rerolling import reroll
 from primgraph.operators.variable import Variable, emit, handles, is_weak, weak_type
 from primgraph.primitives.constants import constant_op, filled_constant, full
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.shapes import broadcast, concat, reshape
+from primgraph.sparsity.pattern import is_scipy_sparse
 
 # A bool counts as a scalar, but not as a weak one: it has NumPy's boolean dtype. A symbolic size
 # counts as an integer.
@@ -79,7 +81,8 @@ def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         raise ArgumentError(f"cannot make an array of {_short_repr(x)}: {error}") from None
     # Reject other objects than numbers: conversions would parse text.
     if array.dtype.kind == "O" or (array.dtype.kind in "SU" and not isinstance(x, np.ndarray)):
-        raise ArgumentError(f"cannot make an array of {_short_repr(x)}")
+        hint = "A @ x is a product, and A.toarray() an array" if is_scipy_sparse(x) else ""
+        raise ArgumentError(f"cannot make an array of {_short_repr(x)}", hint=hint)
     found = as_dtype(array.dtype)
     if dtype is not None and found.kind == "c" and dtype.kind not in "bc":
         raise DTypeError(
@@ -156,8 +159,18 @@ def listed_array(items: Sequence[Any]) -> Variable:
                 f"a list of arrays of one shape is an array, not one of {parts[0].type} and "
                 f"{part.type}"
             )
-    rows = [emit(reshape, convert_dtype(v, dtype), shape=(1, *v.shape)) for v in parts]
-    return rows[0] if len(rows) == 1 else emit(concat, *rows, axis=0)
+    return join_alike([convert_dtype(v, dtype) for v in parts], 0)
+
+
+def join_alike(parts: Sequence[Variable], axis: int) -> Variable:
+    """Stack arrays of one type along a new axis."""
+    recorder, shape = parts[0].recorder, parts[0].shape
+    rerolled = None if shape else reroll(recorder, [v.value for v in parts])
+    if rerolled is not None:
+        return Variable(recorder, rerolled)
+    expanded = (*shape[:axis], 1, *shape[axis:])
+    rows = [emit(reshape, v, shape=expanded) for v in parts]
+    return rows[0] if len(rows) == 1 else emit(concat, *rows, axis=axis)
 
 
 def type_of(x: ArrayLike) -> TensorType:

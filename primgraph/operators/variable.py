@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,7 +19,7 @@ from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, Recorder, active_recorder
 from primgraph.ir.types import DType, Shape, TensorType
-from primgraph.operators.handle import Handle, array_functions
+from primgraph.operators.handle import Handle, array_functions, object_for_sparse
 from primgraph.operators.lazy_loading import all_functions
 
 if TYPE_CHECKING:
@@ -296,6 +297,8 @@ class Variable(Handle):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         self._require_open()
+        if (found := object_for_sparse(self, sys._getframe(1))) is not None:
+            return found
         raise UnknownValueError(
             f"a variable has no elements before {self._run} runs, so NumPy cannot read it",
             hint=provider("advice").hint_reading(all_functions(), array_functions()),

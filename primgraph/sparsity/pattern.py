@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from math import prod
@@ -228,6 +229,12 @@ def scipy_sparse(what: str) -> Any:
             f"{what} gives a matrix of SciPy, which cannot be imported here",
             hint="install SciPy, or use values, rows and cols, which are arrays of NumPy",
         ) from None
+
+
+def is_scipy_sparse(x: Any) -> bool:
+    """Return whether this is a sparse matrix of SciPy, or stands for one, without importing it."""
+    module = sys.modules.get("scipy.sparse")
+    return module is not None and bool(module.issparse(x))
 
 
 def _size(shape: Any) -> tuple[int, int]:

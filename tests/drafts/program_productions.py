@@ -324,6 +324,19 @@ def gather(draft: Draft) -> list[Value]:
     return [taken, indexing.scatter_add(x, draft.typed(taken.type), *indices, axis=axis)]
 
 
+@production(0.3)
+def sparse_product(draft: Draft) -> list[Value]:
+    """A sparse matrix, with known or computed values, times vectors."""
+    x = draft.pick("f", test=lambda v: all(v.shape), rank=1)
+    rows, count = draft.below(6, 1), draft.below(9)
+    lead = draft.typed(TensorType((count, *x.shape[1:]), x.dtype))
+    into = np.sort(draft.rng.integers(0, rows, count))
+    places = draft.rng.integers(0, x.shape[0], count)
+    terms = lead * indexing.gather(x, c.constant(value=places), axis=0)
+    zeros = c.filled_constant(0.0, TensorType((rows, *x.shape[1:]), x.dtype))
+    return [indexing.scatter_add(zeros, terms, c.constant(value=into), axis=0)]
+
+
 def _indices(draft: Draft, shape: tuple[int, ...], limit: int) -> Value:
     dtype = draft.choose([d for d in DTYPES if d.kind in "iu"])
     kind = TensorType(shape, dtype)

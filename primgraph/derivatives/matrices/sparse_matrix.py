@@ -15,15 +15,14 @@ from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, OptionError, ShapeError, unknown_attribute
 from primgraph.ir.frontend.containers import registered
 from primgraph.ir.primitive import recording
-from primgraph.operators.elementwise.arithmetic import multiply
 from primgraph.operators.handle import Handle
 from primgraph.operators.index.indexing import take
-from primgraph.operators.index.scatter import scatter_add
+from primgraph.operators.linear_algebra.sparse_products import multiply_entries
 from primgraph.operators.shape.joining import concatenate
 from primgraph.operators.shape.shaping import reshape
 from primgraph.operators.variable import Variable
 from primgraph.sparsity.coloring import Coloring
-from primgraph.sparsity.pattern import Indices, Pattern, scipy_sparse
+from primgraph.sparsity.pattern import Indices, Pattern, is_scipy_sparse, scipy_sparse
 
 FORMATS = ("csr", "csc", "coo")
 TRIANGLES = ("lower", "upper")
@@ -290,17 +289,12 @@ def _product(matrix: SparseMatrix, x: Any) -> Any:
             f"a matrix of shape {matrix.shape} has no product with an array of shape {tuple(shape)}"
         )
     rows, cols, data = _entries(matrix)
-    if len(shape) == 2:
-        data = data[:, None]
-    if not isinstance(data, Handle) and not isinstance(x, Handle):
-        terms = data * np.asarray(x)[cols]
-        found = np.zeros((matrix.shape[0], *shape[1:]), terms.dtype)
-        np.add.at(found, rows, terms)
-        return found
-    terms = multiply(data, _take_first_axis(x, cols))
-    with recording(terms.recorder) if isinstance(terms, Variable) else nullcontext():
-        zeros = np.zeros((matrix.shape[0], *shape[1:]), terms.dtype)
-        return scatter_add(zeros, rows, terms)
+    if isinstance(data, Handle) or isinstance(x, Handle):
+        return multiply_entries(rows, cols, data, x, matrix.shape[0])
+    terms = (data[:, None] if len(shape) == 2 else data) * np.asarray(x)[cols]
+    found = np.zeros((matrix.shape[0], *shape[1:]), terms.dtype)
+    np.add.at(found, rows, terms)
+    return found
 
 
 def _entries(matrix: SparseMatrix) -> tuple[Indices, Indices, Any]:
@@ -325,10 +319,7 @@ def _is_number(value: Any) -> bool:
 
 def _is_sparse(value: Any) -> bool:
     """Return whether this is a sparse matrix, of SciPy or of primgraph."""
-    if isinstance(value, SparseMatrix):
-        return True
-    module = sys.modules.get("scipy.sparse")
-    return module is not None and bool(module.issparse(value))
+    return isinstance(value, SparseMatrix) or is_scipy_sparse(value)
 
 
 def _in_full(matrix: Any) -> Any:

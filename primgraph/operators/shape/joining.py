@@ -22,6 +22,7 @@ from primgraph.operators.promotion import (
     axis_of,
     broadcast_to_shape,
     entries_of,
+    join_alike,
     lift,
     none_of_no_axes,
     prefix_errors,
@@ -115,9 +116,7 @@ def stack(arrays: Sequence[ArrayLike], axis: int = 0) -> Variable:
             raise ShapeError(f"stack takes arrays of one shape, not {first.type} and {other.type}")
     with prefix_errors(f"stack of {first.type}"):
         number = as_axis(axis, first.ndim + 1)
-    shape = (*first.shape[:number], 1, *first.shape[number:])
-    expanded = [reshape_to(v, shape) for v in parts]
-    return expanded[0] if len(parts) == 1 else emit(shapes.concat, *expanded, axis=number)
+    return join_alike(parts, number)
 
 
 @public
