@@ -207,9 +207,7 @@ def _copy_with_callees(function: Callable[..., Any]) -> Callable[..., Any]:
     if is_plain or inner not in reached:
         return function
     copies: dict[int, Any] = {id(f): _blank(f) for f in reached}
-    copies |= {
-        id(value): view_of_object(value, copies, _distribution(value)) for value in objects
-    }
+    copies |= {id(value): view_of_object(value, copies, _distribution(value)) for value in objects}
     for original in reached:
         copy = copies[id(original)]
         if objects and "type" in _names(original.__code__):

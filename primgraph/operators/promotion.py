@@ -40,7 +40,6 @@ from primgraph.ir.types import (
     scalar_of,
 )
 from primgraph.operators.handle import ArrayLike, Axes
-from primgraph.operators.shape.rerolling import reroll
 from primgraph.operators.variable import Variable, emit, handles, is_weak, weak_type
 from primgraph.primitives.constants import constant_op, filled_constant, full
 from primgraph.primitives.elementwise import cast
@@ -164,10 +163,7 @@ def listed_array(items: Sequence[Any]) -> Variable:
 
 def join_alike(parts: Sequence[Variable], axis: int) -> Variable:
     """Stack arrays of one type along a new axis."""
-    recorder, shape = parts[0].recorder, parts[0].shape
-    rerolled = None if shape else reroll(recorder, [v.value for v in parts])
-    if rerolled is not None:
-        return Variable(recorder, rerolled)
+    shape = parts[0].shape
     expanded = (*shape[:axis], 1, *shape[axis:])
     rows = [emit(reshape, v, shape=expanded) for v in parts]
     return rows[0] if len(rows) == 1 else emit(concat, *rows, axis=axis)

@@ -279,7 +279,6 @@ def test_what_stops_derivatives_is_constant_and_leaves_numbers_alone():
 # other libraries, NumPy's functions, the text of the user's, and the text of graphs.
 ABOUT_NAMES = (
     "codegen/targets/libraries/",
-    "primgraph/interop/",
     "codegen/ops/",
     "codegen/ops/c/functions.py",
     "codegen/lower/nests/routines.py",

@@ -486,3 +486,14 @@ def test_a_function_may_ask_for_a_value_of_the_program_that_was_not_held() -> No
         again.graph([value, more])
     known = again.builder._known.values()
     assert all(v in again.builder for outputs in known for v in outputs)
+
+
+def test_each_number_of_a_stack_is_a_variable_of_its_own():
+    """A gradient by one of many numbers that are stacked, computed alike."""
+    with pg.Program():
+        x = pg.data("x", (40,))
+        numbers = [pg.sin(x[i]) for i in range(40)]
+        total = pg.sum(pg.stack(numbers) ** 2)
+        slope = pg.grad(total, numbers[3])
+        found = pg.Executor().run(feed={"x": np.arange(40.0)}, fetch_list=[slope])
+    np.testing.assert_allclose(found[0], 2 * np.sin(3.0), rtol=1e-15)
