@@ -285,5 +285,8 @@ def key_of(value: Any) -> Hashable:
     try:
         return (kind, bits(freeze(value)))
     except ArgumentError:
-        # The key holds the object: the id of a deleted object may be reused.
-        return (kind, value if callable(value) and isinstance(value, Hashable) else repr(value))
+        if callable(value) and isinstance(value, Hashable):
+            # The key holds the object: the id of a deleted object may be reused.
+            return (kind, value)
+        # What an object of another kind holds is unknown: no other call is equal to this one.
+        return (kind, object())

@@ -1011,3 +1011,18 @@ def test_tensors_change_together_or_not_at_all() -> None:
     np.testing.assert_array_equal(one.numpy(), [1.0, 1.0])
     np.testing.assert_array_equal(other.numpy(), np.ones(3))
     np.testing.assert_array_equal(part.numpy(), [1.0])
+
+
+def test_calls_with_objects_that_look_alike_are_not_taken_for_one_another() -> None:
+    class Named:
+        """An object whose text does not tell what it holds."""
+
+        def __init__(self, number: float) -> None:
+            self.number = number
+
+        def __repr__(self) -> str:
+            return "Named"
+
+    keys = [steps.key_of(Named(1.0)), steps.key_of(Named(2.0)), steps.key_of([Named(1.0)])]
+    assert len(set(keys)) == 3
+    assert steps.key_of(np.sin) == steps.key_of(np.sin)
