@@ -1,5 +1,6 @@
 """Programs of other libraries as graphs, and graphs as programs of other libraries."""
 
+from primgraph.interop.embedding import to_jax, to_torch
 from primgraph.interop.imported import Imported
 from primgraph.interop.jax import from_jax
 from primgraph.interop.lacking import VersionWarning
@@ -13,4 +14,6 @@ __all__ = [
     "from_jax",
     "from_onnx",
     "from_sympy",
+    "to_jax",
+    "to_torch",
 ]

@@ -179,7 +179,7 @@ def test_the_example_of_a_docstring_prints_what_it_shows(name: str) -> None:
     if _needs_scipy(EXAMPLES[name]):
         pytest.importorskip("scipy")
     text = inspect.getdoc(EXAMPLES[name]) or ""
-    for library in re.findall(r">>> import (jax|onnx|sympy)$", text, re.MULTILINE):
+    for library in re.findall(r">>> import (jax|onnx|sympy|torch)\b", text, re.MULTILINE):
         pytest.importorskip(library)
     test = doctest.DocTestParser().get_doctest(text, dict(NAMES), name, None, None)
     said: list[str] = []

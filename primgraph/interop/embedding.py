@@ -1,0 +1,173 @@
+"""Graphs as functions of JAX and torch, which differentiate them by graphs of primgraph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.base.locks import cached_property
+from primgraph.errors import ArgumentError, UnsupportedError
+from primgraph.ir.frontend.containers import unflatten_value
+from primgraph.ir.graph import Graph
+from primgraph.ir.sizes import output_types_for
+from primgraph.program.compile import compile
+from primgraph.transforms.linearize import linearize
+from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.clean_up import clean_up
+from primgraph.transforms.transpose import transpose
+
+
+def to_torch(graph: Graph, *, target: str | None = None) -> Callable[..., Any]:
+    """Return a function of torch's tensors that runs the kernel of `graph`.
+
+    `target` is that of `pg.compile`. The function takes and returns containers as the traced one
+    did, and shares memory with tensors on the CPU. Gradients, of any order, are kernels too;
+    `torch.func` and forward mode do not see them. Arguments are converted to the dtypes of the
+    inputs. Raises `ArgumentError` for what is no graph, `UnsupportedError` for complex numbers.
+
+    >>> import torch
+    >>> doubled = pg.trace(lambda x: 2.0 * x, pg.spec(3))
+    >>> pg.interop.to_torch(doubled)(torch.ones(3, dtype=torch.float64))
+    tensor([2., 2., 2.], dtype=torch.float64)
+    """
+    torch, embedded = import_module("torch"), _embed("to_torch", graph, target)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        pairs = zip(graph.in_order(args, kwargs), graph.input_types, strict=True)
+        given = [torch.as_tensor(x).to(getattr(torch, t.dtype.name)) for x, t in pairs]
+        return _in_form(graph, _apply_in_torch(torch, embedded, given))
+
+    call.__name__ = call.__qualname__ = graph.name
+    return call
+
+
+def to_jax(graph: Graph, *, target: str | None = None) -> Callable[..., Any]:
+    """Return a function of JAX's arrays that calls the kernel of `graph` on the CPU.
+
+    `target` is that of `pg.compile`. `jax.jit`, `jax.vmap`, sample by sample, and reverse mode of
+    any order apply; JAX has no forward mode of it. For source that JAX compiles itself, see
+    `pg.compile(graph, target="jax")`. Raises `ArgumentError` for what is no graph,
+    `UnsupportedError` for complex numbers.
+
+    >>> import jax.numpy as jnp
+    >>> doubled = pg.trace(lambda x: 2.0 * x, pg.spec(3, "float32"))
+    >>> pg.interop.to_jax(doubled)(jnp.ones(3))
+    Array([2., 2., 2.], dtype=float32)
+    """
+    jax, embedded = import_module("jax"), _embed("to_jax", graph, target)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        pairs = zip(graph.in_order(args, kwargs), graph.input_types, strict=True)
+        given = [jax.numpy.asarray(x, t.dtype) for x, t in pairs]
+        return _in_form(graph, _function_of_jax(jax, embedded)(*given))
+
+    call.__name__ = call.__qualname__ = graph.name
+    return call
+
+
+@final
+class _Embedded:
+    """A graph of primitives with its kernel; `pullback` is that of its cotangents.
+
+    `floats` are the inputs that have cotangents, `inexact` the outputs.
+    """
+
+    def __init__(self, graph: Graph, target: str | None) -> None:
+        self.graph, self._target = graph, target
+        self.floats = [i for i, v in enumerate(graph.inputs) if v.type.is_float]
+        self.inexact = [i for i, v in enumerate(graph.outputs) if v.type.is_float]
+        self._kernel = compile(graph, target=target)
+        # The function of JAX or torch, when it has been made.
+        self.function: Any = None
+
+    def run(self, arrays: Sequence[Any]) -> list[Any]:
+        """Return the results for arrays of NumPy, as arrays."""
+        return [np.asarray(x) for x in self._kernel(*arrays)]
+
+    @cached_property
+    def pullback(self) -> _Embedded:
+        """Return the cotangents of float inputs, from all inputs and those of float outputs."""
+        outputs, count = [self.graph.outputs[i] for i in self.inexact], len(self.graph.inputs)
+        both = linearize(self.graph.with_outputs(outputs), self.floats)
+        slope = both.with_outputs(both.outputs[len(outputs) :])
+        seeds = range(count, count + len(self.floats))
+        return _Embedded(clean_up(transpose(slope, seeds)), self._target)
+
+
+def _embed(name: str, graph: Any, target: str | None) -> _Embedded:
+    if not isinstance(graph, Graph):
+        raise ArgumentError(
+            f"{name} takes a graph, not {type(graph).__name__}",
+            hint="pg.trace(function, *specs) is one; a kernel has lost what only derivatives need",
+        )
+    types = (*graph.input_types, *graph.output_types)
+    if any(t.dtype.kind == "c" for t in types):
+        raise UnsupportedError(f"{name}: {graph.name} takes or returns complex numbers")
+    return _Embedded(lower(graph).in_form(None), target)
+
+
+def _in_form(graph: Graph, results: Sequence[Any]) -> Any:
+    """Return results in the containers of the graph."""
+    if graph.form is None:
+        return [*results]
+    return unflatten_value(graph.form.results, iter(results))
+
+
+def _apply_in_torch(torch: Any, embedded: _Embedded, given: Sequence[Any]) -> Sequence[Any]:
+    """Apply a kernel to tensors, in a step that torch differentiates by its pullback."""
+    if embedded.function is None:
+        embedded.function = _function_of_torch(torch, embedded)
+    found: Sequence[Any] = embedded.function.apply(*given)
+    return found
+
+
+def _function_of_torch(torch: Any, embedded: _Embedded) -> Any:
+    places, count = embedded.floats, len(embedded.graph.inputs)
+
+    def forward(ctx: Any, *tensors: Any) -> Any:
+        ctx.save_for_backward(*tensors)
+        device = tensors[0].device if tensors else None
+        arrays = embedded.run([t.detach().cpu().numpy() for t in tensors])
+        found = [torch.from_numpy(a).to(device) for a in arrays]
+        ctx.mark_non_differentiable(*(t for t in found if not t.is_floating_point()))
+        return tuple(found)
+
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        cts = [cotangents[i] for i in embedded.inexact]
+        found = _apply_in_torch(torch, embedded.pullback, [*ctx.saved_tensors, *cts])
+        by_place = dict(zip(places, found, strict=True))
+        return tuple([by_place.get(i) for i in range(count)])
+
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    return type(embedded.graph.name, (torch.autograd.Function,), methods)
+
+
+def _function_of_jax(jax: Any, embedded: _Embedded) -> Any:
+    """Return the function that JAX differentiates by the pullback."""
+    if embedded.function is not None:
+        return embedded.function
+
+    def call(*arrays: Any) -> Any:
+        types = output_types_for(embedded.graph, arrays)
+        shapes = tuple([jax.ShapeDtypeStruct(t.shape, t.dtype) for t in types])
+        return jax.pure_callback(_run, shapes, *arrays, vmap_method="sequential")
+
+    def _run(*arrays: Any) -> tuple[Any, ...]:
+        return tuple(embedded.run([np.asarray(a) for a in arrays]))
+
+    def backward(arrays: Sequence[Any], cotangents: Sequence[Any]) -> tuple[Any, ...]:
+        cts = [cotangents[i] for i in embedded.inexact]
+        found = iter(_function_of_jax(jax, embedded.pullback)(*arrays, *cts))
+        return tuple([
+            next(found) if i in embedded.floats else np.zeros(a.shape, jax.dtypes.float0)
+            for i, a in enumerate(arrays)
+        ])  # fmt: skip
+
+    function = jax.custom_vjp(call)
+    # Derivatives of the derivative go through the values, too.
+    function.defvjp(lambda *arrays: (function(*arrays), arrays), backward)
+    embedded.function = function
+    return function

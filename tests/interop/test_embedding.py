@@ -1,0 +1,98 @@
+"""Kernels inside programs of JAX and torch, with derivatives by kernels."""
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+
+RNG = np.random.default_rng(0)
+
+
+def model(p, x, steps):
+    """Values with a loop in reverse mode, an integer input and an integer result."""
+
+    def body(i, h):
+        return pg.tanh(h @ p["w"] + p["b"])
+
+    h = pg.fori_loop(0, 3, body, x)
+    return {"loss": pg.sum(h**2), "count": steps + 1}
+
+
+def specs(size, dtype="float64"):
+    return {"w": pg.spec((3, 3), dtype), "b": pg.spec(3, dtype)}, pg.spec((size, 3), dtype)
+
+
+def given(dtype="float64"):
+    p = {"w": RNG.normal(size=(3, 3)).astype(dtype), "b": RNG.normal(size=3).astype(dtype)}
+    return p, RNG.normal(size=(4, 3)).astype(dtype)
+
+
+@pytest.mark.parametrize("target", ["numpy", "c"])
+def test_gradients_of_torch_are_those_of_primgraph(target):
+    torch = pytest.importorskip("torch")
+    graph = pg.trace(model, *specs("N"), pg.spec((), "int64"))
+    function = pg.interop.to_torch(graph, target=target)
+    p, x = given()
+    tensors = {k: torch.tensor(v, requires_grad=True) for k, v in p.items()}
+    found = function(tensors, torch.tensor(x), 2)
+    assert int(found["count"]) == 3
+    slopes = torch.autograd.grad(found["loss"], [*tensors.values()], create_graph=True)
+    wanted = pg.grad(lambda p: model(p, x, 2)["loss"])(p)
+    for slope, name in zip(slopes, p, strict=True):
+        np.testing.assert_allclose(slope.detach().numpy(), wanted[name], rtol=1e-12)
+    (second,) = torch.autograd.grad(slopes[0].sum(), [tensors["b"]])
+
+    def both(b):
+        return pg.sum(pg.grad(lambda w: model({"w": w, "b": b}, x, 2)["loss"])(p["w"]))
+
+    np.testing.assert_allclose(second.numpy(), pg.grad(both)(p["b"]), rtol=1e-10)
+
+
+def test_tensors_of_torch_share_memory_and_are_checked_by_torch():
+    torch = pytest.importorskip("torch")
+    function = pg.interop.to_torch(
+        pg.trace(lambda x, y: (pg.sin(x) * y, x), pg.spec(3), pg.spec(3))
+    )
+    x, y = (torch.tensor(RNG.normal(size=3), requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(function, (x, y))
+    assert torch.autograd.gradgradcheck(function, (x, y))
+    assert function(np.ones(3), torch.ones(3))[0].dtype == torch.float64
+    # A result is a new tensor.
+    with torch.no_grad():
+        function(x, y)[1].add_(1.0)
+        assert float(x[0]) != float(x[0] + 1.0)
+
+
+def test_gradients_of_jax_are_those_of_primgraph():
+    jax = pytest.importorskip("jax")
+    graph = pg.trace(model, *specs("N", "float32"), pg.spec((), "int32"))
+    function = pg.interop.to_jax(graph)
+    p, x = given("float32")
+
+    def loss(p, x):
+        return function(p, x, 2)["loss"]
+
+    wanted = pg.grad(lambda p: model(p, x, 2)["loss"])(p)
+    for transformed in (jax.grad(loss), jax.jit(jax.grad(loss))):
+        found = transformed(p, x)
+        for name in p:
+            np.testing.assert_allclose(found[name], wanted[name], rtol=1e-4)
+    batch = jax.vmap(loss, (None, 0))(p, np.stack([x, 2 * x]))
+    np.testing.assert_allclose(batch[0], model(p, x, 2)["loss"], rtol=1e-5)
+    second = jax.grad(lambda b: jax.grad(lambda w: loss({"w": w, "b": b}, x))(p["w"]).sum())(p["b"])
+
+    def both(b):
+        return pg.sum(pg.grad(lambda w: model({"w": w, "b": b}, x, 2)["loss"])(p["w"]))
+
+    np.testing.assert_allclose(second, pg.grad(both)(p["b"]), rtol=1e-3)
+    assert int(function(p, x, 2)["count"]) == 3
+
+
+@pytest.mark.parametrize("name", ["to_jax", "to_torch"])
+def test_graphs_of_real_numbers_are_asked_for(name):
+    pytest.importorskip(name.removeprefix("to_"))
+    convert, graph = getattr(pg.interop, name), pg.trace(lambda x: 2 * x, pg.spec(3))
+    with pytest.raises(pg.ArgumentError, match=f"{name} takes a graph, not Kernel"):
+        convert(pg.compile(graph))
+    with pytest.raises(pg.UnsupportedError, match="complex numbers"):
+        convert(pg.trace(lambda x: 2 * x, pg.spec(3, "complex128")))
