@@ -14,6 +14,9 @@ from primgraph.interop.onnx.table import means, means_each
 from primgraph.operators import erf as erf_function
 from primgraph.operators import gelu, log_softmax, relu, softmax, softplus
 from primgraph.operators import sigmoid as sigmoid_function
+from primgraph.operators.promotion import lift
+from primgraph.operators.variable import emit
+from primgraph.primitives.bits import bitcast
 
 
 def _variadic(function: Any) -> Any:
@@ -114,6 +117,14 @@ def _cast(node: Node, x: Value) -> Any:
 @means("CastLike")
 def _cast_like(node: Node, x: Value, like: Value) -> Any:
     return _converted(node, x, like.dtype)
+
+
+@means("BitCast")
+def _bitcast(node: Node, x: Value) -> Any:
+    dtype, value = dtype_of(node.get("to")), pnp.asarray(x)
+    if value.dtype.kind == "b":
+        return value.astype(dtype)
+    return value if value.dtype == dtype else emit(bitcast, lift(value), dtype=dtype)
 
 
 def _converted(node: Node, x: Value, dtype: np.dtype[Any]) -> Any:
