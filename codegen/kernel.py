@@ -424,7 +424,7 @@ def _save_code(
         return
     if Path(path).suffix.lower() != ".py":
         raise ArgumentError(
-            f"{told} does not end in .py or .c, so the kind of file is unknown",
+            f"{told} does not end in .py, .c or .onnx, so the kind of file is unknown",
             hint="kernel.save('model.py') writes NumPy code, kernel.save('model.c') writes C; "
             f"pictures end in {', '.join(PICTURES)}",
         )

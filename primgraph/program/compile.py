@@ -68,7 +68,7 @@ def compile(
     new_sizes: str = GENERIC,
     skip: Collection[str] = (),
     explain: bool = False,
-) -> Kernel | SizedKernel | ArrayKernel:
+) -> Any:
     """Compile `graph` into a kernel of NumPy or C code.
 
     - `style` is the code that runs: "planned", with preallocated buffers, or "readable", the code

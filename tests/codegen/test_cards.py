@@ -300,6 +300,8 @@ OTHER_MEANINGS = {
     "primgraph/__init__.py": {"checkpoint", "cond", "fft", "scan", "while_loop"},
     "primgraph/ir/params.py": {"complex"},
     "primgraph/ir/frontend/parser.py": {"complex"},
+    # The operator of that name.
+    "primgraph/eager/inplace/views.py": {"complex"},
     "codegen/targets/readable/control.py": {"reverse"},
     # Names of activations, as arguments.
     "primgraph/nn/recurrent.py": {"tanh"},

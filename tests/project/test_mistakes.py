@@ -644,7 +644,7 @@ NEWCOMERS = [
      "requires_grad=True"),
     # Files.
     ("kernel.save('model')", "ArgumentError", "'model' does not end in .py or .c", "'model.py'"),
-    ("kernel.save('model.onnx')", "ArgumentError", "does not end in .py or .c", "writes C"),
+    ("kernel.save('model.xyz')", "ArgumentError", "does not end in .py, .c or .onnx", "writes C"),
     ("pg.save(ones, 'x.npy')", "ArgumentError", "program is a Program, not ndarray",
      "np.savez(path"),
 ]  # fmt: skip

@@ -25,6 +25,7 @@ NEEDS = {
     "tutorial/distributed": "dask",
     "recipes/equations-of-motion": "sympy",
     "reference/jax": "jax",
+    "reference/onnx": "onnx",
 }
 FENCE = re.compile(r"^```(.*)$", re.MULTILINE)
 C_BLOCK = re.compile(r"^```c\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""The tables of ONNX on the page about interoperability, made from the tables of the package.
+"""The tables of the page about models of ONNX, made from the tables of the package.
 
     python tests/tools/onnx_table.py
 
@@ -16,7 +16,7 @@ from primgraph.interop.onnx.table import known_operators
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.primitives.special_functions.formulas import FORMULAS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "interoperability.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "onnx.md"
 _PART = re.compile(r"(<!-- onnx table -->\n).*?(<!-- end -->)", re.DOTALL)
 # Primitives of tests and of other packages begin with their names.
 _HOME = "primgraph."

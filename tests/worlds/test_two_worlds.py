@@ -870,11 +870,13 @@ def test_a_training_loop_is_compiled_once_whatever_its_numbers():
         schedule=optimizer.cosine_decay(9), grad_clip=optimizer.clip_by_norm(0.5),
         parameters=net.parameters(),
     )  # fmt: skip
-    before = pg.eager.log.total
+    counts = []
     for i in range(8):
         adam.set_learning_rate(0.01 / (i + 1))
         steps(net, adam, 1, RNG.standard_normal(X.shape))
-    assert pg.eager.log.total - before == 1
+        counts.append(pg.eager.log.total)
+    # The first step may find what other tests have compiled, or not.
+    assert len(set(counts[1:])) == 1
 
 
 def test_a_training_loop_keeps_its_memory():

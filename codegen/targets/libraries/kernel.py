@@ -5,10 +5,10 @@ from __future__ import annotations
 import linecache
 import os
 from collections.abc import Callable
-from functools import cached_property
 from importlib import import_module
 from typing import Any, final
 
+from primgraph.base.locks import cached_property
 from primgraph.codegen.targets.readable.dialect import Dialect
 from primgraph.codegen.targets.readable.page import entry_name
 from primgraph.codegen.targets.readable.standalone import save_source, standalone_source

@@ -11,10 +11,10 @@ from typing import Any
 from primgraph import linalg
 from primgraph import operators as pg
 from primgraph.interop.sympy.rules import Expr, Operand, Rule, is_number
-from primgraph.ir.types import DType
+from primgraph.ir.types import FLOAT64, DType
 
 # The dtype of arrays of constants.
-constants: ContextVar[DType] = ContextVar("constants")
+constants: ContextVar[DType] = ContextVar("constants", default=FLOAT64)
 
 
 def is_explicit(expr: object) -> bool:
