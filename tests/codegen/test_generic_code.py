@@ -59,8 +59,11 @@ TEXTS = {
         "%x: f64[N,3], %y: f64[N,3]",
     ),
     "integers": _text(
-        [("i64[N,3]", f"{op}(%x, %y)") for op in BITS]
-        + [("i64[N,3]", "bitwise_not(%x)"), ("f64[N,3]", "bitcast(%x, dtype=f64)")],
+        [
+            *[("i64[N,3]", f"{op}(%x, %y)") for op in BITS],
+            ("i64[N,3]", "bitwise_not(%x)"),
+            ("f64[N,3]", "bitcast(%x, dtype=f64)"),
+        ],
         "%x: i64[N,3], %y: i64[N,3]",
     ),
     "booleans": _text(
