@@ -643,7 +643,7 @@ NEWCOMERS = [
     ("pg.tensor(1.0).backward()", "NotDifferentiable", "does not require grad",
      "requires_grad=True"),
     # Files.
-    ("kernel.save('model')", "ArgumentError", "'model' does not end in .py, .c or .onnx", "'model.py'"),
+    ("kernel.save('model')", "ArgumentError", "'model' does not end in .py, .c or", "'model.py'"),
     ("kernel.save('model.xyz')", "ArgumentError", "does not end in .py, .c or .onnx", "writes C"),
     ("pg.save(ones, 'x.npy')", "ArgumentError", "program is a Program, not ndarray",
      "np.savez(path"),
