@@ -131,7 +131,7 @@ OPERATORS = [
     ("pg.stack([x, alien])", "BuildError", "two different programs"),
     ("if x > 0: pass", "UnknownValueError", "truth of a variable is not known", "pg.where"),
     ("float(loss)", "UnknownValueError", "no number before the program runs", "run the program"),
-    ("np.linalg.eig(x)", "ShapeError", "eig takes square matrices, not f64[3,4]"),
+    ("np.linalg.eig(x)", "NotSquareError", "eig takes square matrices, not f64[3,4]"),
     ("np.linalg.norm(x, 'abc')", "ArgumentError", "norm"),
     ("np.emath.sqrt(x)", "ArgumentError", "numpy.emath.sqrt has no counterpart", "implements"),
     (
