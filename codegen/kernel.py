@@ -424,8 +424,9 @@ def _save_code(
         return
     if Path(path).suffix.lower() != ".py":
         raise ArgumentError(
-            f"{told} does not end in .py or .c, so the kind of file is unknown",
-            hint="kernel.save('model.py') writes NumPy code, kernel.save('model.c') writes C; "
+            f"{told} does not end in .py, .c or .onnx, so the kind of file is unknown",
+            hint="kernel.save('model.py') writes NumPy code, kernel.save('model.c') writes C, "
+            "kernel.save('model.onnx') a model of ONNX; "
             f"pictures end in {', '.join(PICTURES)}",
         )
     if blas:
