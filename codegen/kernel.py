@@ -425,7 +425,8 @@ def _save_code(
     if Path(path).suffix.lower() != ".py":
         raise ArgumentError(
             f"{told} does not end in .py, .c or .onnx, so the kind of file is unknown",
-            hint="kernel.save('model.py') writes NumPy code, kernel.save('model.c') writes C; "
+            hint="kernel.save('model.py') writes NumPy code, kernel.save('model.c') writes C, "
+            "kernel.save('model.onnx') a model of ONNX; "
             f"pictures end in {', '.join(PICTURES)}",
         )
     if blas:

@@ -31,7 +31,7 @@ _INSTEAD = {
     "fx": "pg.trace gives the graph of a function, which print shows",
     "export": "pg.save writes a program, and pg.load reads it",
     **dict.fromkeys(("sparse", "sparse_coo_tensor"), _DENSE),
-    "onnx": "kernel.save writes a file of NumPy or C code",
+    "onnx": "kernel.save('model.onnx') writes a model of ONNX",
     "profiler": "pg.profile measures the lines of a program",
     "distributed": "pg.distributed trains on the workers of a dask client",
     "tensorboard": "it shows logs of other packages: write numbers to a file",

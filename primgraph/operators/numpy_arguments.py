@@ -96,6 +96,13 @@ def _check_casts(name: str, arrays: Any, dtype: Any, casting: str) -> None:
         raise DTypeError(f"np.{name} cannot cast {found} to {dtype} with casting {casting!r}")
 
 
+def _keep_one_freedom(name: str, arguments: dict[str, Any]) -> None:
+    """Remove a `ddof` of 0, NumPy's default, beside `correction`. Raises for another `ddof`."""
+    correction = arguments.get("correction")
+    if correction is not None and correction is not np._NoValue:
+        either(name, ddof=arguments.pop("ddof", 0) or None, correction=correction)
+
+
 @final
 class Counterpart:
     """NumPy function that is called by its own signature, with its counterpart here."""
@@ -151,8 +158,7 @@ class Counterpart:
                     array_of(a) if type(a) in NUMBERS else a for a in arguments[first]
                 ]
         if self.mine in _SPREADS:
-            freedom = {n: v for n in ("ddof", "correction") if (v := arguments.get(n)) is not None}
-            either(f"np.{self.name}", **{n: v for n, v in freedom.items() if v is not np._NoValue})
+            _keep_one_freedom(f"np.{self.name}", arguments)
         several: tuple[Any, ...] = ()
         named: dict[str, Any] = {**more, **self._fixed}
         options: dict[str, Any] = {}

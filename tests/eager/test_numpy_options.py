@@ -46,7 +46,12 @@ def test_spreads_about_given_means(function: Callable[..., Any]) -> None:
     hole = X.copy()
     hole[0, 1] = np.nan
     for array in (X, hole):
-        for options in ({}, {"ddof": 1}, {"correction": 0.5, "keepdims": True}):
+        for options in (
+            {},
+            {"ddof": 1},
+            {"correction": 0.5, "keepdims": True},
+            {"ddof": 0, "correction": 1},
+        ):
             mean = np.nanmean(array, axis=1, keepdims=True)
             expected = function(array, axis=1, mean=mean, **options)
             found = function(pg.tensor(array), axis=1, mean=mean, **options)
@@ -56,6 +61,8 @@ def test_spreads_about_given_means(function: Callable[..., Any]) -> None:
     np.testing.assert_allclose(function(pg.tensor(X), axis=0, mean=2.0, where=mask), expected)
     with pytest.raises(ValueError, match="ddof and correction can't be provided simultaneously"):
         function(pg.tensor(X), ddof=1, correction=1)
+    expected = function(X, ddof=0, correction=1)
+    np.testing.assert_allclose(function(pg.tensor(X), ddof=0, correction=1), expected, 1e-14)
 
 
 STATIC: dict[str, Callable[[Any], Any]] = {

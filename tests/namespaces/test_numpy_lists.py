@@ -103,6 +103,8 @@ def test_slopes() -> None:
     lines = HOLES[[0, 2]]
     row = np.array([[1.0, 5.0, 2.5]])
     pg.check_grads(lambda x: pg.nanquantile(x, [0.3, 0.8], 1), [row], order=2)
+    pg.check_grads(lambda x, q: pg.nanquantile(x, q, 1), [row, np.array([0.3, 0.8])])
+    pg.check_grads(lambda x, q: pg.nanpercentile(x, q), [row, np.array(30.0)])
     found = pg.grad(lambda x: pg.sum(pg.nanmedian(x, 1)))(lines)
     np.testing.assert_allclose(found, [[0, 0, 0, 1], [0.5, 0, 0.5, 0]])
     pg.check_grads(lambda x, y: pg.polyfit(x, y, 2), [X, Y], order=2)
@@ -150,6 +152,7 @@ REFUSED = {
     "pg.unravel_index(x, (2, 2))": "takes integers",
     "pg.ravel_multi_index(([0],), (2, 2))": "1 places for 2 extents",
     "pg.nanquantile(x, 2.0)": "between 0 and 1",
+    "pg.nanquantile(x, pg.tensor([0.5j]))": "real numbers as q",
     "pg.nanquantile(x, 0.5, method='best')": "no method 'best'",
     "pg.polyfit(x, x, -1)": "degree from 0 on",
     "pg.polyfit(x, x[:1], 1)": "a value for each",

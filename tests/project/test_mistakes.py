@@ -131,7 +131,7 @@ OPERATORS = [
     ("pg.stack([x, alien])", "BuildError", "two different programs"),
     ("if x > 0: pass", "UnknownValueError", "truth of a variable is not known", "pg.where"),
     ("float(loss)", "UnknownValueError", "no number before the program runs", "run the program"),
-    ("np.linalg.eig(x)", "ShapeError", "eig takes square matrices, not f64[3,4]"),
+    ("np.linalg.eig(x)", "NotSquareError", "eig takes square matrices, not f64[3,4]"),
     ("np.linalg.norm(x, 'abc')", "ArgumentError", "norm"),
     ("np.emath.sqrt(x)", "ArgumentError", "numpy.emath.sqrt has no counterpart", "implements"),
     (
@@ -643,8 +643,10 @@ NEWCOMERS = [
     ("pg.tensor(1.0).backward()", "NotDifferentiable", "does not require grad",
      "requires_grad=True"),
     # Files.
-    ("kernel.save('model')", "ArgumentError", "'model' does not end in .py, .c or", "'model.py'"),
-    ("kernel.save('model.xyz')", "ArgumentError", "does not end in .py, .c or .onnx", "writes C"),
+    ("kernel.save('model')", "ArgumentError", "'model' does not end in .py, .c or .onnx",
+     "'model.py'"),
+    ("kernel.save('model.pt')", "ArgumentError", "does not end in .py, .c or .onnx", "writes C",
+     "'model.onnx'"),
     ("pg.save(ones, 'x.npy')", "ArgumentError", "program is a Program, not ndarray",
      "np.savez(path"),
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import inspect
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, partial, wraps
-from types import NoneType, UnionType
+from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -85,13 +85,23 @@ def _kind(hint: Any) -> Kind | None:
     return lambda v: isinstance(v, hint), f"{article} {hint.__name__}"
 
 
+def _parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of the parameters; none if one is not imported at run time.
+
+    The result's type, which may be imported for type checkers only, does not matter.
+    """
+    texts = {n: t for n, t in getattr(function, "__annotations__", {}).items() if n != "return"}
+    known = getattr(inspect.unwrap(function), "__globals__", {})
+    try:
+        return get_type_hints(SimpleNamespace(__annotations__=texts), known)
+    except NameError:
+        return {}
+
+
 @cache
 def _kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
     """Return the checks of the parameters of `function`."""
-    try:
-        hints = get_type_hints(function)
-    except NameError:
-        return {}
+    hints = _parameter_hints(function)
     several = ("VAR_POSITIONAL", "VAR_KEYWORD")
     single = [
         p.name

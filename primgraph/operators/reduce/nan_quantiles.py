@@ -45,7 +45,7 @@ def nancumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> V
     return cumprod(value, axis, dtype=dtype)
 
 
-def _quantile_of_rows(ordered: Variable, n: Variable, q: float, method: str) -> Variable:
+def _quantile_of_rows(ordered: Variable, n: Variable, q: Any, method: str) -> Variable:
     """Return a quantile of each row of sorted elements, the last of which may be NaN."""
     last = where(greater(n, 0), n - 1.0, 0.0)
     place = clip(place_of(n, q, method), 0.0, last)
@@ -60,19 +60,26 @@ def _quantile_of_rows(ordered: Variable, n: Variable, q: float, method: str) -> 
     return where(greater_equal(part, 0.5), near, low + gap * part)
 
 
+def _numbers(name: str, q: Any) -> tuple[tuple[int, ...], list[Any]]:
+    """Return the shape of `q`, and its elements, which are variables if `q` is."""
+    given = q if isinstance(q, Variable) else array_of(q)
+    if given.dtype.kind not in "biuf":
+        raise ArgumentError(f"{name} takes real numbers as q, not those of {given.dtype}")
+    if isinstance(given, Variable):
+        flat = reshape_to(convert_dtype(given, FLOAT64), (given.size,))
+        return given.shape, [flat[i] for i in range(given.size)]
+    numbers = given.astype(np.float64)
+    if numbers.size and not (np.all(numbers >= 0) and np.all(numbers <= 1)):
+        raise ArgumentError(f"{name}: quantiles lie between 0 and 1, percentiles below 100")
+    return numbers.shape, numbers.ravel().tolist()
+
+
 def _nan_quantile(
     name: str, x: ArrayLike, q: Any, axis: Axes, method: str, keepdims: bool
 ) -> Variable:
     if method not in METHODS:
         raise ArgumentError(f"{name} takes no method {method!r:.40}", hint=", ".join(METHODS))
-    if isinstance(q, Variable):
-        raise ArgumentError(f"{name} takes numbers as q, not {q.type}", hint="see pg.quantile")
-    numbers = array_of(q)
-    if numbers.dtype.kind not in "biuf":
-        raise ArgumentError(f"{name} takes real numbers as q, not those of {numbers.dtype}")
-    numbers = numbers.astype(np.float64)
-    if numbers.size and not (np.all(numbers >= 0) and np.all(numbers <= 1)):
-        raise ArgumentError(f"{name}: quantiles lie between 0 and 1, percentiles below 100")
+    shape_of_q, numbers = _numbers(name, q)
     value = lift(x)
     value = value if value.type.is_float else convert_dtype(value, FLOAT64)
     entries = range(value.ndim) if axis is None else axis if isinstance(axis, Sequence) else [axis]
@@ -85,12 +92,12 @@ def _nan_quantile(
     flat = reshape_to(permute_axes(value, (*others, *axes)), (*shape, count))
     ordered = emit(sorting.sort, flat, axis=len(shape))
     n = sum(convert_dtype(logical_not(isnan(flat)), FLOAT64), -1, True)
-    found = [_quantile_of_rows(ordered, n, float(number), method) for number in numbers.ravel()]
+    found = [_quantile_of_rows(ordered, n, number, method) for number in numbers]
     kept = keep_axes(value.shape, axes) if require_flag("keepdims", keepdims) else shape
     lines = [reshape_to(f, kept) for f in found]
-    if numbers.ndim == 0:
+    if shape_of_q == ():
         return lines[0]
-    result = reshape_to(stack(lines), (*numbers.shape, *kept))
+    result = reshape_to(stack(lines), (*shape_of_q, *kept))
     return result if value.dtype == FLOAT64 else convert_dtype(result, FLOAT64)
 
 
@@ -100,8 +107,8 @@ def nanquantile(
 ) -> Variable:
     """Return the quantiles `q` of what is not NaN over `axis`, or of all; NaN where all are.
 
-    Axes of `q`, numbers from 0 to 1, come first; `method` is one of NumPy's. Raises `ShapeError`
-    for no elements, `ArgumentError` for another method. See `quantile`.
+    Axes of `q`, numbers or variables from 0 to 1, come first; `method` is one of NumPy's. Raises
+    `ShapeError` for no elements, `ArgumentError` for another method. See `quantile`.
 
     >>> pg.nanquantile([1.0, np.nan, 3.0], 0.5)
     tensor(2.)
@@ -118,7 +125,7 @@ def nanpercentile(
     >>> pg.nanpercentile([1.0, np.nan, 3.0], 50.0)
     tensor(2.)
     """
-    parts = q if isinstance(q, Variable) else array_of(q) / 100
+    parts = (q if isinstance(q, Variable) else array_of(q)) / 100
     return _nan_quantile("nanpercentile", x, parts, axis, method, keepdims)
 
 

@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import scipy.linalg
 
-from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.errors import ArgumentError, DTypeError, NotSquareError, ShapeError
 from samples.rows import DIFFERENCES, NUMBERS, Call, Refused, Row, factor, regular
 
 
@@ -28,7 +28,7 @@ def positive_definite(i: int, x: np.ndarray) -> np.ndarray:
 FACTORS = [Call(f"x[{s}]", f"x[{s}]") for s in ("3,3", "1,1", "2,2,2", "0,0", "0,2,2")]
 UNFIT_FACTORS = [
     Refused(ShapeError, "f64[3,3]", "f64[3,2]"),
-    Refused(ShapeError, "f64[2,3]", "f64[2,3]"),
+    Refused(NotSquareError, "f64[2,3]", "f64[2,3]"),
     Refused(DTypeError, "f16[3,3]", "f16[3,3]"),
 ]
 
@@ -42,7 +42,7 @@ SYSTEMS = [
 ]
 UNFIT_SYSTEMS = [
     Refused(ShapeError, "f64[3]", "f64[3]"),
-    Refused(ShapeError, "f64[3,2]", "f64[3,2]"),
+    Refused(NotSquareError, "f64[3,2]", "f64[3,2]"),
     Refused(ShapeError, "f64[3,3]", "f64[2,3]"),
     Refused(ShapeError, "f64[2,3,3]", "f64[3,1]"),
     Refused(DTypeError, "f64[3,3]", "f32[3,3]"),
@@ -62,7 +62,7 @@ def of_square(**details: Any) -> Row:
     shapes = ("3,3", "1,1", "2,2,2", "0,0", "0,2,2")
     refused = [
         Refused(ShapeError, "f64[3]"),
-        Refused(ShapeError, "f64[2,3]"),
+        Refused(NotSquareError, "f64[2,3]"),
         Refused(DTypeError, "f16[3,3]"),
         Refused(DTypeError, "i64[3,3]"),
     ]
@@ -376,7 +376,7 @@ ROWS: dict[str, Row] = {
     "as_symmetric": Row(
         [Call("x[3,3]", "x[3,3]"), Call("x[2,2,2]", "x[2,2,2]"), Call("x[0,0]", "x[0,0]")],
         [
-            Refused(ShapeError, "f64[3,3]", "f64[3,2]"),
+            Refused(NotSquareError, "f64[3,3]", "f64[3,2]"),
             Refused(ShapeError, "f64[2,2]", "f64[3,3]"),
             Refused(DTypeError, "i64[3,3]", "i64[3,3]"),
         ],
@@ -387,7 +387,7 @@ ROWS: dict[str, Row] = {
     "as_cholesky_of": Row(
         [Call("x[3,3]", "x[3,3]"), Call("x[2,2,2]", "x[2,2,2]"), Call("x[0,0]", "x[0,0]")],
         [
-            Refused(ShapeError, "f64[3,3]", "f64[3,2]"),
+            Refused(NotSquareError, "f64[3,3]", "f64[3,2]"),
             Refused(ShapeError, "f64[2,2]", "f64[3,3]"),
             Refused(DTypeError, "i64[3,3]", "i64[3,3]"),
         ],
@@ -468,7 +468,7 @@ ROWS: dict[str, Row] = {
                 hermitian=False,
             ),
             Refused(
-                ShapeError,
+                NotSquareError,
                 "f64[2]",
                 "f64[3,2]",
                 "f64[2]",
@@ -527,7 +527,7 @@ ROWS: dict[str, Row] = {
                 hermitian=False,
             ),
             Refused(
-                ShapeError,
+                NotSquareError,
                 "f64[3,2]",
                 "f64[3,2]",
                 "f64[2]",
