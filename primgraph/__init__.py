@@ -168,6 +168,7 @@ declare({
         "primgraph.operators.index.flat": "elements_in_a_row",
         "primgraph.operators.index.masked": "elements_of_masks",
         "primgraph.operators.index.masked_reductions": "reductions_of_masks",
+        "primgraph.operators.linear_algebra.sparse_products": "sparse_products",
         "primgraph.operators.numpy_calls": "calls_of_NumPy",
         "primgraph.operators.numpy_ufuncs": "calls_of_ufuncs",
         "primgraph.operators.reduce.norms": "norms",

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from primgraph.base.array_functions import public_name
-from primgraph.base.providers import late, provider
+from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, unknown_name
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.primitive import homes
@@ -27,11 +27,6 @@ from primgraph.operators.lazy_loading import (
 )
 from primgraph.operators.reduce.methods import NumpyMethods
 from primgraph.sparsity.pattern import is_scipy_sparse
-
-if TYPE_CHECKING:
-    from primgraph.operators.linear_algebra import sparse_products
-else:
-    sparse_products = late("primgraph.operators.linear_algebra.sparse_products")
 
 
 @cache
@@ -318,12 +313,12 @@ class Handle(NumpyMethods):
             if _is_left_to(other):
                 return NotImplemented
             if is_scipy_sparse(other):
-                return sparse_products.multiply_right(self, other)  # type: ignore[no-any-return]
+                return provider("sparse products").multiply_right(self, other)  # type: ignore[no-any-return]
         return functions["matmul"](self, other)  # type: ignore[no-any-return]
 
     def __rmatmul__(self, other: ArrayLike) -> Self:
         if is_scipy_sparse(other):
-            return sparse_products.multiply_left(other, self)  # type: ignore[no-any-return]
+            return provider("sparse products").multiply_left(other, self)  # type: ignore[no-any-return]
         return functions["matmul"](other, self)  # type: ignore[no-any-return]
 
     def __and__(self, other: ArrayLike) -> Self:

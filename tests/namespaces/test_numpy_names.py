@@ -171,7 +171,7 @@ def test_ufuncs_of_scipy_go_through_the_same_door() -> None:
         function = getattr(special, name)
         np.testing.assert_allclose(fetched(function, X[1:]), function(X[1:]), 1e-14)
     with pg.Program(), pytest.raises(TypeError, match="no counterpart here"):
-        special.stdtrit(1, pg.data("v", (3,)))
+        special.struve(1, pg.data("v", (3,)))
 
 
 # The second door.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,7 @@ from primgraph.operators.reduce.reductions import sum as sum_of
 from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.shape.shaping import expand_dims
 from primgraph.operators.variable import Variable
-from primgraph.scipy.stats.parts import is_infinite
-
-if TYPE_CHECKING:
-    from primgraph.scipy.stats.distribution import Distribution
+from primgraph.scipy.stats.parts import Law, is_infinite
 
 
 def double_exponential(count: int, reach: float, is_finite: bool) -> tuple[Any, Any]:
@@ -40,7 +37,7 @@ def total(density: Callable[[Any, Any], Any]) -> Variable:
     return sum_of(density(nodes, nodes[::-1]) * weights, -1)
 
 
-def integral(law: Distribution, is_upper: bool, x: Variable, *shapes: Variable) -> Variable:
+def integral(law: Law, is_upper: bool, x: Variable, *shapes: Variable) -> Variable:
     """Return the integral of the density below `x`, or above it if `is_upper`.
 
     The part on that side of the middle of the distribution is integrated by 201 nodes of a double

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Protocol, final
 
 from primgraph.operators.elementwise.arithmetic import add, power, subtract
 from primgraph.operators.elementwise.elementary import exp, expm1, log, log1p
@@ -18,6 +18,25 @@ from primgraph.operators.variable import Variable
 
 Rule = Callable[..., Variable]
 """A function of a number on the standard scale, and of the parameters of shape."""
+
+
+class Law(Protocol):
+    """A distribution, as quadratures and searches for quantiles need it."""
+
+    @property
+    def middle(self) -> Callable[..., Any]:
+        """The function that has a number in the middle of the support for parameters of shape."""
+
+    @property
+    def support(self) -> Callable[..., tuple[Any, Any]]:
+        """The function that has the ends of the support for parameters of shape."""
+
+    def point_inside(self, *shapes: Variable) -> Any:
+        """Return a number within the support, where all functions are finite."""
+
+    def rule(self, name: str) -> Rule:
+        """Return the rule of a method on the standard scale."""
+
 
 HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
 EVERYWHERE = (-math.inf, math.inf)

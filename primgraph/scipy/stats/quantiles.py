@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,16 +28,14 @@ from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.shape.manipulation import broadcast_arrays
 from primgraph.operators.shape.shaping import reshape
 from primgraph.operators.variable import Variable
-
-if TYPE_CHECKING:
-    from primgraph.scipy.stats.distribution import Distribution
+from primgraph.scipy.stats.parts import Law
 
 _LARGE = 1e300
 _TRIPS = 300
 _WHOLE, _NEAR = 2.0**52, 1e-14
 
 
-def quantile(law: Distribution, is_upper: bool, q: Variable, *shapes: Variable) -> Variable:
+def quantile(law: Law, is_upper: bool, q: Variable, *shapes: Variable) -> Variable:
     """Return the `x` with `cdf(x) = q`, or `sf(x) = q`; at 0 and 1 the ends of the support.
 
     The smaller one of the two parts is solved for, so that quantiles in tails are exact. Newton's
@@ -69,13 +67,13 @@ def _parts(p: Any, is_upper: bool) -> tuple[Any, Any]:
     return is_left, where(is_small, p, 1.0 - p)
 
 
-def _excess(law: Distribution, is_upper: bool, x: Any, p: Any, *shapes: Any) -> Any:
+def _excess(law: Law, is_upper: bool, x: Any, p: Any, *shapes: Any) -> Any:
     is_left, part = _parts(p, is_upper)
     below, above = law.rule("cdf")(x, *shapes), law.rule("sf")(x, *shapes)
     return where(is_left, below - part, part - above)
 
 
-def _search(law: Distribution, is_upper: bool, q: Variable, *shapes: Variable) -> Variable:
+def _search(law: Law, is_upper: bool, q: Variable, *shapes: Variable) -> Variable:
     first, last = law.support(*shapes)
     is_left, part = _parts(q, is_upper)
     target = log(part)
@@ -135,9 +133,7 @@ def _between(low: Any, high: Any) -> Any:
     return where(is_between, mean, 0.5 * (low + high))
 
 
-def quantile_of_whole(
-    law: Distribution, is_upper: bool, q: Variable, *shapes: Variable
-) -> Variable:
+def quantile_of_whole(law: Law, is_upper: bool, q: Variable, *shapes: Variable) -> Variable:
     """Return the least whole number `k` of the support with `cdf(k) >= q`, or `sf(k) <= q`.
 
     It is constant between jumps, so that its derivatives are zero.

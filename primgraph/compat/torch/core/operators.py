@@ -10,7 +10,7 @@ import numpy as np
 from primgraph.compat.promotion import promote_arguments
 from primgraph.compat.torch import framework, functions
 from primgraph.compat.torch.core.indices import as_masks, checked_index, in_two_steps, is_plain
-from primgraph.errors import ArgumentError, DTypeError
+from primgraph.errors import ArgumentError, DTypeError, UnsupportedDTypeError
 from primgraph.operators.handle import Handle
 
 # Products of one dtype: torch does not promote their operands.
@@ -18,6 +18,11 @@ _OF_ONE_DTYPE = ("matmul", "dot", "inner", "tensordot", "einsum", "linear")
 _ARITHMETIC = frozenset((
     *("add", "subtract", "multiply", "divide", "power", "remainder", "floor_divide", "bitwise_and"),
     *("bitwise_or", "bitwise_xor", "less", "less_equal", "greater", "greater_equal", "matmul"),
+))  # fmt: skip
+# Functions of the order of numbers: torch has none for complex numbers.
+_ORDERED = frozenset((
+    *("less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "fmax", "fmin"),
+    *("clip", "max", "min", "argmax", "argmin"),
 ))  # fmt: skip
 _NUMBERS = (int, float, complex)
 # Objects whose elements `x == other` compares; of others it is False.
@@ -33,8 +38,11 @@ class Operators(Handle):
     def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
         """Return arguments in the dtypes to which torch promotes them; None for the same.
 
-        Raises `DTypeError` for products of different dtypes.
+        Raises `DTypeError` for products of different dtypes, and `UnsupportedDTypeError` for the
+        order of complex numbers.
         """
+        if function.__name__ in _ORDERED:
+            _refuse_complex(function.__name__, args)
         if function.__name__ in _ARITHMETIC and any(isinstance(x, list | tuple) for x in args):
             kinds = " and ".join(repr(type(x).__name__) for x in args[:2])
             raise ArgumentError(
@@ -121,3 +129,13 @@ class Operators(Handle):
     def __sub__(self, other: Any) -> Self:
         found: Self = functions.sub(self, other)
         return found
+
+
+def _refuse_complex(name: str, args: Sequence[Any]) -> None:
+    """Raise `UnsupportedDTypeError` if there are complex numbers among the arguments."""
+    for x in args:
+        if isinstance(x, complex) or (isinstance(x, Handle) and x.type.is_complex):
+            raise UnsupportedDTypeError(
+                f"{name} is not implemented for complex numbers, which have no order",
+                hint="compare x.real, or x.abs()",
+            )
