@@ -324,7 +324,6 @@ def gather(draft: Draft) -> list[Value]:
     return [taken, indexing.scatter_add(x, draft.typed(taken.type), *indices, axis=axis)]
 
 
-@production(0.3)
 def sparse_product(draft: Draft) -> list[Value]:
     """A sparse matrix, with known or computed values, times vectors."""
     x = draft.pick("f", test=lambda v: all(v.shape), rank=1)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from program_bodies import grow
 from program_draft import DTYPES, F64, Draft, Unfit
 from program_operators import of_high_order
-from program_productions import view
+from program_productions import sparse_product, view
 
 from primgraph import dim
 from primgraph.errors import ShapeError, UnknownSizeError
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Graph, Value
 from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.types import TensorType
 from primgraph.primitives.shapes import permute
@@ -27,6 +27,8 @@ _DEPTHS = (1, 2, 3)
 
 # How many programs have a derivative of high order in them.
 _OF_HIGH_ORDER = 0.08
+# The share of programs that have a product with a sparse matrix.
+_OF_SPARSE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,10 @@ def random_draft(seed: int, sizes: Mapping[str, int] | None = None) -> tuple[Pro
         grow(draft)
     late = np.random.default_rng((seed, 31))
     if late.random() < _OF_HIGH_ORDER:
-        _add_jet(draft, late)
+        _add(draft, late, lambda: [of_high_order(draft).value])
+    sparse = np.random.default_rng((seed, 32))
+    if sparse.random() < _OF_SPARSE:
+        _add(draft, sparse, lambda: sparse_product(draft))
     with draft.builder:
         # Every program has a cast and a view.
         value = draft.pick()
@@ -90,12 +95,12 @@ def random_draft(seed: int, sizes: Mapping[str, int] | None = None) -> tuple[Pro
     return Program(seed, graph, draft.feeds, others, draft.smooth), draft
 
 
-def _add_jet(draft: Draft, rng: np.random.Generator) -> None:
-    """A derivative of high order of what is there, by draws that no other draw depends on."""
+def _add(draft: Draft, rng: np.random.Generator, make: Callable[[], list[Value]]) -> None:
+    """Something of what is there, by draws that no other draw depends on."""
     usual, draft.rng = draft.rng, rng
     try:
         with draft.builder:
-            draft.take([of_high_order(draft).value])
+            draft.take(make())
     except (Unfit, UnknownSizeError):
         draft.refused += 1
     draft.rng = usual
