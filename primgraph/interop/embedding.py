@@ -9,15 +9,18 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.base.locks import cached_property
-from primgraph.errors import ArgumentError, UnsupportedError
+from primgraph.errors import ArgumentError, FeedError, UnsupportedError
 from primgraph.ir.frontend.containers import unflatten_value
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Graph, Value
 from primgraph.ir.sizes import output_types_for
 from primgraph.program.compile import compile
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.transpose import transpose
+
+# The kinds of dtypes that are converted to each; that of bfloat16 is V.
+_CONVERTED = {"b": "b", "i": "biu", "u": "biu", "f": "biufV"}
 
 
 def to_torch(graph: Graph, *, target: str | None = None) -> Callable[..., Any]:
@@ -26,7 +29,8 @@ def to_torch(graph: Graph, *, target: str | None = None) -> Callable[..., Any]:
     `target` is that of `pg.compile`. The function takes and returns containers as the traced one
     did, and shares memory with tensors on the CPU. Gradients, of any order, are kernels too;
     `torch.func` and forward mode do not see them. Arguments are converted to the dtypes of the
-    inputs. Raises `ArgumentError` for what is no graph, `UnsupportedError` for complex numbers.
+    inputs, but no float to an integer, and no number to a boolean: that is a `FeedError`. Raises
+    `ArgumentError` for what is no graph, `UnsupportedError` for complex numbers.
 
     >>> import torch
     >>> doubled = pg.trace(lambda x: 2.0 * x, pg.spec(3))
@@ -36,8 +40,11 @@ def to_torch(graph: Graph, *, target: str | None = None) -> Callable[..., Any]:
     torch, embedded = import_module("torch"), _embed("to_torch", graph, target)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        pairs = zip(graph.in_order(args, kwargs), graph.input_types, strict=True)
-        given = [torch.as_tensor(x).to(getattr(torch, t.dtype.name)) for x, t in pairs]
+        given = []
+        for x, v in zip(graph.in_order(args, kwargs), graph.inputs, strict=True):
+            tensor, dtype = torch.as_tensor(x), getattr(torch, v.type.dtype.name)
+            _require_fit(v, tensor, torch.can_cast(tensor.dtype, dtype))
+            given.append(tensor.to(dtype))
         return _in_form(graph, _apply_in_torch(torch, embedded, given))
 
     call.__name__ = call.__qualname__ = graph.name
@@ -49,8 +56,10 @@ def to_jax(graph: Graph, *, target: str | None = None) -> Callable[..., Any]:
 
     `target` is that of `pg.compile`. `jax.jit`, `jax.vmap`, sample by sample, and reverse mode of
     any order apply; JAX has no forward mode of it. For source that JAX compiles itself, see
-    `pg.compile(graph, target="jax")`. Raises `ArgumentError` for what is no graph,
-    `UnsupportedError` for complex numbers.
+    `pg.compile(graph, target="jax")`. Arguments are converted to the dtypes of the inputs, but no
+    float to an integer, no number to a boolean, and none to 64 bits unless JAX has these: that is
+    a `FeedError`. Raises `ArgumentError` for what is no graph, `UnsupportedError` for complex
+    numbers.
 
     >>> import jax.numpy as jnp
     >>> doubled = pg.trace(lambda x: 2.0 * x, pg.spec(3, "float32"))
@@ -60,8 +69,16 @@ def to_jax(graph: Graph, *, target: str | None = None) -> Callable[..., Any]:
     jax, embedded = import_module("jax"), _embed("to_jax", graph, target)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        pairs = zip(graph.in_order(args, kwargs), graph.input_types, strict=True)
-        given = [jax.numpy.asarray(x, t.dtype) for x, t in pairs]
+        given = []
+        for x, v in zip(graph.in_order(args, kwargs), graph.inputs, strict=True):
+            dtype, array = v.type.dtype, jax.numpy.asarray(x)
+            _require_fit(v, array, array.dtype.kind in _CONVERTED[dtype.kind])
+            if jax.dtypes.canonicalize_dtype(dtype) != dtype:
+                raise FeedError(
+                    f"input {v.hint!r} is {v.type}, but JAX rounds numbers of 64 bits to 32",
+                    hint="call jax.config.update('jax_enable_x64', True) first",
+                )
+            given.append(jax.numpy.asarray(array, dtype))
         return _in_form(graph, _function_of_jax(jax, embedded)(*given))
 
     call.__name__ = call.__qualname__ = graph.name
@@ -109,6 +126,18 @@ def _embed(name: str, graph: Any, target: str | None) -> _Embedded:
     return _Embedded(lower(graph).in_form(None), target)
 
 
+def _require_fit(value: Value, given: Any, may_cast: bool) -> None:
+    """Raise `FeedError` for an argument of another shape, or whose dtype does not convert."""
+    type = value.type
+    fits = len(given.shape) == type.ndim and all(
+        n == m for n, m in zip(given.shape, type.shape, strict=True) if isinstance(m, int)
+    )
+    if not fits or not may_cast:
+        why = "the dtype does not convert" if fits else "the shapes differ"
+        dtype = str(given.dtype).removeprefix("torch.")
+        raise FeedError(f"input {value.hint!r} is {type}: {dtype}{[*given.shape]} is given, {why}")
+
+
 def _in_form(graph: Graph, results: Sequence[Any]) -> Any:
     """Return results in the containers of the graph."""
     if graph.form is None:
@@ -130,7 +159,7 @@ def _function_of_torch(torch: Any, embedded: _Embedded) -> Any:
     def forward(ctx: Any, *tensors: Any) -> Any:
         ctx.save_for_backward(*tensors)
         device = tensors[0].device if tensors else None
-        arrays = embedded.run([t.detach().cpu().numpy() for t in tensors])
+        arrays = embedded.run([t.detach().cpu().resolve_neg().numpy() for t in tensors])
         found = [torch.from_numpy(a).to(device) for a in arrays]
         ctx.mark_non_differentiable(*(t for t in found if not t.is_floating_point()))
         return tuple(found)

@@ -96,3 +96,41 @@ def test_graphs_of_real_numbers_are_asked_for(name):
         convert(pg.compile(graph))
     with pytest.raises(pg.UnsupportedError, match="complex numbers"):
         convert(pg.trace(lambda x: 2 * x, pg.spec(3, "complex128")))
+
+
+@pytest.mark.parametrize("name", ["to_jax", "to_torch"])
+def test_arguments_that_do_not_fit_are_refused(name):
+    library = pytest.importorskip(name.removeprefix("to_"))
+    as_array = library.numpy.asarray if name == "to_jax" else library.as_tensor
+    specs = pg.spec((2, "N"), "float32"), pg.spec((), "int32"), pg.spec((), "bool")
+    graph = pg.trace(lambda x, i, b: pg.where(b, x, i.astype("float32")), *specs)
+    function, x = getattr(pg.interop, name)(graph), as_array(np.ones((2, 3), np.float32))
+    assert np.array_equal(function(x, 2, False), np.full((2, 3), 2.0))
+    with pytest.raises(pg.FeedError, match=r"'x' is .*: float32\[3, 3\] is given, the shapes"):
+        function(as_array(np.ones((3, 3), np.float32)), 2, True)
+    with pytest.raises(pg.FeedError, match=r"'i' is .*: float32.* does not convert"):
+        function(x, as_array(np.float32(1.7)), True)
+    with pytest.raises(pg.FeedError, match=r"'b' is .*: int32.* does not convert"):
+        function(x, 2, as_array(np.int32(2)))
+
+
+def test_numbers_of_64_bits_are_not_rounded_by_jax():
+    jax = pytest.importorskip("jax")
+    function = pg.interop.to_jax(pg.trace(lambda x: x > 1.0, pg.spec(())))
+    before = jax.config.jax_enable_x64
+    try:
+        jax.config.update("jax_enable_x64", False)
+        with pytest.raises(pg.FeedError, match="jax_enable_x64"):
+            function(1.0 + 1e-12)
+        jax.config.update("jax_enable_x64", True)
+        assert bool(function(1.0 + 1e-12))
+    finally:
+        jax.config.update("jax_enable_x64", before)
+
+
+def test_negated_views_of_torch_are_read():
+    torch = pytest.importorskip("torch")
+    doubled = pg.interop.to_torch(pg.trace(lambda x: 2.0 * x, pg.spec(2)))
+    view = torch.tensor([1j, 2j], dtype=torch.complex128).conj().imag
+    assert view.is_neg()
+    assert doubled(view).tolist() == [-2.0, -4.0]
