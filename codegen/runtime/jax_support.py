@@ -69,6 +69,15 @@ def slope_of_exponential(exponential: Any, a: Any, d: Any) -> Any:
     return size * upper_right_block(a, exponential(block_with_slope(a, d / size)))
 
 
+def eig_or_nan(eig: Any, a: Any) -> Any:
+    """Return eigenvalues and eigenvectors; NaN for real matrices whose eigenvalues are complex."""
+    w, v = eig(a)
+    if np.iscomplexobj(a):
+        return w, v
+    is_real = np.all(np.imag(w) == 0, axis=-1, keepdims=True)
+    return np.where(is_real, np.real(w), np.nan), np.where(is_real[..., None], np.real(v), np.nan)
+
+
 def lu_in_order(factorize: Any, a: Any) -> Any:
     """Return the order of rows, and the unit lower and the upper triangle of each matrix."""
     m, n = a.shape[-2:]

@@ -410,7 +410,7 @@ _COLLECTED = {
     "primgraph.approximations.borrowed": "real_result by_scipy",
     "primgraph.codegen.runtime.jax_support": """
         scaled_root_of_squares derivative_of_determinant conjugate_transpose halved_triangle
-        tangent_of_cholesky slope_of_cholesky slope_of_exponential lu_in_order
+        tangent_of_cholesky slope_of_cholesky slope_of_exponential lu_in_order eig_or_nan
         placed_at windows_of sums_of_windows
         high_product philox_uniform philox_uniform_between
         """,

@@ -176,6 +176,50 @@ def test_random_numbers_are_those_of_numpy():
     assert np.array_equal(chosen, wanted[2])
 
 
+@with_jax
+def test_orders_and_places_are_those_of_numpy():
+    x = np.array([2.0, 1.0, 2.0, -0.0, 0.0, np.nan, 1.0])
+    graph = pg.trace(
+        lambda x, a: (pg.argsort(x), pg.searchsorted(a, x), pg.searchsorted(a, x, side="right")),
+        pg.spec(7),
+        pg.spec(3),
+    )
+    a = np.array([0.0, 1.0, 2.0])
+    both = pg.compile(graph, target="jax")(x, a), interpret(graph, x, a)
+    for found, wanted in zip(*both, strict=True):
+        assert found.dtype == np.int64
+        assert np.array_equal(found, wanted)
+
+
+@with_jax
+def test_real_eigenvalues_are_real_and_others_nan():
+    kernel = compiled(pg.linalg.eigvals, pg.spec((2, 2, 2)))
+    x = np.array([[[1.0, 2.0], [0.5, 3.0]], [[0.0, 1.0], [-1.0, 0.0]]])
+    found = kernel(x)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(np.sort(found[0]), np.sort(np.linalg.eigvals(x[0])), rtol=1e-12)
+    assert np.all(np.isnan(found[1]))
+
+
+@pytest.mark.parametrize("target", ["jax", "cupy"])
+def test_classes_of_results_are_defined(target):
+    graph = pg.trace(pg.linalg.slogdet, pg.spec((2, 2)))
+    source = pg.compile(graph, target=target).source
+    line = 'SlogdetResult = namedtuple("SlogdetResult", ["sign", "logabsdet"])'
+    assert source.count(f"as np\n\n{line}\n") == 1
+    if target == "jax" and jax is not None:
+        found = pg.compile(graph, target="jax")(np.array([[1.0, 2.0], [2.0, 1.0]]))
+        assert float(found.sign) == -1.0
+
+
+@with_jax
+def test_a_function_may_be_named_jax():
+    def jax(jax):
+        return pg.sin(jax)
+
+    assert float(compiled(jax, pg.spec(()))(0.0)) == 0.0
+
+
 def graphs_of(program):
     """A random program, and its reverse mode."""
     lowered = lower(program.graph)

@@ -68,6 +68,12 @@ def _assign(args: Sequence[Text], step: Step) -> Text:
     return Text(f"{target}.set({y.code})")
 
 
+def _searchsorted(args: Sequence[Text], step: Step) -> Text:
+    # JAX counts in 32 bits.
+    side = ', side="right"' if step.params["right"] else ""
+    return Text(f"np.searchsorted({args[0].code}, {args[1].code}{side}).astype(np.int64)")
+
+
 def _reorder_back(args: Sequence[Text], step: Step) -> Text:
     x, index = args
     axis = step.params["axis"]
@@ -135,6 +141,8 @@ WORDS: dict[Op, Word] = {
     indexing.placed: Word(_placed, "placed_at"),
     indexing.scatter_add: Word(_indexed("add")),
     shapes.slice_assign: Word(_assign),
+    sorting.argsort: _word("np.argsort({0}, axis={axis}, stable=True)"),
+    sorting.searchsorted: Word(_searchsorted),
     sorting.reorder_back: Word(_reorder_back),
     w.windows: Word(_windows, "windows_of"),
     w.overlap_add: _word(
@@ -150,6 +158,7 @@ WORDS: dict[Op, Word] = {
     matrix_functions.expm_slope: _word(
         "slope_of_exponential(jax.scipy.linalg.expm, {args})", "slope_of_exponential"
     ),
+    matrix_functions.eig: _word("eig_or_nan(np.linalg.eig, {0})", "eig_or_nan"),
     matrix_functions.lu: _word("lu_in_order(jax.lax.linalg.lu, {0})", "lu_in_order"),
     systems.triangular_solve: _word(
         "jax.lax.linalg.triangular_solve({args}, left_side=True, lower={lower}, "

@@ -101,7 +101,7 @@ class Shared:
 
 def entry_name(graph: str) -> str:
     """Return the name of the function for a graph of that name."""
-    return graph if is_safe(graph) else "kernel"
+    return graph if is_safe(graph) and graph != "jax" else "kernel"
 
 
 @final

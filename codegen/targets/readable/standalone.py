@@ -47,8 +47,8 @@ def standalone_source(
         sizes = Sizes(graph, shared.names) if graph.sizes else None
         steps = order_by_source(schedule(graph, NONE if sizes is None else sizes.variables))
         module = readable(steps, shared, graph.form, graph.titles, sizes)
-        classes = shared.classes.lines[defined:]
-        module.opening += ["", *classes] if classes and len(module.opening) == 1 else classes
+        classes, imports = shared.classes.lines[defined:], len(dialect.imports)
+        module.opening += ["", *classes] if classes and len(module.opening) == imports else classes
         if module.users:
             raise CompileError(
                 f"primitive {module.users[0]} is called through its own Python function, "
