@@ -78,6 +78,20 @@ def eig_or_nan(eig: Any, a: Any) -> Any:
     return np.where(is_real, np.real(w), np.nan), np.where(is_real[..., None], np.real(v), np.nan)
 
 
+def ratio_of_gammas(gamma: Any, gammaln: Any, z: Any, m: Any) -> Any:
+    """Return `gamma(z + m) / gamma(z)`, without overflow, and its limit at poles of both."""
+    end = z + m
+    pole, end_pole = (z <= 0) & (z == np.floor(z)), (end <= 0) & (end == np.floor(end))
+    # By reflection a ratio of two poles is one of positive numbers.
+    both = pole & end_pole
+    over, under = np.where(both, 1 - z, end), np.where(both, 1 - end, z)
+    is_large = (over > 0) & (under > 0) & (np.maximum(over, under) > 30)
+    ratio = np.where(is_large, np.exp(gammaln(over) - gammaln(under)), gamma(over) / gamma(under))
+    ratio = np.where(both & (m % 2 == 1), -ratio, ratio)
+    ratio = np.where(pole & ~end_pole & np.isfinite(m), 0, ratio)
+    return np.where((m == 0) & np.isfinite(z), 1, ratio).astype(z.dtype)
+
+
 def lu_in_order(factorize: Any, a: Any) -> Any:
     """Return the order of rows, and the unit lower and the upper triangle of each matrix."""
     m, n = a.shape[-2:]

@@ -213,6 +213,16 @@ def test_classes_of_results_are_defined(target):
 
 
 @with_jax
+def test_rising_factorials_overflow_late_and_have_limits_at_poles():
+    z = np.array([200.0, 1e5, -1.0, -30.0, 0.0, -3.0, -2.0, -0.3, 2.5])
+    m = np.array([1.0, 0.5, 1.0, 2.0, -1.0, -2.0, 4.0, 1.5, 0.0])
+    wanted = [200.0, 316.2273707323775, -1.0, 870.0, -1.0, 0.05, 0.0, None, 1.0]
+    kernel = compiled(pg.special.poch, pg.spec(9), pg.spec(9))
+    wanted[7] = float(pg.special.poch(z[7], m[7]))
+    np.testing.assert_allclose(kernel(z, m), wanted, rtol=1e-9)
+
+
+@with_jax
 def test_a_function_may_be_named_jax():
     def jax(jax):
         return pg.sin(jax)

@@ -38,7 +38,11 @@ def _word(template: str, helper: str = "") -> Word:
 
 def _function(template: str) -> Word:
     """Return the word of a function of `jax.scipy.special`, which lacks numbers of 16 bits."""
-    plain = reading(_SPECIAL + template)
+    return _in_single(reading(_SPECIAL + template))
+
+
+def _in_single(plain: Read, helper: str = "") -> Word:
+    """Return the word of an expression that JAX computes for numbers of at least 32 bits."""
 
     def read(args: Sequence[Text], step: Step) -> Text:
         if step.results[0].dtype != FLOAT16:
@@ -46,7 +50,7 @@ def _function(template: str) -> Word:
         wide = [Text(f"{a.operand_code(ATOM)}.astype(np.float32)") for a in args]
         return Text(f"{plain(wide, step).operand_code(ATOM)}.astype(np.float16)")
 
-    return Word(read)
+    return Word(read, helper)
 
 
 def _indexed(method: str) -> Read:
@@ -171,7 +175,9 @@ WORDS: dict[Op, Word] = {
     gamma.polygamma: _function("polygamma({n}, {0})"),
     gamma.betaln: _function("betaln({args})"),
     gamma.beta: _function("beta({args})"),
-    gamma.poch: _function("poch({args})"),
+    gamma.poch: _in_single(
+        reading(f"ratio_of_gammas({_SPECIAL}gamma, {_SPECIAL}gammaln, {{args}})"), "ratio_of_gammas"
+    ),
     special.erfinv: _function("erfinv({args})"),
     special.log_ndtr: _function("log_ndtr({args})"),
     special.xlogy: _function("xlogy({args})"),
