@@ -8,13 +8,8 @@ from typing import NoReturn, final
 from primgraph.base.user_lines import caller
 from primgraph.errors import UnsupportedError
 
-# The versions of each library, major and minor, that the importers were tried with: oldest, newest.
-TRIED = {
-    "jax": ((0, 6), (0, 10)),
-    "onnx": ((1, 17), (1, 23)),
-    "sympy": ((1, 12), (1, 14)),
-    "torch": ((2, 9), (2, 13)),
-}
+# The newest version of each library, major and minor, that the importers were tried with.
+TRIED = {"jax": (0, 10), "onnx": (1, 23), "sympy": (1, 14)}
 
 # The libraries whose version has been warned of.
 _told: set[str] = set()
@@ -31,7 +26,7 @@ class VersionWarning(UserWarning):
 
 def check_version(library: str, version: str) -> None:
     """Warn once of a `version`, such as "0.10.2", that is newer than those tried."""
-    newest = TRIED[library][1]
+    newest = TRIED[library]
     numbers = [int(part) for part in version.split(".")[:2] if part.isdigit()]
     if library in _told or tuple(numbers) <= newest:
         return
