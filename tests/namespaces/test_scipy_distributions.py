@@ -329,3 +329,10 @@ def test_parts_of_lognormal_power_laws_far_below_are_numbers() -> None:
     found = stats.dpareto_lognorm.cdf(pg.tensor([1e-18, 1e-100]), *shapes).numpy()
     wanted = ss.dpareto_lognorm.cdf(np.array([1e-18, 1e-100]), *shapes)
     np.testing.assert_allclose(found, wanted, 1e-9)
+
+
+def test_limits_at_ends_keep_single_precision() -> None:
+    for name, shapes in (("powerlaw", (1.7,)), ("burr", (3.0, 1.2)), ("fisk", (3.1,))):
+        x = np.array([0.0, 0.5], np.float32)
+        found = getattr(stats, name).pdf(pg.tensor(x), *[np.float32(v) for v in shapes])
+        assert found.dtype == np.float32

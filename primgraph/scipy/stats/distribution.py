@@ -102,16 +102,15 @@ class Distribution:
         parameters = [*inspect.signature(logdensity).parameters][1:]
         self.name = name
         self.shapes = tuple(parameters if shapes is None else shapes.split())
-        density_rule = logdensity if limits is None else with_limits(logdensity, support, limits)
-        self._is_open = limits is not None
-        self._rules = {"density": density_rule, "cdf": below, "sf": above, "logcdf": log_below,
-                       "logsf": log_above, "ppf": quantile, "isf": upper_quantile}  # fmt: skip
+        self._rules = {"density": with_limits(logdensity, support, limits), "cdf": below,
+                       "sf": above, "logcdf": log_below, "logsf": log_above,
+                       "ppf": quantile, "isf": upper_quantile}  # fmt: skip
         self._powers, self.support = powers, support
         self.middle = self.point_inside if middle is None else middle
         self._valid = are_positive if valid is None and self.shapes else valid
-        self._is_discrete = is_discrete
-        density = "pmf" if is_discrete else "pdf"
+        self._is_discrete, self._is_open = is_discrete, limits is not None
         self._operators: dict[str, Callable[..., Any]] = {}
+        density = "pmf" if is_discrete else "pdf"
         names = ("cdf", "sf", "logcdf", "logsf", "ppf", "isf")
         self._methods: dict[str, Callable[..., Variable]] = {
             density: self._density,
@@ -155,10 +154,7 @@ class Distribution:
         return own(x, *[given.get(n, _STANDARD.get(n)) for n in names])
 
     def _standardize(self, x: Any, *parameters: Any) -> tuple[Variable, list[Variable], Variable]:
-        """The number on the standard scale, the parameters of shape, and the scale.
-
-        The number and the scale are NaN where parameters are out of range.
-        """
+        """The number on the standard scale, the parameters of shape, and the scale, or NaN."""
         dtype = fractional(x, *parameters)
         value, *rest = [lift(v, dtype) for v in (x, *parameters)]
         shapes, loc = rest[: len(self.shapes)], rest[len(self.shapes)]
@@ -204,8 +200,7 @@ class Distribution:
         inner, outside = self._clip_to_support(y, shapes)
         factors = [] if self._powers is None else self._powers(inner, *shapes)
         powers = [factor.logarithm() for factor in factors]
-        found = self._sum_log_density(powers, inner, shapes, outside, scale)
-        return _with_nan_of(y, found)
+        return _with_nan_of(y, self._sum_log_density(powers, inner, shapes, outside, scale))
 
     def _density(self, *at: Any) -> Variable:
         y, shapes, scale = self._standardize(*at)
@@ -217,8 +212,8 @@ class Distribution:
             divisor = None if self._is_discrete else scale
             parts = [factor.split(other.base, divisor) for factor, other in factors]
         logarithms = [rest for _, _, rest in parts]
-        logarithm = self._sum_log_density(logarithms, inner, shapes, outside, scale)
-        density = exp(_with_nan_of(y, logarithm))
+        found = self._sum_log_density(logarithms, inner, shapes, outside, scale)
+        density = exp(_with_nan_of(y, found))
         for vanishes, front, _ in parts:
             density = where(vanishes, multiply(density, front), density)
         return density
@@ -238,9 +233,7 @@ class Distribution:
         for logarithm in powers:
             found = add(found, logarithm)
         found = found if self._is_discrete else subtract(found, log(scale))
-        if outside is not None:
-            found = where(outside, -math.inf, found)
-        return found
+        return found if outside is None else where(outside, -math.inf, found)
 
     def _clip_to_support(
         self, y: Variable, shapes: Sequence[Variable]

@@ -227,7 +227,7 @@ weibull_max = transformed(
 
 powerlaw = transformed(
     "powerlaw", expon, "a", support=lambda a: (0.0, 1.0), decreasing=True,
-    limits=lambda a: (where(equal(a, 1.0), 0.0, -math.inf), None),
+    limits=lambda a: (where(equal(a, 1.0), 0.0 * a, -math.inf), None),
     into=lambda x, a: -a * log(x),
     log_slope=lambda x, a: log(a) - log(x),
     back=lambda y, a: exp(-y / a),

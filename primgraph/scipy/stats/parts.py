@@ -109,9 +109,9 @@ def number_between(first: Any, last: Any, is_whole: bool) -> Any:
     return where(isinf(first), where(isinf(last), 0.5, last - 0.5), middle)
 
 
-def limit_of_power(exponent: Any, constant: Any) -> Variable:
+def limit_of_power(exponent: Variable, constant: Any) -> Variable:
     """Return the limit at 0 of `constant + exponent * log(x)`."""
-    infinite = where(greater(exponent, 0.0), -math.inf, math.inf)
+    infinite = where(greater(exponent, 0.0), -math.inf, lift(math.inf, exponent.dtype))
     return where(equal(exponent, 0.0), constant, infinite)
 
 
@@ -123,9 +123,11 @@ def vanishes_at_start(*shapes: Variable) -> tuple[Any, Any]:
 def with_limits(
     rule: Rule,
     support: Callable[..., tuple[Any, Any]],
-    limits: Callable[..., tuple[Any, Any]],
+    limits: Callable[..., tuple[Any, Any]] | None,
 ) -> Rule:
     """Return `rule` with its limits at the ends of the support, where they are not None."""
+    if limits is None:
+        return rule
 
     def limited(x: Variable, *shapes: Variable) -> Variable:
         ends = support(*shapes)
