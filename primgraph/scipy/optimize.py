@@ -96,9 +96,15 @@ def _with_derivatives(fun: Callable[[Any], Any], method: Any) -> dict[str, Any]:
 
 
 def least_squares(
-    fun: Callable[..., Any], x0: Any, jac: Any = None, *, args: Any = (), **options: Any
+    fun: Callable[..., Any],
+    x0: Any,
+    jac: Any = None,
+    *,
+    args: Any = (),
+    kwargs: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Any:
-    """Minimize the sum of squares of `fun(x, *args)` by `scipy.optimize.least_squares`.
+    """Minimize the sum of squares of `fun(x, *args, **kwargs)` by `scipy.optimize.least_squares`.
 
     The function is traced, and its Jacobian is exact. Arguments and errors are those of `minimize`;
     `options` are SciPy's. If `jac` is given, SciPy is called with the arguments as they are.
@@ -112,10 +118,11 @@ def least_squares(
     """
     theirs = _theirs("least_squares")
     args = args if isinstance(args, tuple) else (args,)
+    named = {} if kwargs is None else dict(kwargs)
     if jac is not None:
-        return theirs(fun, x0, jac, args=args, **options)
+        return theirs(fun, x0, jac, args=args, kwargs=named, **options)
     unknowns = _Unknowns("least_squares", x0)
-    of_vector = unknowns.of_vector(fun, args)
+    of_vector = unknowns.of_vector(fun, args, named)
     found = theirs(jit(of_vector), unknowns.start, jit(jacobian(of_vector)), **options)
     return unknowns.restored(found)
 
@@ -222,12 +229,14 @@ class _Unknowns:
         parts = [vector[place].reshape(shape) for place, shape in given]
         return tree.unflatten(self._structure, parts)
 
-    def of_vector(self, fun: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[Any], Any]:
-        """Return `fun(x, *args)` as a function of the vector; a list of numbers is an array."""
+    def of_vector(
+        self, fun: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any] | None = None
+    ) -> Callable[[Any], Any]:
+        """Return `fun(x, *args, **named)` as a function of the vector; a list is an array."""
 
         @wraps(fun)
         def call(vector: Any) -> Any:
-            found = call_differentiated(fun, self.split(vector), *args)
+            found = call_differentiated(fun, self.split(vector), *args, **(named or {}))
             return functions["array"](found) if isinstance(found, list | tuple) else found
 
         return call

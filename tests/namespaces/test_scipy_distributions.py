@@ -263,3 +263,76 @@ def test_distributions_of_whole_numbers(name: str, shapes: tuple[float, ...]) ->
     found = pg.jvp(values, np.float64(shapes[place]), np.float64(1.0))[1]
     ends = [values(pg.tensor(shapes[place] + e)).numpy() for e in (step, -step)]
     np.testing.assert_allclose(found, (ends[0] - ends[1]) / (2.0 * step), 1e-6, 1e-8)
+
+
+# Beside SciPy's own row of parameters: where the density at an end is finite, infinite or zero.
+AT_ENDS: dict[str, list[tuple[float, ...]]] = {
+    "alpha": [(3.57,)], "burr": [(2.0, 0.5), (0.5, 0.5), (3.0, 1.2)], "dpareto_lognorm": [
+        (0.3, 1.2, 1.5, 2.0), (0.3, 1.2, 1.5, 0.5), (0.3, 1.2, 1.5, 1.0)],
+    "exponweib": [(2.0, 0.5), (0.5, 0.5), (2.9, 1.9)], "fatiguelife": [(2.0,)],
+    "fisk": [(1.0,), (0.5,), (3.1,)], "genextreme": [(-0.1,), (0.4,)],
+    "gengamma": [(2.0, 0.5), (4.4, 3.1), (4.4, -3.1), (0.4, 1.5)], "halfgennorm": [(0.7,), (2.5,)],
+    "genhalflogistic": [(0.77,), (1.0,)], "invgamma": [(4.1,)], "invgauss": [(0.2,)],
+    "invweibull": [(2.0,)], "johnsonsb": [(4.3, 3.2)], "kappa3": [(0.6,), (1.7,)],
+    "kappa4": [(-0.1, 0.1), (0.0, 0.1), (1.0, 1.0), (-0.2, -0.5)],
+    "kstwobign": [()], "levy": [()], "levy_l": [()], "loglaplace": [(1.0,), (0.5,), (3.3,)],
+    "mielke": [(1.0, 2.0), (0.5, 2.0), (4.6, 2.0)], "powerlaw": [(1.0,), (0.7,), (1.7,)],
+    "powerlognorm": [(2.1, 0.4)], "recipinvgauss": [(0.6,)], "wald": [()],
+}  # fmt: skip
+# Limits of the logarithm of the density that SciPy lacks: it has NaN.
+LIMITS = {
+    ("exponweib", (2.0, 0.5)): 0.0,
+    ("mielke", (1.0, 2.0)): 0.0,
+    ("kappa4", (-0.2, -0.5)): -np.inf,
+}
+
+
+@pytest.mark.parametrize("name", AT_ENDS)
+def test_ends_of_the_support_and_what_is_not_a_number(name: str) -> None:
+    own, theirs = getattr(stats, name), getattr(ss, name)
+    for shapes in AT_ENDS[name]:
+        ends = np.array(theirs.support(*shapes))
+        x = np.append(ends[np.isfinite(ends)], np.nan)
+        with np.errstate(all="ignore"):
+            wanted = np.stack([getattr(theirs, m)(x, *shapes) for m in METHODS])
+        found = all_values(name, pg.tensor(x), shapes).numpy()
+        lacks = np.isnan(wanted) & ~np.isnan(x)
+        assert not lacks.any() or (name, shapes) in LIMITS
+        wanted = np.where(lacks, LIMITS.get((name, shapes), 0.0), wanted)
+        wanted[0] = np.exp(wanted[1])
+        np.testing.assert_allclose(found, wanted, 1e-12, 1e-15, err_msg=str(shapes))
+        scaled = own.pdf(pg.tensor(2.0 * x + 0.5), *shapes, loc=0.5, scale=2.0).numpy()
+        np.testing.assert_allclose(scaled, wanted[0] / 2.0, 1e-12, err_msg=str(shapes))
+
+
+def test_densities_at_what_is_not_a_number_are_none() -> None:
+    for name, shapes in (("trapezoid", (0.2, 0.8)), ("irwinhall", (10.0,))):
+        assert np.isnan(all_values(name, pg.tensor([np.nan]), shapes).numpy()).all()
+
+
+def test_quantiles_at_0_and_1_are_ends_of_the_support() -> None:
+    for name, shapes in (("alpha", (4.5,)), ("cauchy", ()), ("halfcauchy", ()), ("hypsecant", ())):
+        for method in ("ppf", "isf"):
+            found = getattr(getattr(stats, name), method)(pg.tensor([0.0, 1.0]), *shapes).numpy()
+            with np.errstate(all="ignore"):
+                wanted = getattr(getattr(ss, name), method)(np.array([0.0, 1.0]), *shapes)
+            np.testing.assert_array_equal(found, wanted, err_msg=name)
+
+
+def test_no_success_is_no_parameter() -> None:
+    assert np.isnan(stats.geom.pmf(pg.tensor(3.0), 0.0).numpy())
+    assert np.isnan(stats.nbinom.cdf(pg.tensor(3.0), 2.0, 0.0).numpy())
+
+
+def test_parts_of_lognormal_power_laws_far_below_are_numbers() -> None:
+    shapes = (0.3, 1.2, 1.5, 2.0)
+    found = stats.dpareto_lognorm.cdf(pg.tensor([1e-18, 1e-100]), *shapes).numpy()
+    wanted = ss.dpareto_lognorm.cdf(np.array([1e-18, 1e-100]), *shapes)
+    np.testing.assert_allclose(found, wanted, 1e-9)
+
+
+def test_limits_at_ends_keep_single_precision() -> None:
+    for name, shapes in (("powerlaw", (1.7,)), ("burr", (3.0, 1.2)), ("fisk", (3.1,))):
+        x = np.array([0.0, 0.5], np.float32)
+        found = getattr(stats, name).pdf(pg.tensor(x), *[np.float32(v) for v in shapes])
+        assert found.dtype == np.float32

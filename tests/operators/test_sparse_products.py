@@ -147,3 +147,9 @@ def test_sparse_constants_that_do_not_fit_are_refused(wrong, error):
 def test_an_elementwise_function_of_a_sparse_constant_names_the_product():
     with pytest.raises(pg.ArgumentError, match="A @ x is a product"):
         pg.trace(lambda x: _matrix() + x, pg.spec(4))
+
+
+def test_vectors_of_scipy_are_refused() -> None:
+    vector = pytest.importorskip("scipy.sparse").coo_array(np.array([1.0, 0.0, 2.0]))
+    with pytest.raises(pg.ShapeError, match="2 axes"):
+        vector @ pg.tensor([1.0, 2.0, 3.0])

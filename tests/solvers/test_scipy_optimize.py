@@ -146,3 +146,11 @@ def test_programs_are_pointed_to_solvers() -> None:
         optimize.root(lambda x: x, ())
     with pytest.raises(pg.UnknownNameError, match="minimise"):
         optimize.minimise  # noqa: B018
+
+
+def test_least_squares_passes_arguments_by_name() -> None:
+    for jac in (None, "2-point"):
+        found = optimize.least_squares(
+            lambda x, *, size: x - size, [0.0], jac, kwargs={"size": 2.0}
+        )
+        np.testing.assert_allclose(found.x, [2.0], rtol=1e-7)

@@ -54,6 +54,8 @@ def multiply_right(x: Any, matrix: Any) -> Any:
 
 def _rows(matrix: Any) -> tuple[Any, Any]:
     """Return the row of each element, and the matrix in compressed rows."""
+    if matrix.ndim != 2:
+        raise ShapeError(f"a sparse matrix has 2 axes, not the shape {matrix.shape}")
     found = matrix.tocsr()
     count = np.arange(found.shape[0], dtype=found.indices.dtype)
     return np.repeat(count, np.diff(found.indptr)), found

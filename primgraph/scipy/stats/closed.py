@@ -41,8 +41,8 @@ from primgraph.operators.elementwise.special_functions import (
 from primgraph.operators.variable import Variable
 from primgraph.scipy.stats.continuous import laplace, uniform
 from primgraph.scipy.stats.distribution import Distribution
-from primgraph.scipy.stats.forms import transformed
-from primgraph.scipy.stats.parts import EVERYWHERE, HALF_LOG_TAU, POSITIVE, log1mexp
+from primgraph.scipy.stats.forms import at_ends, transformed
+from primgraph.scipy.stats.parts import EVERYWHERE, HALF_LOG_TAU, POSITIVE, limit_of_power, log1mexp
 
 _LOG_PI = math.log(math.pi)
 
@@ -74,6 +74,7 @@ logistic = Distribution(
 
 fisk = transformed(
     "fisk", logistic, "c", support=_positive,
+    limits=lambda c: (limit_of_power(c - 1.0, 0.0), None),
     into=lambda x, c: c * log(x),
     log_slope=lambda x, c: log(c) - log(x),
     back=lambda y, c: exp(y / c),
@@ -82,6 +83,7 @@ fisk = transformed(
 
 loglaplace = transformed(
     "loglaplace", laplace, "c", support=_positive,
+    limits=lambda c: (limit_of_power(c - 1.0, -math.log(2.0)), None),
     into=lambda x, c: c * log(x),
     log_slope=lambda x, c: log(c) - log(x),
     back=lambda y, c: exp(y / c),
@@ -98,8 +100,8 @@ hypsecant = Distribution(
     logdensity=lambda x: -abs(x) - log1p(exp(-2.0 * abs(x))) + math.log(2.0) - _LOG_PI,
     below=_hypsecant_below,
     above=lambda x: _hypsecant_below(-x),
-    quantile=lambda q: log(tan(0.5 * math.pi * q)),
-    upper_quantile=lambda q: -log(tan(0.5 * math.pi * q)),
+    quantile=at_ends(lambda q: log(tan(0.5 * math.pi * q)), _all, 0.0),
+    upper_quantile=at_ends(lambda q: -log(tan(0.5 * math.pi * q)), _all, 1.0),
     support=_all,
 )
 """The hyperbolic secant distribution."""
@@ -117,8 +119,8 @@ cauchy = Distribution(
     logdensity=lambda x: -_LOG_PI - log1p(square(x)),
     below=_angle,
     above=lambda x: _angle(-x),
-    quantile=lambda q: -1.0 / tan(math.pi * q),
-    upper_quantile=lambda q: 1.0 / tan(math.pi * q),
+    quantile=at_ends(lambda q: -1.0 / tan(math.pi * q), _all, 0.0),
+    upper_quantile=at_ends(lambda q: 1.0 / tan(math.pi * q), _all, 1.0),
     support=_all,
 )
 """Cauchy's distribution: Student's of one degree of freedom."""
@@ -128,8 +130,8 @@ halfcauchy = Distribution(
     logdensity=lambda x: math.log(2.0) - _LOG_PI - log1p(square(x)),
     below=lambda x: 2.0 / math.pi * arctan(x),
     above=lambda x: 2.0 / math.pi * arctan2(1.0, x),
-    quantile=lambda q: tan(0.5 * math.pi * q),
-    upper_quantile=lambda q: 1.0 / tan(0.5 * math.pi * q),
+    quantile=at_ends(lambda q: tan(0.5 * math.pi * q), _positive, 0.0),
+    upper_quantile=at_ends(lambda q: 1.0 / tan(0.5 * math.pi * q), _positive, 1.0),
     support=_positive,
 )
 """The magnitude of a Cauchy number."""

@@ -88,7 +88,7 @@ geom = Distribution(
     above=lambda k, p: exp(xlog1py(k, -p)),
     log_above=lambda k, p: xlog1py(k, -p),
     support=lambda p: (1.0, math.inf),
-    valid=_is_probability,
+    valid=lambda p: logical_and(greater(p, 0.0), less_equal(p, 1.0)),
     is_discrete=True,
 )
 """How many trials there are until the first success, of probability `p`."""
@@ -99,7 +99,9 @@ nbinom = Distribution(
     below=lambda k, n, p: betainc(n, k + 1.0, p),
     above=lambda k, n, p: betaincc(n, k + 1.0, p),
     support=lambda n, p: (0.0, math.inf),
-    valid=lambda n, p: logical_and(greater(n, 0.0), _is_probability(p)),
+    valid=lambda n, p: logical_and(
+        greater(n, 0.0), logical_and(greater(p, 0.0), less_equal(p, 1.0))
+    ),
     is_discrete=True,
 )
 """How many trials fail before `n` succeed, each with probability `p`."""

@@ -37,6 +37,7 @@ from primgraph.scipy.stats.parts import (
     is_infinite,
     log_of,
     number_between,
+    with_limits,
 )
 from primgraph.scipy.stats.quantiles import quantile, quantile_of_whole
 
@@ -69,7 +70,8 @@ class Distribution:
     parameters it gives the distribution that has these.
 
     `logdensity` is the logarithm of the density on the standard scale, without the `powers` that it
-    has as factors.
+    has as factors. `limits` are those of it at the lower and the upper end of the support, or None
+    where its formula holds.
 
     >>> from primgraph.scipy.stats import gamma, norm
     >>> print(f"{norm.logpdf(pg.tensor(0.0)):.4f}")
@@ -91,6 +93,7 @@ class Distribution:
         quantile: Rule | None = None,
         upper_quantile: Rule | None = None,
         support: Callable[..., tuple[Any, Any]],
+        limits: Callable[..., tuple[Any, Any]] | None = None,
         valid: Callable[..., Any] | None = None,
         middle: Callable[..., Any] | None = None,
         shapes: str | None = None,
@@ -99,14 +102,15 @@ class Distribution:
         parameters = [*inspect.signature(logdensity).parameters][1:]
         self.name = name
         self.shapes = tuple(parameters if shapes is None else shapes.split())
-        self._rules = {"density": logdensity, "cdf": below, "sf": above, "logcdf": log_below,
-                       "logsf": log_above, "ppf": quantile, "isf": upper_quantile}  # fmt: skip
+        self._rules = {"density": with_limits(logdensity, support, limits), "cdf": below,
+                       "sf": above, "logcdf": log_below, "logsf": log_above,
+                       "ppf": quantile, "isf": upper_quantile}  # fmt: skip
         self._powers, self.support = powers, support
         self.middle = self.point_inside if middle is None else middle
         self._valid = are_positive if valid is None and self.shapes else valid
-        self._is_discrete = is_discrete
-        density = "pmf" if is_discrete else "pdf"
+        self._is_discrete, self._is_open = is_discrete, limits is not None
         self._operators: dict[str, Callable[..., Any]] = {}
+        density = "pmf" if is_discrete else "pdf"
         names = ("cdf", "sf", "logcdf", "logsf", "ppf", "isf")
         self._methods: dict[str, Callable[..., Variable]] = {
             density: self._density,
@@ -150,7 +154,7 @@ class Distribution:
         return own(x, *[given.get(n, _STANDARD.get(n)) for n in names])
 
     def _standardize(self, x: Any, *parameters: Any) -> tuple[Variable, list[Variable], Variable]:
-        """The number on the standard scale, the parameters of shape, and the scale."""
+        """The number on the standard scale, the parameters of shape, and the scale, or NaN."""
         dtype = fractional(x, *parameters)
         value, *rest = [lift(v, dtype) for v in (x, *parameters)]
         shapes, loc = rest[: len(self.shapes)], rest[len(self.shapes)]
@@ -160,15 +164,15 @@ class Distribution:
             allowed = logical_and(allowed, self._valid(*shapes))
         scale = where(allowed, scale, math.nan)
         value = subtract(value, loc)
-        return value if self._is_discrete else divide(value, scale), shapes, scale
+        return divide(value, scale), shapes, scale
 
     def _restrict_rule(self, rule: Rule, at: Sequence[Any], low: float, high: float) -> Variable:
         """`rule` within the support, and numbers below and above; NaN for a NaN."""
-        y, shapes, scale = self._standardize(*at)
+        y, shapes, _ = self._standardize(*at)
         first, last = self.support(*shapes)
         y = floor(y) if self._is_discrete else y
         inside = self.point_inside(*shapes)
-        is_below, is_above = _beyond(y, first, last, self._is_discrete)
+        is_below, is_above = _beyond(y, first, last, self._is_discrete, self._is_open)
         inner = y
         if is_above is not None:
             inner = where(is_above, subtract(last, 1.0) if self._is_discrete else inside, inner)
@@ -185,7 +189,7 @@ class Distribution:
             found = where(is_below, low, found)
         for sign in endless:
             found = where(equal(y, sign * math.inf), high if sign > 0.0 else low, found)
-        return _with_nan_of(scale, found)
+        return _with_nan_of(y, found)
 
     def point_inside(self, *shapes: Variable) -> Any:
         """Return a number within the support, where all functions are finite."""
@@ -196,7 +200,7 @@ class Distribution:
         inner, outside = self._clip_to_support(y, shapes)
         factors = [] if self._powers is None else self._powers(inner, *shapes)
         powers = [factor.logarithm() for factor in factors]
-        return self._sum_log_density(powers, inner, shapes, outside, scale)
+        return _with_nan_of(y, self._sum_log_density(powers, inner, shapes, outside, scale))
 
     def _density(self, *at: Any) -> Variable:
         y, shapes, scale = self._standardize(*at)
@@ -208,7 +212,8 @@ class Distribution:
             divisor = None if self._is_discrete else scale
             parts = [factor.split(other.base, divisor) for factor, other in factors]
         logarithms = [rest for _, _, rest in parts]
-        density = exp(self._sum_log_density(logarithms, inner, shapes, outside, scale))
+        found = self._sum_log_density(logarithms, inner, shapes, outside, scale)
+        density = exp(_with_nan_of(y, found))
         for vanishes, front, _ in parts:
             density = where(vanishes, multiply(density, front), density)
         return density
@@ -228,9 +233,7 @@ class Distribution:
         for logarithm in powers:
             found = add(found, logarithm)
         found = found if self._is_discrete else subtract(found, log(scale))
-        if outside is not None:
-            found = where(outside, -math.inf, found)
-        return _with_nan_of(scale, found)
+        return found if outside is None else where(outside, -math.inf, found)
 
     def _clip_to_support(
         self, y: Variable, shapes: Sequence[Variable]
@@ -312,17 +315,18 @@ class Distribution:
 
 
 def _beyond(
-    y: Variable, first: Any, last: Any, is_whole: bool
+    y: Variable, first: Any, last: Any, is_whole: bool, is_open: bool
 ) -> tuple[Variable | None, Variable | None]:
     """Return where a number is below and above the support, or None for an infinite bound."""
     is_below = is_above = None
     if not is_infinite(first):
-        is_open = isinstance(first, Variable) and not is_whole
-        is_below = (less_equal if is_open else less)(y, first)
+        at_end = is_open or (isinstance(first, Variable) and not is_whole)
+        is_below = (less_equal if at_end else less)(y, first)
     if not is_infinite(last) and is_whole:
         is_above = greater(y, subtract(last, 0.5))
     elif not is_infinite(last):
-        is_above = (greater_equal if isinstance(last, Variable) else greater)(y, last)
+        at_end = is_open or isinstance(last, Variable)
+        is_above = (greater_equal if at_end else greater)(y, last)
     return is_below, is_above
 
 
@@ -352,9 +356,9 @@ _PARTS = {
 }
 
 
-def _with_nan_of(scale: Variable, found: Variable) -> Variable:
-    """Return `found`, with NaN where the scale is NaN, as for parameters out of range."""
-    return add(found, where(equal(scale, scale), lift(0.0, found.dtype), math.nan))
+def _with_nan_of(y: Variable, found: Variable) -> Variable:
+    """Return `found`, with NaN where `y` is NaN, as for parameters out of range."""
+    return add(found, where(equal(y, y), lift(0.0, found.dtype), math.nan))
 
 
 _STANDARD = {"loc": 0.0, "scale": 1.0}

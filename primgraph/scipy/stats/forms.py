@@ -32,6 +32,7 @@ def transformed(
     given: Callable[..., tuple[Any, ...]] | None = None,
     decreasing: bool | Callable[..., Variable] = False,
     support: Callable[..., tuple[Any, Any]],
+    limits: Callable[..., tuple[Any, Any]] | None = None,
     valid: Callable[..., Any] | None = None,
 ) -> Distribution:
     """Return the distribution of the `x` for which `into(x, *shapes)` is distributed as `base`.
@@ -63,6 +64,7 @@ def transformed(
         log_below=side("logcdf", at),
         log_above=side("logsf", at),
         support=support,
+        limits=limits,
         valid=valid,
         quantile=at_ends(side("ppf", back_from), support, 0.0) if has_back else None,
         upper_quantile=at_ends(side("isf", back_from), support, 1.0) if has_back else None,

@@ -26,7 +26,14 @@ from primgraph.operators.variable import Variable
 from primgraph.scipy.stats.continuous import gamma
 from primgraph.scipy.stats.distribution import Distribution
 from primgraph.scipy.stats.forms import symmetric, transformed
-from primgraph.scipy.stats.parts import EVERYWHERE, HALF_LOG_TAU, POSITIVE, Power
+from primgraph.scipy.stats.parts import (
+    EVERYWHERE,
+    HALF_LOG_TAU,
+    POSITIVE,
+    Power,
+    limit_of_power,
+    vanishes_at_start,
+)
 
 
 def _positive(*shapes: Variable) -> Any:
@@ -69,6 +76,7 @@ nakagami = transformed(
 
 invgamma = transformed(
     "invgamma", gamma, "a", support=_positive, given=lambda a: (a,), decreasing=True,
+    limits=vanishes_at_start,
     into=lambda x, a: 1.0 / x,
     log_slope=lambda x, a: -2.0 * log(x),
     back=lambda y, a: 1.0 / y,
@@ -85,6 +93,9 @@ loggamma = transformed(
 
 gengamma = transformed(
     "gengamma", gamma, "a c", support=_positive, given=lambda a, c: (a,),
+    limits=lambda a, c: (
+        limit_of_power(where(c < 0.0, 1.0, a * c - 1.0), log(abs(c)) - gammaln(a)), None
+    ),
     decreasing=lambda a, c: less(c, 0.0),
     valid=lambda a, c: logical_and(greater(a, 0.0), logical_not(equal(c, 0.0))),
     into=lambda x, a, c: x**c,
@@ -95,6 +106,7 @@ gengamma = transformed(
 
 halfgennorm = transformed(
     "halfgennorm", gamma, "beta", support=_positive, given=lambda beta: (1.0 / beta,),
+    limits=lambda beta: (log(beta) - gammaln(1.0 / beta), None),
     into=lambda x, beta: x**beta,
     log_slope=lambda x, beta: log(beta) + (beta - 1.0) * log(x),
     back=lambda y, beta: y ** (1.0 / beta),

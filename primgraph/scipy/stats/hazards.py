@@ -11,6 +11,7 @@ from typing import Any
 from primgraph.operators.elementwise.arithmetic import minimum, square
 from primgraph.operators.elementwise.elementary import exp, expm1, log, log1p, sqrt
 from primgraph.operators.elementwise.logic import (
+    equal,
     greater,
     isfinite,
     less,
@@ -27,8 +28,10 @@ from primgraph.scipy.stats.parts import (
     EVERYWHERE,
     HALF_LOG_TAU,
     POSITIVE,
+    limit_of_power,
     log1mexp,
     log1p_ratio,
+    vanishes_at_start,
 )
 
 
@@ -139,6 +142,7 @@ halflogistic = transformed(
 
 genhalflogistic = transformed(
     "genhalflogistic", halflogistic, "c", support=lambda c: (0.0, 1.0 / c),
+    limits=lambda c: (None, limit_of_power(1.0 - c, math.log(2.0))),
     into=lambda x, c: x * log1p_ratio(-c * x),
     log_slope=lambda x, c: -log1p(-c * x),
     back=lambda y, c: y * exprel(-c * y),
@@ -169,7 +173,7 @@ powernorm = transformed(
 """The least of `c` normal numbers."""
 
 powerlognorm = transformed(
-    "powerlognorm", powernorm, "c s", support=_positive,
+    "powerlognorm", powernorm, "c s", support=_positive, limits=vanishes_at_start,
     given=lambda c, s: (c,),
     into=lambda x, c, s: log(x) / s,
     log_slope=lambda x, c, s: -log(x) - log(s),
@@ -198,6 +202,7 @@ gumbel_l = transformed(
 genextreme = transformed(
     "genextreme", gumbel_r, "c", valid=_are_finite,
     support=lambda c: (_end(c, -1.0), _end(c, 1.0)),
+    limits=lambda c: (-math.inf, limit_of_power(1.0 - c, 0.0)),
     into=lambda x, c: x * log1p_ratio(-c * x),
     log_slope=lambda x, c: -log1p(-c * x),
     back=lambda y, c: y * exprel(-c * y),
@@ -205,7 +210,7 @@ genextreme = transformed(
 """The distribution of extremes: Gumbel's for `c` 0, with SciPy's sign of `c`."""
 
 invweibull = transformed(
-    "invweibull", expon, "c", support=_positive, decreasing=True,
+    "invweibull", expon, "c", support=_positive, limits=vanishes_at_start, decreasing=True,
     into=lambda x, c: x**-c,
     log_slope=lambda x, c: log(c) - (c + 1.0) * log(x),
     back=lambda y, c: y ** (-1.0 / c),
@@ -222,11 +227,12 @@ weibull_max = transformed(
 
 powerlaw = transformed(
     "powerlaw", expon, "a", support=lambda a: (0.0, 1.0), decreasing=True,
+    limits=lambda a: (where(equal(a, 1.0), 0.0 * a, -math.inf), None),
     into=lambda x, a: -a * log(x),
     log_slope=lambda x, a: log(a) - log(x),
     back=lambda y, a: exp(-y / a),
 )  # fmt: skip
-"""Powers of a uniform number: the lower part is `x**a`."""
+"""Powers of a uniform number: the lower part is `x**a`. If `a < 1`, 0 is outside, as in SciPy."""
 
 
 def _burr_into(x: Variable, c: Variable, d: Variable) -> Variable:
@@ -243,12 +249,14 @@ def _burr_back(y: Variable, c: Variable, d: Variable) -> Variable:
 
 burr = transformed(
     "burr", expon, "c d", support=_positive, decreasing=True,
+    limits=lambda c, d: (limit_of_power(c * d - 1.0, 0.0), None),
     into=_burr_into, log_slope=_burr_log_slope, back=_burr_back,
 )  # fmt: skip
 """Burr's distribution of type III."""
 
 mielke = transformed(
     "mielke", expon, "k s", support=_positive, decreasing=True,
+    limits=lambda k, s: (limit_of_power(k - 1.0, 0.0), None),
     into=lambda x, k, s: _burr_into(x, s, k / s),
     log_slope=lambda x, k, s: _burr_log_slope(x, s, k / s),
     back=lambda y, k, s: _burr_back(y, s, k / s),
@@ -265,6 +273,7 @@ genlogistic = transformed(
 
 exponweib = transformed(
     "exponweib", expon, "a c", support=_positive, decreasing=True,
+    limits=lambda a, c: (limit_of_power(a * c - 1.0, 0.0), None),
     into=lambda x, a, c: -a * log1mexp(x**c),
     log_slope=lambda x, a, c: log(a) + log(c) + (c - 1.0) * log(x) - x**c - log1mexp(x**c),
     back=lambda y, a, c: (-log1mexp(y / a)) ** (1.0 / c),
@@ -273,6 +282,7 @@ exponweib = transformed(
 
 kappa3 = transformed(
     "kappa3", expon, "a", support=_positive, decreasing=True,
+    limits=lambda a: (-log(a) / a, None),
     into=lambda x, a: softplus(log(a) - a * log(x)) / a,
     log_slope=lambda x, a: log_expit(log(a) - a * log(x)) - log(x),
     back=lambda y, a: (expm1(a * y) / a) ** (-1.0 / a),
@@ -305,8 +315,16 @@ def _kappa_support(h: Variable, k: Variable) -> tuple[Variable, Variable]:
     return where(is_cut, u * exprel(-k * u), _end(k, -1.0)), _end(k, 1.0)
 
 
+def _kappa_limits(h: Variable, k: Variable) -> tuple[Variable, Variable]:
+    is_negative = less(h, 0.0)
+    below = where(is_negative, h, -1.0)
+    endless = limit_of_power(k - 1.0 / below, (1.0 / below - 1.0) * log(-below))
+    cut = where(equal(h, 0.0), -math.inf, limit_of_power(1.0 - h, 0.0))
+    return where(is_negative, endless, cut), limit_of_power(1.0 - k, 0.0)
+
+
 kappa4 = transformed(
-    "kappa4", expon, "h k", support=_kappa_support, valid=_are_finite, decreasing=True,
-    into=_kappa_into, log_slope=_kappa_log_slope, back=_kappa_back,
+    "kappa4", expon, "h k", support=_kappa_support, limits=_kappa_limits, valid=_are_finite,
+    decreasing=True, into=_kappa_into, log_slope=_kappa_log_slope, back=_kappa_back,
 )  # fmt: skip
 """The kappa distribution of four parameters, with loc and scale."""

@@ -28,8 +28,14 @@ from primgraph.operators.elementwise.special_functions import (
 from primgraph.operators.variable import Variable
 from primgraph.scipy.stats.continuous import lognorm, norm
 from primgraph.scipy.stats.distribution import Distribution
-from primgraph.scipy.stats.forms import transformed
-from primgraph.scipy.stats.parts import EVERYWHERE, HALF_LOG_TAU, POSITIVE, log1mexp
+from primgraph.scipy.stats.forms import at_ends, transformed
+from primgraph.scipy.stats.parts import (
+    EVERYWHERE,
+    HALF_LOG_TAU,
+    POSITIVE,
+    log1mexp,
+    vanishes_at_start,
+)
 
 _LOG_TWO = math.log(2.0)
 
@@ -74,7 +80,7 @@ gibrat = transformed(
 """`lognorm` of `s` 1."""
 
 levy = transformed(
-    "levy", halfnorm, "", support=_positive, decreasing=True,
+    "levy", halfnorm, "", support=_positive, limits=vanishes_at_start, decreasing=True,
     into=lambda x: x**-0.5,
     log_slope=lambda x: -1.5 * log(x) - _LOG_TWO,
     back=lambda y: 1.0 / square(y),
@@ -82,7 +88,7 @@ levy = transformed(
 """The inverse of the square of a normal number."""
 
 levy_l = transformed(
-    "levy_l", halfnorm, "", support=lambda: (-math.inf, 0.0),
+    "levy_l", halfnorm, "", support=lambda: (-math.inf, 0.0), limits=lambda: (None, -math.inf),
     into=lambda x: (-x) ** -0.5,
     log_slope=lambda x: -1.5 * log(-x) - _LOG_TWO,
     back=lambda y: -1.0 / square(y),
@@ -108,6 +114,7 @@ johnsonsu = transformed(
 
 johnsonsb = transformed(
     "johnsonsb", norm, "a b", support=lambda a, b: (0.0, 1.0),
+    limits=lambda a, b: (-math.inf, -math.inf),
     valid=lambda a, b: logical_and(isfinite(a), greater(b, 0.0)),
     into=lambda x, a, b: a + b * logit(x),
     log_slope=lambda x, a, b: log(b) - log(x) - log1p(-x),
@@ -116,7 +123,7 @@ johnsonsb = transformed(
 """Johnson's bounded distribution."""
 
 fatiguelife = transformed(
-    "fatiguelife", norm, "c", support=_positive,
+    "fatiguelife", norm, "c", support=_positive, limits=vanishes_at_start,
     into=lambda x, c: (x - 1.0) / (c * sqrt(x)),
     log_slope=lambda x, c: log1p(x) - 1.5 * log(x) - log(2.0 * c),
     back=lambda y, c: exp(2.0 * arcsinh(0.5 * c * y)),
@@ -128,8 +135,9 @@ alpha = Distribution(
     logdensity=lambda x, a: _log_normal(a - 1.0 / x) - 2.0 * log(x) - log_ndtr(a),
     log_below=lambda x, a: log_ndtr(a - 1.0 / x) - log_ndtr(a),
     below=lambda x, a: ndtr(a - 1.0 / x) / ndtr(a),
-    quantile=lambda q, a: 1.0 / (a - ndtri(q * ndtr(a))),
+    quantile=at_ends(lambda q, a: 1.0 / (a - ndtri(q * ndtr(a))), _positive, 0.0),
     support=_positive,
+    limits=vanishes_at_start,
 )
 """The inverse of a normal number of mean `a`, cut off at 0."""
 
@@ -210,17 +218,19 @@ invgauss = Distribution(
     log_below=_invgauss_log_below,
     log_above=_invgauss_log_above,
     support=_positive,
+    limits=vanishes_at_start,
 )
 """The inverse Gaussian distribution of mean `mu`."""
 
 wald = transformed(
-    "wald", invgauss, "", support=_positive, given=lambda: (1.0,),
+    "wald", invgauss, "", support=_positive, limits=vanishes_at_start, given=lambda: (1.0,),
     into=lambda x: x, log_slope=lambda x: 0.0 * x, back=lambda y: y,
 )  # fmt: skip
 """`invgauss` of `mu` 1."""
 
 recipinvgauss = transformed(
-    "recipinvgauss", invgauss, "mu", support=_positive, given=lambda mu: (mu,), decreasing=True,
+    "recipinvgauss", invgauss, "mu", support=_positive, limits=vanishes_at_start,
+    given=lambda mu: (mu,), decreasing=True,
     into=lambda x, mu: 1.0 / x,
     log_slope=lambda x, mu: -2.0 * log(x),
     back=lambda y, mu: 1.0 / y,
@@ -303,7 +313,8 @@ def _pareto_lognorm_log(x: Variable, u: Any, s: Any, a: Any, b: Any) -> Variable
 
 def _pareto_lognorm_below(x: Variable, u: Any, s: Any, a: Any, b: Any) -> Any:
     z, left, right = _pareto_lognorm_logs(log(x), u, s, a, b)
-    other = exp(_log_normal(z)) * (b * exp(left) - a * exp(right)) / (a + b)
+    height = _log_normal(z)
+    other = (b * exp(height + left) - a * exp(height + right)) / (a + b)
     return ndtr(z) - other
 
 
@@ -314,8 +325,9 @@ dpareto_lognorm = Distribution(
     below=_pareto_lognorm_below,
     above=lambda x, u, s, a, b: _pareto_lognorm_below(1.0 / x, -u, s, b, a),
     support=_positive,
+    limits=vanishes_at_start,
     valid=lambda u, s, a, b: logical_and(
         isfinite(u), logical_and(greater(s, 0.0), logical_and(greater(a, 0.0), greater(b, 0.0)))
     ),
 )
-"""The product of a lognormal number and one of a double power law."""
+"""The product of a lognormal number and one of a double power law; 0 is outside, as in SciPy."""

@@ -37,7 +37,13 @@ from primgraph.scipy.stats.closed import logistic
 from primgraph.scipy.stats.distribution import Distribution
 from primgraph.scipy.stats.forms import transformed
 from primgraph.scipy.stats.integrals import total
-from primgraph.scipy.stats.parts import EVERYWHERE, HALF_LOG_TAU, POSITIVE, log_sum
+from primgraph.scipy.stats.parts import (
+    EVERYWHERE,
+    HALF_LOG_TAU,
+    POSITIVE,
+    log_sum,
+    vanishes_at_start,
+)
 from primgraph.scipy.stats.quantiles import bracketed_root, with_slopes
 
 
@@ -237,6 +243,7 @@ kstwobign = Distribution(
     below=_kolmogorov_below,
     above=_kolmogorov_above,
     support=_positive,
+    limits=vanishes_at_start,
 )
 """Kolmogorov's limit distribution of the largest difference of two distribution functions."""
 

@@ -109,6 +109,42 @@ def number_between(first: Any, last: Any, is_whole: bool) -> Any:
     return where(isinf(first), where(isinf(last), 0.5, last - 0.5), middle)
 
 
+def limit_of_power(exponent: Variable, constant: Any) -> Variable:
+    """Return the limit at 0 of `constant + exponent * log(x)`."""
+    infinite = where(greater(exponent, 0.0), -math.inf, lift(math.inf, exponent.dtype))
+    return where(equal(exponent, 0.0), constant, infinite)
+
+
+def vanishes_at_start(*shapes: Variable) -> tuple[Any, Any]:
+    """Return the limits of the logarithm of a density that is 0 at the lower end."""
+    return -math.inf, None
+
+
+def with_limits(
+    rule: Rule,
+    support: Callable[..., tuple[Any, Any]],
+    limits: Callable[..., tuple[Any, Any]] | None,
+) -> Rule:
+    """Return `rule` with its limits at the ends of the support, where they are not None."""
+    if limits is None:
+        return rule
+
+    def limited(x: Variable, *shapes: Variable) -> Variable:
+        ends = support(*shapes)
+        inside = number_between(*ends, False)
+        given = [(equal(x, end), limit) for end, limit in zip(ends, limits(*shapes), strict=True)
+                 if limit is not None]  # fmt: skip
+        inner = x
+        for is_end, _ in given:
+            inner = where(is_end, inside, inner)
+        found = rule(inner, *shapes)
+        for is_end, limit in given:
+            found = where(is_end, limit, found)
+        return found
+
+    return limited
+
+
 def log_sum(exponents: Variable) -> Variable:
     """Return the logarithm of the sum of exponentials along the last axis."""
     found: Variable = logsumexp(exponents, -1)
