@@ -300,8 +300,6 @@ OTHER_MEANINGS = {
     "primgraph/__init__.py": {"checkpoint", "cond", "fft", "scan", "while_loop"},
     "primgraph/ir/params.py": {"complex"},
     "primgraph/ir/frontend/parser.py": {"complex"},
-    # The operator of that name.
-    "primgraph/eager/inplace/views.py": {"complex"},
     "codegen/targets/readable/control.py": {"reverse"},
     # Names of activations, as arguments.
     "primgraph/nn/recurrent.py": {"tanh"},
@@ -372,6 +370,7 @@ OTHER_MEANINGS = {
 # What stands below the primitives, or shows them, and is about one.
 ABOUT_ONE = {
     "primgraph/eager/inplace/views.py": {
+        "complex",
         "conj",
         "imag",
         "real",
