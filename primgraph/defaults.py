@@ -9,6 +9,8 @@ from primgraph.base.providers import provider
 from primgraph.errors import CompileError, DTypeError
 from primgraph.ir.types import FLOAT64, DType, as_dtype
 
+# Targets of `pg.compile` that are array libraries.
+LIBRARIES = ("cupy", "jax")
 TARGETS = ("numpy", "c", "auto")
 
 # The default target is the only item; None stands for that of the environment.
@@ -52,7 +54,10 @@ def target_of(target: str | None) -> str:
     """Return `target`, or the default. Raises `CompileError` for an unknown one."""
     wanted = default_target() if target is None else target
     if wanted not in TARGETS:
-        raise CompileError(f"there is no target {wanted!r}", hint=f"targets: {', '.join(TARGETS)}")
+        hint = (
+            "only pg.compile takes it" if wanted in LIBRARIES else f"targets: {', '.join(TARGETS)}"
+        )
+        raise CompileError(f"there is no target {wanted!r}", hint=hint)
     return wanted
 
 

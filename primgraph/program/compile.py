@@ -14,7 +14,7 @@ from primgraph.base.records import dataclass
 from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import kernel_of, reason_of
 from primgraph.codegen.recipe import Recipe, require_style
-from primgraph.defaults import target_of
+from primgraph.defaults import LIBRARIES, target_of
 from primgraph.errors import ArgumentError, CompileError
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph, Value
@@ -80,8 +80,8 @@ def compile(
     - `target` is "numpy"; "c" for native code, or NumPy with a warning if there is no C compiler;
       or "auto", the faster one: calls run in NumPy while C is compiled in the background, and the
       times of both decide. The default is that of `pg.config`, or NumPy. "jax" and "cupy" give an
-      `ArrayKernel`, for arrays of these libraries; of the other options only `math` and `skip`
-      apply.
+      `ArrayKernel`, for arrays of these libraries; `style`, `donated` and `explain` are not for
+      them.
     - `donated` maps positions of outputs to positions of inputs of the same type, whose arrays they
       overwrite. A donated array must share memory with no other input. Positions count arrays, as
       in `graph.inputs` and `graph.outputs`.
@@ -107,10 +107,8 @@ def compile(
     array([2., 4.])
     """
     if target in LIBRARIES:
-        _require_graph(graph)
-        plain = drop_formal(optimize_graph(graph, math, skip))
-        kernel: ArrayKernel = provider("kernels of libraries").ArrayKernel(plain, target)
-        return kernel
+        refused = {"style": style != "planned", "donated": donated, "explain": explain}
+        return _library_kernel(graph, target, math, skip, refused)
     style = style_for(style, target)
     _require_graph(graph)
     options: dict[str, Any] = {"style": style, "math": math, "donated": donated, "skip": skip}
@@ -122,6 +120,18 @@ def compile(
     if explain:
         print(_explanation(made, style))
     return made
+
+
+def _library_kernel(
+    graph: Graph, target: str | None, math: str, skip: Collection[str], refused: Mapping[str, Any]
+) -> ArrayKernel:
+    """Return the kernel of an array library; those of `refused` that are given are errors."""
+    _require_graph(graph)
+    for option in (name for name, given in refused.items() if given):
+        raise ArgumentError(f"compile: {option} is not for target={target!r}", hint="leave it out")
+    plain = drop_formal(optimize_graph(graph, math, skip))
+    kernel: ArrayKernel = provider("kernels of libraries").ArrayKernel(plain, target)
+    return kernel
 
 
 def _explanation(kernel: Kernel | SizedKernel, style: str) -> str:
@@ -185,9 +195,6 @@ def style_for(style: str, target: str | None) -> str:
         provider("background compiler").expect()
     return found
 
-
-# Targets that are array libraries.
-LIBRARIES = ("jax", "cupy")
 
 # Planned code by target, as named by the code generator; "auto" is resolved later.
 _STYLES = {"c": "native", "auto": "auto"}

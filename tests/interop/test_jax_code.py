@@ -1,21 +1,28 @@
 """Source for JAX: its text, its values beside the interpreter, and what JAX lacks."""
 
+import gc
+import importlib
+import linecache
 import pickle
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from density import starts
+from exported import derivative
 from random_programs import random_program
 
 import primgraph as pg
 from primgraph.ir.interpret import interpret
-from primgraph.transforms import clean_up, linearize, lower, transpose
+from primgraph.transforms import clean_up, lower
 
 try:
     import jax
 except ImportError:
     jax = None
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 with_jax = pytest.mark.skipif(jax is None, reason="JAX is not installed")
 
@@ -227,22 +234,76 @@ def test_a_function_may_be_named_jax():
     def jax(jax):
         return pg.sin(jax)
 
-    assert float(compiled(jax, pg.spec(()))(0.0)) == 0.0
+    graph = pg.trace(jax, pg.spec(()))
+    assert float(pg.compile(graph, target="jax")(0.0)) == 0.0
+
+
+def test_only_files_of_jax_rename_a_function_named_jax(tmp_path):
+    def jax(x):
+        return pg.sin(x)
+
+    kernel = pg.compile(pg.trace(jax, pg.spec(3)))
+    kernel.save(tmp_path / "numpys.py")
+    assert "def jax(x):" in (tmp_path / "numpys.py").read_text()
+    kernel.save(tmp_path / "jaxs.py", target="jax")
+    assert "def kernel(x):" in (tmp_path / "jaxs.py").read_text()
+
+
+@pytest.mark.parametrize("option", [{"style": "readable"}, {"donated": {0: 0}}, {"explain": True}])
+def test_options_of_other_kernels_are_refused(option):
+    graph = pg.trace(lambda x: 2.0 * x, pg.spec(3))
+    with pytest.raises(pg.ArgumentError, match=f"{next(iter(option))} is not for target='jax'"):
+        pg.compile(graph, target="jax", **option)
+
+
+def test_the_lines_of_a_kernel_go_with_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", np)
+    monkeypatch.setitem(sys.modules, "cupyx.scipy", type(sys)("cupyx.scipy"))
+    sys.modules["cupyx.scipy"].special = None
+    kernel = pg.compile(pg.trace(lambda x: 2.0 * x, pg.spec(3)), target="cupy")
+    file = kernel.function.__code__.co_filename
+    assert "2.0" in "".join(linecache.getlines(file))
+    del kernel
+    gc.collect()
+    assert linecache.getlines(file) == []
+
+
+@with_jax
+@pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="the benchmarks are not here")
+def test_workloads_in_jax(monkeypatch):
+    """The workloads of the benchmarks, small, are equal to NumPy's kernels to rounding."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    workloads, cases = (importlib.import_module(name) for name in ("workloads", "cases"))
+    monkeypatch.setattr(workloads, "target", "numpy")
+    graphs, compile_graph = [], pg.compile
+
+    def noted(graph, **options):
+        graphs.append(graph)
+        return compile_graph(graph, **options)
+
+    monkeypatch.setattr(pg, "compile", noted)
+    for case in cases.cases(short=True):
+        run, arrays = workloads.build(case)[:2]
+        wanted = run(*arrays)
+        found = compile_graph(graphs[-1].in_form(None), target="jax")(*arrays)
+        found = found if isinstance(found, tuple) else (found,)
+        wanted = wanted if isinstance(wanted, list | tuple) else [wanted]
+        bound = 1e-11 if case["dt"] == "f64" else 1e-5
+        for f, w in zip(found, wanted, strict=True):
+            size = np.max(np.abs(w), initial=1e-300)
+            assert np.max(np.abs(np.asarray(f) - w), initial=0.0) <= bound * size, case.name
 
 
 def graphs_of(program):
-    """A random program, and its reverse mode."""
-    lowered = lower(program.graph)
-    yield clean_up(lowered), program.feeds
-    wrt = [i for i, v in enumerate(lowered.inputs) if v.type.is_float]
-    if not wrt or not any(v.type.is_float for v in lowered.outputs):
-        return
-    jvp, count = linearize(lowered, wrt), len(lowered.inputs)
-    linear = jvp.with_outputs(jvp.outputs[len(lowered.outputs) :])
-    vjp = clean_up(transpose(linear, range(count, count + len(wrt))))
-    rng = np.random.default_rng(program.seed)
-    more = [np.asarray(rng.normal(size=v.shape)).astype(v.dtype) for v in vjp.inputs[count:]]
-    yield vjp, [*program.feeds, *more]
+    """A random program and its reverse mode, with feeds."""
+    lowered = clean_up(lower(program.graph))
+    yield lowered, program.feeds
+    slope = derivative(lowered)
+    if slope is not None:
+        rng = np.random.default_rng(program.seed)
+        types = slope.input_types[len(lowered.inputs) :]
+        more = [np.asarray(rng.normal(size=t.shape)).astype(t.dtype) for t in types]
+        yield slope, [*program.feeds, *more]
 
 
 def precision_of(graph):
@@ -266,14 +327,23 @@ def agree(found, wanted, precision):
     return bool(np.all(np.abs(found[finite] - wanted[finite]) <= precision * size))
 
 
+def compiled_or_lacking(graph):
+    """The kernel of a graph, or the message of the error that refuses it."""
+    try:
+        return pg.compile(graph, target="jax")
+    except pg.CompileError as error:
+        return error.message
+
+
 @with_jax
 @pytest.mark.parametrize("start", starts(40_000, 240, 4, dense=8))
 def test_random_programs_in_jax(start):
     for seed in range(start, start + 4):
         for graph, feeds in graphs_of(random_program(seed)):
-            try:
-                kernel = pg.compile(graph.in_form(None), target="jax")
-            except pg.CompileError:
+            kernel = compiled_or_lacking(graph.in_form(None))
+            if isinstance(kernel, str):
+                # JAX lacks functions, and arrays that grow.
+                assert kernel.startswith("JAX "), kernel
                 continue
             with np.errstate(all="ignore"):
                 wanted = [np.asarray(x) for x in interpret(kernel.graph, *feeds)]

@@ -28,6 +28,15 @@ assert not {"jinja2", "networkx", "scipy"} & {*sys.modules}
 assert not hasattr(pg, "__wrapped__")
 assert ours == {name for name in sys.modules if name.startswith("primgraph.")}
 """,
+    "distributions without SciPy": """
+import sys
+import primgraph as pg
+from primgraph.scipy import stats
+
+assert "scipy" not in sys.modules
+assert stats.tukeylambda.cdf(pg.tensor(0.0), 0.1).item() == 0.5
+assert "scipy" not in sys.modules
+""",
     "arrays, tensors and texts": """
 import numpy as np
 import primgraph as pg

@@ -133,8 +133,9 @@ def array_text(array: np.ndarray[Any, Any]) -> str:
 
 
 def array_lines(name: str, array: np.ndarray[Any, Any], *, changes: bool = True) -> list[str]:
-    """Return statements that bind `name` to an array of any size; a new array may be assigned to if
-    it `changes`.
+    """Return statements that bind `name` to an array of any size.
+
+    Unless an array `changes`, no statement assigns to its elements.
 
     The array is written as a pattern or number by number. A large one without a pattern, one with
     NaN, and one that fits no rows is written as hexadecimal digits of its bytes.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import os
+import weakref
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, final
@@ -12,23 +14,20 @@ from primgraph.base.locks import cached_property
 from primgraph.codegen.targets.readable.dialect import Dialect
 from primgraph.codegen.targets.readable.page import entry_name
 from primgraph.codegen.targets.readable.standalone import save_source, standalone_source
+from primgraph.defaults import LIBRARIES
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Graph
 
-# The libraries by target: the module and the name of its dialect.
-_LIBRARIES = {
-    "cupy": ("primgraph.codegen.targets.libraries.cupy", "CUPY"),
-    "jax": ("primgraph.codegen.targets.libraries.jax", "JAX"),
-}
+_number = itertools.count()
 
 
 def dialect_of(target: str) -> Dialect:
     """Return the dialect of a target. Raises `CompileError` for an unknown one."""
-    if target not in _LIBRARIES:
-        listed = ", ".join(map(repr, _LIBRARIES))
+    if target not in LIBRARIES:
+        listed = ", ".join(map(repr, LIBRARIES))
         raise CompileError(f"there is no library {target!r}", hint=f"libraries: {listed}")
-    module, name = _LIBRARIES[target]
-    found: Dialect = getattr(import_module(module), name)
+    module = import_module(f"primgraph.codegen.targets.libraries.{target}")
+    found: Dialect = getattr(module, target.upper())
     return found
 
 
@@ -42,7 +41,9 @@ class ArrayKernel:
 
     Raises `CompileError` for a graph with primitives that the library lacks.
 
-    >>> print(pg.compile(pg.trace(lambda x: x * pg.sin(x), pg.spec(3)), target="jax").source)
+    >>> kernel = pg.compile(pg.trace(lambda x: x * pg.sin(x), pg.spec(3)), target="jax")
+    >>> kernel.source.splitlines()[-1]
+    '    return x * np.sin(x)'
     """
 
     def __init__(self, graph: Graph, target: str) -> None:
@@ -56,10 +57,12 @@ class ArrayKernel:
     @cached_property
     def function(self) -> Callable[..., Any]:
         """Return the function of the source. Raises `ImportError` without the library."""
-        name, space = f"<primgraph {self.target} kernel {id(self)}>", dict[str, Any]()
+        name, space = f"<primgraph {self.target} kernel {next(_number)}>", dict[str, Any]()
+        # Tracebacks can print the lines of a kernel like those of a file.
         linecache.cache[name] = (len(self.source), None, self.source.splitlines(True), name)
+        weakref.finalize(self, linecache.cache.pop, name, None)
         exec(compile(self.source, name, "exec"), space)
-        found: Callable[..., Any] = space[entry_name(self.graph.name)]
+        found: Callable[..., Any] = space[entry_name(self.graph.name, self._dialect)]
         return found
 
     @cached_property
@@ -71,8 +74,10 @@ class ArrayKernel:
         return self._call(*args, **kwargs)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the source to a file. Raises `ArgumentError` without `force` for a file that
-        primgraph did not write."""
+        """Write the source to a file.
+
+        Raises `ArgumentError` without `force` for a file that primgraph did not write.
+        """
         save_source(path, [self.graph], force=force, scipy=False, dialect=self._dialect)
 
     def __repr__(self) -> str:

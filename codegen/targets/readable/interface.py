@@ -40,7 +40,7 @@ class Interface:
             (page.names.name_from_hint(n, "x"), t) for n, t in given
         ]
         self.arguments = self._arguments()
-        self.name = entry_name(page.schedule.name)
+        self.name = entry_name(page.schedule.name, page.file.dialect)
 
     @property
     def parameters(self) -> list[str]:

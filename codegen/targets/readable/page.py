@@ -99,9 +99,9 @@ class Shared:
     dialect: Dialect = NUMPY
 
 
-def entry_name(graph: str) -> str:
+def entry_name(graph: str, dialect: Dialect = NUMPY) -> str:
     """Return the name of the function for a graph of that name."""
-    return graph if is_safe(graph) and graph != "jax" else "kernel"
+    return graph if is_safe(graph) and graph not in dialect.names else "kernel"
 
 
 @final
@@ -156,7 +156,9 @@ class Page:
         self.standalone = file is not None
         self.file = Shared(set()) if file is None else file
         variables = () if sizes is None else sizes.names
-        self.names = Names([entry_name(schedule.name), *self.file.names, *variables])
+        self.names = Names(
+            [entry_name(schedule.name, self.file.dialect), *self.file.names, *variables]
+        )
         self.pieces: dict[int, Piece] = {}
         self.opening = list(self.file.dialect.imports)
         self.table: dict[str, Any] = {}

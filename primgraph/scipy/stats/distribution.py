@@ -51,11 +51,15 @@ def original(name: str) -> Any:
 
 
 def call_method(
-    theirs: Any, method: str, own: Callable[..., Any], *args: Any, **kwargs: Any
+    name: str | None, method: str, own: Callable[..., Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Call a method: SciPy's for arrays, if it exists, else primgraph's."""
+    """Call a method of a distribution: for arrays SciPy's of that name, if any, else primgraph's.
+
+    SciPy is imported for arrays only.
+    """
     if handles((*args, *kwargs.values())):
         return own(*args, **kwargs)
+    theirs = None if name is None else original(name)
     if theirs is not None:
         return getattr(theirs, method)(*args, **kwargs)
     return np.asarray(own(*args, **kwargs))[()]
@@ -123,10 +127,9 @@ class Distribution:
         return Frozen(self, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        own = self.__dict__.get("_methods", {}).get(name)
+        if name in self.__dict__.get("_methods", {}):
+            return partial(call_method, self.name, name, partial(self._call_method, name))
         theirs = None if name.startswith("__") else original(self.__dict__.get("name", ""))
-        if own is not None:
-            return partial(call_method, theirs, name, partial(self._call_method, name))
         found = getattr(theirs, name, None)
         if found is None:
             raise unknown_name(f"primgraph.scipy.stats.{self.name}", name, [*self._methods])

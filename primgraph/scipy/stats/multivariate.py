@@ -41,9 +41,9 @@ class _OfVectors:
         return Frozen(self, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        theirs = None if name.startswith("__") else original(type(self).name)
         if name in type(self).own:
-            return partial(call_method, theirs, name, type(self).own[name])
+            return partial(call_method, type(self).name, name, type(self).own[name])
+        theirs = None if name.startswith("__") else original(type(self).name)
         found = getattr(theirs, name, None)
         if found is None:
             title = f"primgraph.scipy.stats.{type(self).name}"
