@@ -14,20 +14,23 @@ from primgraph.base.locks import cached_property
 from primgraph.codegen.targets.readable.dialect import Dialect
 from primgraph.codegen.targets.readable.page import entry_name
 from primgraph.codegen.targets.readable.standalone import save_source, standalone_source
-from primgraph.defaults import LIBRARIES
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Graph
 
 _number = itertools.count()
+# The modules of dialects, by target.
+_HOMES = {
+    "cupy": "primgraph.codegen.targets.libraries.cupy",
+    "jax": "primgraph.codegen.targets.libraries.jax",
+}
 
 
 def dialect_of(target: str) -> Dialect:
     """Return the dialect of a target. Raises `CompileError` for an unknown one."""
-    if target not in LIBRARIES:
-        listed = ", ".join(map(repr, LIBRARIES))
+    if target not in _HOMES:
+        listed = ", ".join(map(repr, _HOMES))
         raise CompileError(f"there is no library {target!r}", hint=f"libraries: {listed}")
-    module = import_module(f"primgraph.codegen.targets.libraries.{target}")
-    found: Dialect = getattr(module, target.upper())
+    found: Dialect = getattr(import_module(_HOMES[target]), target.upper())
     return found
 
 
