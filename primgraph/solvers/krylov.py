@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
@@ -47,7 +48,7 @@ def cg(
 ) -> Any:
     """Solve `A x = b` with a symmetric positive definite `A` by conjugate gradients.
 
-    `A` is a matrix of shape (n, n), or a function that returns its product with `x`. Then `b` may
+    `A` is a matrix of shape (n, n), which may be sparse, or a function: its product with `x`. Then `b` may
     be a container of float arrays, and `A(x)` returns the same. The steps begin at `x0`, zeros
     unless given, and end when the norm of the residual is at most `tol` times the first one. `tol`
     is `eps ** 0.75` of the dtype unless given: 1.8e-12 for float64. At most `max_trips` steps are
@@ -157,7 +158,9 @@ def _product_of(method: str, name: str, matrix: Any) -> Callable[[Any], Any]:
     shape = np.shape(matrix) if not isinstance(matrix, Handle) else matrix.shape
     if len(shape) != 2:
         raise ShapeError(f"{method}: {name} is a matrix or a function, not of shape {tuple(shape)}")
-    return partial(matmul, matrix)
+    # Sparse matrices have products of their own.
+    is_sparse = hasattr(matrix, "tocoo")
+    return partial(operator.matmul if is_sparse else matmul, matrix)
 
 
 def _record(

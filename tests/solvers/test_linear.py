@@ -221,3 +221,12 @@ def test_an_exact_inverse_needs_one_step_and_an_unsymmetric_one_is_transposed():
         options = {"M": near, "max_trips": 1}
         slope = pg.grad(lambda b: pg.sum(getattr(pg.solvers, name)(a, b, **options)))(B[:5])  # noqa: B023
         np.testing.assert_allclose(slope, np.linalg.solve(a.T, np.ones(5)), rtol=1e-9)
+
+
+def test_sparse_matrices_of_scipy_and_of_ones_own():
+    sparse = pytest.importorskip("scipy.sparse")
+    a = sparse.diags([-1.0, 2.5, -1.0], [-1, 0, 1], shape=(N, N)).tocsr()
+    near = sparse.diags(1.0 / a.diagonal()).tocsr()
+    for matrix in (a, sparse.csr_array(a), pg.sparse_matrix(a)):
+        x = pg.jit(lambda b, m=matrix: pg.solvers.cg(m, b, M=near))(B)
+        np.testing.assert_allclose(a @ x, B, atol=1e-10)
