@@ -48,11 +48,12 @@ def cg(
 ) -> Any:
     """Solve `A x = b` with a symmetric positive definite `A` by conjugate gradients.
 
-    `A` is a matrix of shape (n, n), which may be sparse, or a function: its product with `x`. Then `b` may
-    be a container of float arrays, and `A(x)` returns the same. The steps begin at `x0`, zeros
-    unless given, and end when the norm of the residual is at most `tol` times the first one. `tol`
-    is `eps ** 0.75` of the dtype unless given: 1.8e-12 for float64. At most `max_trips` steps are
-    made: ten for each unknown unless given, or 10000 where the number of unknowns is open.
+    `A` is a matrix of shape (n, n), which may be sparse, or a function that returns its product
+    with `x`. Then `b` may be a container of float arrays, and `A(x)` returns the same. The steps
+    begin at `x0`, zeros unless given, and end when the norm of the residual is at most `tol` times
+    the first one. `tol` is `eps ** 0.75` of the dtype unless given: 1.8e-12 for float64. At most
+    `max_trips` steps are made: ten for each unknown unless given, or 10000 where the number of
+    unknowns is open.
 
     `M` is a preconditioner: a matrix or a function like `A`, linear and about the inverse of `A`,
     with which there are fewer steps; for this method it is symmetric positive definite.
