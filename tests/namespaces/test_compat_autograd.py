@@ -333,3 +333,21 @@ def test_derivatives_by_tensors_elsewhere_go_through_what_is_made_of_arrays() ->
 def test_arrays_are_filled_with_what_is_computed() -> None:
     found = grad(lambda x: np.sum(np.full((2, 3), x) * np.full(3, x, dtype="float64")))(2.0)
     assert found == 24.0
+
+
+@pytest.mark.parametrize("UPLO", ["L", "U"])
+def test_the_gradient_of_eigh_is_in_the_triangle_that_is_read(UPLO: str) -> None:
+    a = onp.random.default_rng(3).normal(size=(3, 3))
+    check_grads(lambda x: tuple(np.linalg.eigh(x, UPLO)), modes=["rev"], order=1)(a)
+    check_grads(lambda x: np.linalg.eigvalsh(x, UPLO), modes=["rev"], order=1)(a)
+    unread = grad(lambda x: np.sum(np.linalg.eigvalsh(x, UPLO) ** 3))(a)
+    assert not (onp.triu(unread, 1) if UPLO == "L" else onp.tril(unread, -1)).any()
+
+
+def test_real_if_close_looks_at_numbers() -> None:
+    z = onp.array([1.0 + 1e-16j, 2.0])
+    assert grad(lambda x: np.sum(np.real_if_close(x * z)))(onp.ones(2)).tolist() == [1.0, 2.0]
+    kept = pg.tensor(z + 1j)
+    assert np.real_if_close(kept) is kept
+    with pytest.raises(pg.DTypeError, match="depends on its numbers"):
+        pg.jit(np.real_if_close)(z)
