@@ -155,6 +155,21 @@ def test_arrays_of_quantiles_and_dtypes_are_numpys(method: str) -> None:
             np.testing.assert_allclose(found, expected, 1e-6)
 
 
+def test_weighted_quantiles_of_what_is_not_nan() -> None:
+    x = np.array([[1.0, np.nan, 4.0, 2.0], [3.0, 9.0, np.nan, 5.0]], np.float32)
+    weights = np.array([[0.0, 1, 3, 2], [2, 1, 1, 3]])
+    for q in (0.0, 0.3, [0.2, 0.9], 1.0):
+        given: Any = {"axis": 1, "method": "inverted_cdf", "weights": weights}
+        expected = np.nanquantile(x, q, **given)
+        found = pg.nanquantile(x, q, **given)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+        parts = 100 * np.array(q)
+        np.testing.assert_array_equal(pg.nanpercentile(x, parts, **given), expected)
+    with pytest.raises(pg.ArgumentError, match="Only method 'inverted_cdf' supports weights"):
+        pg.nanquantile(x, 0.5, 1, weights=weights)
+
+
 @pytest.mark.parametrize("weights", [np.array([1.0, 0.0, 3.0]), np.array([[0.0, 1, 3], [2, 1, 1]])])
 def test_weighted_quantiles_are_numpys(weights: Any) -> None:
     x = np.array([[1.0, 2.0, 4.0], [3.0, 9.0, 5.0]])
