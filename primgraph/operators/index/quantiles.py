@@ -193,10 +193,10 @@ def _quantile(
         result = quantile_by_weight(
             name, flat, ordered, weights_of(value, axes, weights), q, method
         )
-    if value.type.is_float:
+    if value.type.is_inexact:
         last = slice_axis(ordered, len(shape), count - 1, 1)
-        bad = isnan(reshape_to(last, (*shape, *(1 for _ in range(rank)))))
-        result = where(bad, math.nan, result)
+        last = reshape_to(last, (*shape, *(1 for _ in range(rank))))
+        result = where(isnan(last), math.nan if value.type.is_float else last, result)
     result = permute_axes(result, (*range(len(shape), result.ndim), *range(len(shape))))
     result = convert_dtype(result, dtype)
     if require_flag("keepdims", keepdims):

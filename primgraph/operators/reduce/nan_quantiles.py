@@ -47,8 +47,16 @@ def nancumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> V
     tensor([1., 1., 3.])
     """
     value = lift(x)
-    value = where(isnan(value), 1, value) if value.dtype.kind == "f" else value
+    value = where(isnan(value), 1, value) if value.type.is_inexact else value
     return cumprod(value, axis, dtype=dtype)
+
+
+def _middle_of_rows(ordered: Variable, n: Variable) -> Variable:
+    """Return the middle element of each row, or the mean of two; see `_quantile_of_rows`."""
+    lower: Any = astype(floor(where(greater(n, 0), n - 1.0, 0.0) / 2.0), INT64)
+    upper = astype(floor(n / 2.0), INT64)
+    low, high = (take_along_axis(ordered, p, -1) for p in (lower, upper))
+    return where(equal(lower, upper), low, low * 0.5 + high * 0.5)
 
 
 def _quantile_of_rows(ordered: Variable, n: Variable, q: Any, method: str) -> Variable:
@@ -93,7 +101,8 @@ def _nan_quantile(
         raise ArgumentError(f"{name} takes no method {method!r:.40}", hint=", ".join(METHODS))
     shape_of_q, numbers = _numbers(name, q)
     value = lift(x)
-    value = value if value.type.is_float else convert_dtype(value, FLOAT64)
+    complete = value.type.is_float or (name == "nanmedian" and value.type.is_complex)
+    value = value if complete else convert_dtype(value, FLOAT64)
     entries = range(value.ndim) if axis is None else axis if isinstance(axis, Sequence) else [axis]
     axes = tuple(sorted(as_axis(a, value.ndim) for a in entries))
     others = tuple(a for a in range(value.ndim) if a not in axes)
@@ -109,7 +118,10 @@ def _nan_quantile(
         found = [quantile_by_weight(name, flat, ordered, parts, q, method) for q in numbers]
     else:
         n = sum(convert_dtype(logical_not(missing), FLOAT64), -1, True)
-        found = [_quantile_of_rows(ordered, n, q, method) for q in numbers]
+        if name == "nanmedian":
+            found = [_middle_of_rows(ordered, n)]
+        else:
+            found = [_quantile_of_rows(ordered, n, q, method) for q in numbers]
     kept = keep_axes(value.shape, axes) if require_flag("keepdims", keepdims) else shape
     lines = [reshape_to(f, kept) for f in found]
     if shape_of_q == ():
