@@ -609,3 +609,10 @@ def test_condition_numbers_of_singular_matrices_are_infinite() -> None:
         found = pg.linalg.cond(matrices[:2], order).numpy()
         np.testing.assert_array_equal(found, [1.0, np.inf])
     pg.check_grads(lambda a: pg.linalg.cond(a, 1), [regular(2, 3, 3)], order=1)
+
+
+def test_ranks_by_tolerances_of_each_matrix() -> None:
+    stack, rtol = np.stack([np.diag([1.0, 1e-3]), np.diag([4.0, 1e-3])]), np.array([1e-2, 1e-5])
+    for given in ({"rtol": rtol}, {"tol": rtol}, {"rtol": 1e-2}):
+        expected = np.linalg.matrix_rank(stack, **given)
+        np.testing.assert_array_equal(pg.linalg.matrix_rank(stack, **given), expected)
