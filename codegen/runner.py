@@ -163,9 +163,8 @@ class Runner:
 
         Raises `ArgumentError` for an `out` that does not match.
         """
-        given, types = _flatten_out(self.graph, out), self._types
-        if types is None:
-            types = output_types_for(self.graph, arrays)
+        known, given = self._types, _flatten_out(self.graph, out)
+        types = output_types_for(self.graph, arrays) if known is None else known
         checked_out(given, types, arrays, self.donated)
         for k, array in zip(self.handed if handed else (), handed, strict=True):
             given[k] = array
