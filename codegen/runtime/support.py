@@ -428,8 +428,8 @@ _COLLECTED = {
         high_product philox_uniform philox_uniform_between
         """,
     "primgraph.approximations.matrices": """
-        PADE expm sqrtm in_double logm expm_slope sqrtm_slope logm_slope size_of_elements
-        block_with_slope upper_right_block lu eig
+        PADE expm turn_off_axis sqrtm newton_root in_double logm expm_slope sqrtm_slope logm_slope
+        size_of_elements block_with_slope upper_right_block lu eig
         """,
 }
 _HOMES = {name: module for module, names in _COLLECTED.items() for name in names.split()}

@@ -29,7 +29,7 @@ from primgraph.operators.elementwise.logic import (
 )
 from primgraph.operators.promotion import fractional, lift
 from primgraph.operators.variable import Variable, handles
-from primgraph.scipy.stats.integrals import integral
+from primgraph.scipy.stats.integrals import integral, sum_of_tail
 from primgraph.scipy.stats.parts import (
     Power,
     Rule,
@@ -303,7 +303,8 @@ class Distribution:
             if self._rules[logarithm] is not None:
                 return _composed(exp, self.rule(logarithm))
             if self._rules[other] is None:
-                return partial(integral, self, name == "sf")
+                whole = sum_of_tail if self._is_discrete else integral
+                return partial(whole, self, name == "sf")
             return _composed(_rest_of_one, self.rule(other))
         return lambda *at: log_of(self.rule(part)(*at), self.rule(other)(*at))
 
