@@ -189,6 +189,11 @@ def _not_equal(z: Any, w: Any) -> Any:
     return (z.real != w.real) | (z.imag != w.imag)
 
 
+@composition(logic.unless_nan, fits=is_complex)
+def _unless_nan(x: Any, y: Any) -> Any:
+    return pnp.where((y.real != y.real) | (y.imag != y.imag), y, x)
+
+
 @composition(reductions.reduce_prod, fits=is_complex)
 def _reduce_prod(z: Any, *, axes: tuple[int, ...]) -> Any:
     """Multiply the elements along one axis after the other, half of them by the other half."""

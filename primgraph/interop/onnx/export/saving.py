@@ -48,7 +48,7 @@ def onnx_model(graph: Graph) -> Any:
     """
     check_version("onnx", onnx.__version__)
     plain = compose(drop_formal(graph), has_word)
-    _require_words(plain)
+    require_words(plain)
     w = Writer()
     inputs = []
     for k, value in enumerate(plain.inputs):
@@ -77,7 +77,8 @@ def onnx_model(graph: Graph) -> Any:
     return model
 
 
-def _require_words(graph: Graph) -> None:
+def require_words(graph: Graph) -> None:
+    """Raise `UnsupportedError` that lists all primitives for which ONNX has no words."""
     lacking = Lacking("save", "primgraph", "ONNX")
     for eqn in _equations(graph):
         if not has_word(eqn):
