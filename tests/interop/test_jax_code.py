@@ -166,6 +166,29 @@ def test_numbers_of_64_bits_are_not_rounded_silently():
 
 
 @with_jax
+def test_constants_of_64_bits_are_not_rounded_silently(tmp_path):
+    table = np.array([0.1, 0.2, 0.7])
+    pg.compile(pg.trace(lambda x: x * table, pg.spec(3))).save(tmp_path / "f.py", target="jax")
+    source, space = (tmp_path / "f.py").read_text(), {}
+    jax.config.update("jax_enable_x64", False)
+    with pytest.raises(ValueError, match="jax_enable_x64"):
+        exec(source, space)
+    jax.config.update("jax_enable_x64", True)
+    exec(source, space)
+    wanted = table * 3.0
+    assert np.array_equal(space["f" if "f" in space else "kernel"](np.full(3, 3.0)), wanted)
+
+
+def test_operands_in_expressions_have_parentheses():
+    def function(x, y):
+        return pg.special.erfcinv(x + y) * 2.0, pg.special.betaincc(x, y, x - y)
+
+    text = "\n".join(body_of(compiled(function, pg.spec(3), pg.spec(3))))
+    assert "ndtri(0.5 * (x + y)) * -0.7071067811865476 * 2.0" in text
+    assert "betainc(y, x, 1.0 - (x - y))" in text
+
+
+@with_jax
 def test_random_numbers_are_those_of_numpy():
     graph = pg.parse("""graph f(%k: i64[3]) {
       %0: f64[3,2,5] = random_uniform(%k, shape=(2, 5), dtype=f64, low=-1.0, high=2.0)

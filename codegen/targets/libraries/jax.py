@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-from primgraph.codegen.ir.extents import ATOM, POWER, Text
+from primgraph.codegen.ir.extents import ATOM, COMPARE, MUL, POWER, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import view_text
 from primgraph.codegen.ops.shapes import assigned_slice
@@ -32,13 +32,13 @@ _WIDE = """if not jax.config.jax_enable_x64:
     raise ValueError("numbers of 64 bits: call jax.config.update('jax_enable_x64', True) first")"""
 
 
-def _word(template: str, helper: str = "") -> Word:
-    return Word(reading(template), helper)
+def _word(template: str, helper: str = "", rank: int = ATOM) -> Word:
+    return Word(reading(template, rank), helper)
 
 
-def _function(template: str) -> Word:
+def _function(template: str, rank: int = ATOM) -> Word:
     """Return the word of a function of `jax.scipy.special`, which lacks numbers of 16 bits."""
-    return _in_single(reading(_SPECIAL + template))
+    return _in_single(reading(_SPECIAL + template, rank))
 
 
 def _in_single(plain: Read, helper: str = "") -> Word:
@@ -129,7 +129,9 @@ WORDS: dict[Op, Word] = {
     constants.random_uniform: _word(
         "philox_uniform_between({0}, {shape}, {dtype}, {low}, {high})", "philox_uniform_between"
     ),
-    constants.random_bernoulli: _word("philox_uniform({0}, {shape}) < {p}", "philox_uniform"),
+    constants.random_bernoulli: _word(
+        "philox_uniform({0}, {shape}) < {p}", "philox_uniform", COMPARE
+    ),
     e.power: Word(
         lambda a, s: Text(f"{a[0].operand_code(ATOM)} ** {a[1].operand_code(POWER)}", POWER)
     ),
@@ -183,7 +185,7 @@ WORDS: dict[Op, Word] = {
     special.xlogy: _function("xlogy({args})"),
     special.xlog1py: _function("xlog1py({args})"),
     special.logit: _function("logit({args})"),
-    special.erfcinv: _function("ndtri(0.5 * {0}) * -0.7071067811865476"),
+    special.erfcinv: _function("ndtri(0.5 * {0}) * -0.7071067811865476", MUL),
     special.gammainc: Word(_incomplete(["k"], "gammainc({args})", "gammaincc({args})")),
     special.betainc: Word(
         _incomplete(["j", "k"], "betainc({args})", "betainc({1}, {0}, 1.0 - {2})")
