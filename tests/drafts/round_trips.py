@@ -35,6 +35,7 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.slices import drop_formal
 from primgraph.transforms import clean_up, lower
+from primgraph.transforms.loops.implicit_solution import expand_solutions
 
 if TYPE_CHECKING:
     import jax
@@ -177,7 +178,7 @@ def agree(way: Way, what: str, graph: Graph, feeds: Any, expected: Any, found: A
 
 def check(way: Way, program: Program, left: Counter[str]) -> int:
     """Check a program and its reverse mode; return how many graphs there were."""
-    whole, count = drop_formal(clean_up(lower(program.graph))), 0
+    whole, count = drop_formal(clean_up(expand_solutions(lower(program.graph)))), 0
     for number, (graph, feeds) in enumerate(_with_derivative(whole, program.feeds, program)):
         kept = writable(way, graph, left)
         if kept is None:

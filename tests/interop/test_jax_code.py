@@ -374,3 +374,31 @@ def test_random_programs_in_jax(start):
             found = [found] if len(wanted) == 1 else found
             precision = precision_of(kernel.graph)
             assert all(agree(f, w, precision) for f, w in zip(found, wanted, strict=True)), seed
+
+
+@with_jax
+def test_integers_divided_by_zero_are_zero():
+    x, y = np.array([7, -7, 0, 5]), np.array([0, 0, 0, -3])
+    kernel = compiled(lambda x, y: (x // y, x % y, x // 2), pg.spec(4, "int64"), pg.spec(4, "int64"))
+    assert "x // 2" in kernel.source
+    assert "np.where(y == 0, 0, x % y)" in kernel.source
+    for found, wanted in zip(kernel(x, y), ([0, 0, 0, -2], [0, 0, 0, -1], x // 2), strict=True):
+        assert np.array_equal(found, wanted)
+
+
+@with_jax
+def test_beta_functions_below_zero_and_their_digits():
+    a = np.array([1.0, 1.0, 0.0, -0.5, -3.0, -0.5, 200.0, -170.5])
+    b = np.array([20.0, -1.0, 2.0, 2.0, 2.0, -0.5, 300.0, 2.5])
+    kernel = compiled(lambda a, b: (pg.special.beta(a, b), pg.special.betaln(a, b)),
+                      pg.spec(8), pg.spec(8))  # fmt: skip
+    wanted = pg.special.beta(a, b), pg.special.betaln(a, b)
+    for found, expected in zip(kernel(a, b), wanted, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
+
+
+@with_jax
+def test_derivatives_stop_in_jax_too():
+    kernel = compiled(lambda x: pg.sum(pg.stop_gradient(x) * x) + pg.norm(x), pg.spec(2))
+    x = np.array([3.0, 4.0])
+    np.testing.assert_allclose(jax.grad(kernel.function)(x), x + x / 5, rtol=1e-15)
