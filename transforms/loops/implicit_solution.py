@@ -21,7 +21,7 @@ from primgraph.ir.primitive import Linear, active_recorder, primitive
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.ir.types import BOOL, INT64, TensorType
 from primgraph.primitives.constants import zeros_like
-from primgraph.primitives.control import flops_of
+from primgraph.primitives.control import EQUATION, flops_of
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.batch_graphs import batch
@@ -129,6 +129,9 @@ def solution(
         if graph is not None and (graph.input_types != types or graph.output_types != state):
             raise ShapeError("solution: a body does not take the operands, or gives other types")
     return (*state, TensorType(samples, BOOL), TensorType(samples, INT64))
+
+
+solution.declare(EQUATION, lambda *, body, consts, **params: (body, consts))
 
 
 @solution.pushforward
