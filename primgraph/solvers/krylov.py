@@ -72,10 +72,9 @@ def cg(
     >>> pg.solvers.cg(a, pg.tensor([1.0, 2.0])).round(6).tolist()
     [0.090909, 0.636364]
     >>> stiff = pg.tensor([1.0, 10.0, 100.0, 1000.0])
-    >>> for M in (None, lambda r: r / stiff):
-    ...     x, (_, trips) = pg.solvers.cg(lambda x: stiff * x, stiff, M=M, full_output=True)
-    ...     print(x.round(6).tolist(), trips.item())
-    [1.0, 1.0, 1.0, 1.0] 4
+    >>> M = lambda r: r / stiff
+    >>> x, (_, trips) = pg.solvers.cg(lambda x: stiff * x, stiff, M=M, full_output=True)
+    >>> print(x.round(6).tolist(), trips.item())
     [1.0, 1.0, 1.0, 1.0] 1
     """
     return _solve("cg", A, b, x0, M, tol, max_trips, full_output, check)

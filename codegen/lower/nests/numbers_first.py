@@ -7,6 +7,7 @@ both: values that the first nest computes are stored, and read again.
 from __future__ import annotations
 
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Primitive
 
 
 def compute_numbers_first(graph: Graph) -> Graph:
@@ -27,6 +28,6 @@ def compute_numbers_first(graph: Graph) -> Graph:
 def _is_number(eqn: Equation) -> bool:
     """Return whether an equation computes, or sees, single elements of arrays or numbers."""
     op = eqn.op
-    if not (op.elementwise or op.is_view or op.literal):
+    if not isinstance(op, Primitive) or not (op.elementwise or op.is_view or op.literal):
         return False
     return all(type(n) is int and n == 1 for v in eqn.outputs for n in v.shape)
