@@ -424,7 +424,7 @@ _COLLECTED = {
     "primgraph.codegen.runtime.jax_support": """
         scaled_root_of_squares derivative_of_determinant conjugate_transpose halved_triangle
         tangent_of_cholesky slope_of_cholesky slope_of_exponential lu_in_order eig_or_nan
-        placed_at windows_of sums_of_windows ratio_of_gammas
+        placed_at windows_of sums_of_windows ratio_of_gammas beta_logarithm beta_by_logarithm
         high_product philox_uniform philox_uniform_between
         """,
     "primgraph.approximations.matrices": """
