@@ -234,7 +234,7 @@ def hankel_beyond(x: Any, v: Any, n: int) -> Any:
     """Derivative n by v of Hankel's function, where x is above v by x**(1/3) / 2. Watson 8.31."""
     root = np.sqrt((x - v) * (x + v))
     place = np.arctan2(root, v), root / x, v / x
-    wide = [p[:, None] for p in place]
+    wide = place[0][:, None], place[1][:, None], place[2][:, None]
     zero = np.zeros_like(x)
     above = end_of_fall(
         lambda d: loss_along(x, v, 0.0, path_above(*place, d)), zero, np.pi - place[0]

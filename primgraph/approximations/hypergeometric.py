@@ -61,10 +61,9 @@ def reciprocal_gamma_series(x: Any, count: int) -> Any:
     shift = np.maximum(np.ceil(1.0 - x), 0.0)
     y = x + shift
     # Of the logarithm of gamma(y + displacement) the coefficients, times k.
-    slopes, factorial = [digamma_chunk(y)], 1.0
+    slopes = [digamma_chunk(y)]
     for k in range(1, count):
-        slopes.append(polygamma_chunk(y, k) / factorial)
-        factorial *= k + 1.0
+        slopes.append(polygamma_chunk(y, k) / factorial_of(k))
     front = [np.exp(-gammaln_chunk(y))]
     for k in range(1, count):
         total = np.zeros_like(x)
@@ -72,10 +71,10 @@ def reciprocal_gamma_series(x: Any, count: int) -> Any:
             total = total - slopes[m - 1] * front[k - m]
         front.append(total / k)
     result = np.stack(front)
-    k = 0.0
-    while (k < shift).any():
-        result = np.where(k < shift, times_linear(result, x + k, (1,)), result)
-        k += 1.0
+    done = 0.0
+    while (done < shift).any():
+        risen = times_linear(result, x + done, (1,))
+        result, done = np.where(done < shift, risen, result), done + 1.0
     return result
 
 
