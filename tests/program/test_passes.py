@@ -73,7 +73,8 @@ def test_a_pass_of_another_package_runs_at_its_place_and_level() -> None:
 
     add_pass(before_lower, before="lower")
     add_pass(at_level, after="clean_up", level="finite")
-    assert pass_names()[:5] == ["before_lower", "lower", "expand_solutions", "clean_up", "at_level"]
+    first = ["before_lower", "lower", "expand_solutions", "vectorize_stacks", "clean_up"]
+    assert pass_names()[:6] == [*first, "at_level"]
     graph = pg.trace(lambda x: pg.softplus(twice(x)), pg.spec(3))
     pg.compile(graph)
     assert met == [("before_lower", ["neg", "neg", "full", "mul", "softplus"])]
@@ -120,7 +121,8 @@ def test_kernels_with_and_without_a_pass_are_different_ones() -> None:
 
 def test_mistakes_are_explained() -> None:
     with pytest.raises(
-        ArgumentError, match=r"no pass 'tidy'(?s:.)*lower, expand_solutions, clean_up"
+        ArgumentError,
+        match=r"no pass 'tidy'(?s:.)*lower, expand_solutions, vectorize_stacks, clean_up",
     ):
         pg.compile(TWICE, skip=["tidy"])
     for name in REQUIRED:
