@@ -197,7 +197,9 @@ def check(way: Way, program: Program, left: Counter[str]) -> int:
         if number == 0 and not stops:
             pairs = (_with_derivative(g, feeds, program) for g in (kept, back))
             for (slope, more), (again, _) in [*zip(*pairs, strict=True)][1:]:
-                agree(way, "derivative", slope, more, *(interpret(g, *more) for g in (slope, again)))
+                agree(
+                    way, "derivative", slope, more, *(interpret(g, *more) for g in (slope, again))
+                )
     return count
 
 
