@@ -379,7 +379,9 @@ def test_random_programs_in_jax(start):
 @with_jax
 def test_integers_divided_by_zero_are_zero():
     x, y = np.array([7, -7, 0, 5]), np.array([0, 0, 0, -3])
-    kernel = compiled(lambda x, y: (x // y, x % y, x // 2), pg.spec(4, "int64"), pg.spec(4, "int64"))
+    kernel = compiled(
+        lambda x, y: (x // y, x % y, x // 2), pg.spec(4, "int64"), pg.spec(4, "int64")
+    )
     assert "x // 2" in kernel.source
     assert "np.where(y == 0, 0, x % y)" in kernel.source
     for found, wanted in zip(kernel(x, y), ([0, 0, 0, -2], [0, 0, 0, -1], x // 2), strict=True):
