@@ -32,8 +32,8 @@ else:
     passmanager = late("jax.extend.mlir.passmanager")
     mlir = late("jax.interpreters.mlir")
 
-# JAX has rules of its own for devices that it knows, such as calls of LAPACK on CPUs. For a platform
-# that it does not know, there are operators of StableHLO only.
+# JAX has rules of its own for devices that it knows, such as calls of LAPACK on CPUs. For another
+# platform there are operators of StableHLO only.
 _PLATFORM = "any"
 _PASSES = "builtin.module(canonicalize, cse, symbol-dce)"
 
