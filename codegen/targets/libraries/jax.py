@@ -25,7 +25,7 @@ from primgraph.primitives.linear_algebra import (
     systems,
     ties,
 )
-from primgraph.primitives.special_functions import gamma, scipy_calls, special
+from primgraph.primitives.special_functions import by_parameters, gamma, scipy_calls, special
 
 _SPECIAL = "jax.scipy.special."
 _LOG_GAMMA = f"{_SPECIAL}gammaln"
@@ -222,6 +222,10 @@ LACKING = frozenset(
         matrix_functions.logm_slope,
         special.random_variate,
         scipy_calls.by_scipy,
+        by_parameters.bessel_by_order,
+        by_parameters.gauss_by_parameters,
+        by_parameters.kummer_by_parameters,
+        by_parameters.zeta_by_exponent,
     }
 )
 

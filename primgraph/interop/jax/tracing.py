@@ -131,6 +131,9 @@ def _flatten_spec(spec: Any) -> tuple[list[Any], Any]:
 
 def _type_of(leaf: Any) -> Any:
     """Return the type of an argument that is one array; an array of keys as JAX describes it."""
+    if type(leaf) in (bool, int, float, complex):
+        # Numbers take part in JAX's promotion as in its own calls.
+        return jax.ShapeDtypeStruct((), example_type(leaf).dtype, weak_type=True)
     if isinstance(leaf, TensorType) or not hasattr(leaf, "dtype"):
         return example_type(leaf)
     if is_key(leaf) or any(not isinstance(n, int) for n in leaf.shape):

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 from primgraph.base.files import require_own
 from primgraph.base.providers import late
 from primgraph.errors import CompileError, UnsupportedError
+from primgraph.interop.compositions.compose import compose
+from primgraph.interop.compositions.table import is_complex
 from primgraph.interop.lacking import Lacking, nested_equations, require_library
+from primgraph.interop.onnx.export import transforms  # noqa: F401
 from primgraph.interop.onnx.export.control import write_body
 from primgraph.interop.onnx.export.structure import SymbolicSizeError
 from primgraph.interop.onnx.export.words import has_word
@@ -43,8 +46,8 @@ def onnx_model(graph: Graph) -> Any:
     ONNX has no words, and `CompileError` for symbolic sizes that no input has as an axis.
     """
     require_library("onnx", "kernel.save")
-    plain = drop_formal(graph)
-    _require_words(plain)
+    plain = compose(drop_formal(graph), has_word)
+    require_words(plain)
     w = Writer()
     inputs = []
     for k, value in enumerate(plain.inputs):
@@ -73,12 +76,11 @@ def onnx_model(graph: Graph) -> Any:
     return model
 
 
-def _require_words(graph: Graph) -> None:
+def require_words(graph: Graph) -> None:
+    """Raise `UnsupportedError` that lists all primitives for which ONNX has no words."""
     lacking = Lacking("save", "primgraph", "ONNX")
     for eqn in nested_equations(graph):
-        dtypes = [v.dtype for v in (*eqn.inputs, *eqn.outputs)]
-        if any(dtype.kind == "c" for dtype in dtypes):
-            lacking.add(f"{eqn.op.name} of complex numbers", str(eqn.source or ""))
-        elif not has_word(eqn):
-            lacking.add(eqn.op.name, str(eqn.source or ""))
+        if not has_word(eqn):
+            of = " of complex numbers" if is_complex(eqn) else ""
+            lacking.add(f"{eqn.op.name}{of}", str(eqn.source or ""))
     lacking.require_none()
