@@ -70,8 +70,9 @@ def stablehlo_text(graph: Graph) -> str:
     require_library("jax", "kernel.save")
     plain, names = drop_formal(graph).in_form(None), _result_names(graph)
     lacking = Lacking("save", "primgraph", "StableHLO")
+    missing = {op.name for op in plain.ops & LACKING}
     for eqn in nested_equations(plain):
-        if eqn.op in LACKING:
+        if eqn.op.name in missing:
             lacking.add(eqn.op.name, str(eqn.source or ""))
     lacking.require_none()
     with jax.enable_x64(True):
