@@ -126,7 +126,7 @@ def test_files_of_others_are_not_overwritten(tmp_path):
     with pytest.raises(pg.ArgumentError, match="a model of one kernel"):
         kernel.save(path, pg.compile(pg.trace(pg.cos, pg.spec(3))))
     for options in ({"scipy": True}, {"blas": True}, {"target": "jax"}):
-        with pytest.raises(pg.ArgumentError, match=f"{[*options][0]}.* is for files of code"):
+        with pytest.raises(pg.ArgumentError, match=f"{next(iter(options))} is for"):
             kernel.save(path, **options)
 
 

@@ -26,6 +26,7 @@ NEEDS = {
     "recipes/equations-of-motion": "sympy",
     "reference/jax": "jax",
     "reference/onnx": "onnx",
+    "reference/stablehlo": "jax",
 }
 FENCE = re.compile(r"^```(.*)$", re.MULTILINE)
 C_BLOCK = re.compile(r"^```c\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -17,7 +17,7 @@ from primgraph.interop.onnx.export.structure import (
     front,
 )
 from primgraph.interop.onnx.export.words import cast, composes, number, write_equation
-from primgraph.interop.onnx.export.writer import Writer, tensor_info, type_in_parts
+from primgraph.interop.onnx.export.writer import Writer, tensor_info
 from primgraph.ir.dims import TRIPS
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.types import BOOL, TensorType
@@ -165,35 +165,27 @@ def _while_loop(w: Writer, eqn: Equation, *operands: str) -> list[str]:
     """Write a loop whose body also computes whether it goes on, and counts the steps."""
     test, body, consts = (eqn.kwargs[name] for name in ("test", "body", "consts"))
     limit, fixed = eqn.kwargs["limit"], operands[:consts]
+    stacked = [v.type for v in body.outputs[len(body.inputs) - consts :]]
+    # Rows are written into arrays of all rows, so that no shape depends on elements.
+    whole = [] if limit is None else [t.with_shape((limit, *t.shape)) for t in stacked]
     inner = Writer(w)
     state = [(inner.fresh("x"), v.type) for v in body.inputs[consts:]]
+    stacks = [(inner.fresh("rows"), t) for t in whole]
     count = inner.fresh("count")
-    given = [(inner.fresh("k"), _INDEX), (inner.fresh("going"), _TRUTH), *state, (count, _INDEX)]
+    own = [(inner.fresh("k"), _INDEX), (inner.fresh("going"), _TRUTH), *state, (count, _INDEX)]
     found = _inline(inner, body, [*fixed, *(name for name, _ in state)])
     carried, rows = found[: len(state)], found[len(state) :]
     (going,) = _inline(inner, test, [*fixed, *carried])
     new = inner.emit("Add", count, number(w, 1, np.int64))
-    types = [_TRUTH, *(t for _, t in state), _INDEX, *(v.type for v in body.outputs[len(state) :])]
-    graph = _subgraph(inner, given, [going, *carried, new, *rows], types)
+    if stacks:
+        place = inner.emit("Reshape", count, w.integers([1, 1]))
+        lifted = [inner.emit("Unsqueeze", row, w.integers([0])) for row in rows]
+        pairs = zip(stacks, lifted, strict=True)
+        rows = [inner.emit("ScatterND", name, place, row) for (name, _), row in pairs]
+    types = [_TRUTH, *(t for _, t in state), _INDEX, *(whole or stacked)]
+    graph = _subgraph(inner, [*own, *stacks], [going, *carried, new, *rows], types)
     (first,) = _inline(w, test, operands)
     most = "" if limit is None else number(w, limit, np.int64)
     start = [*operands[consts:], number(w, 0, np.int64)]
-    results = w.emit_several("Loop", [most, first, *start], len(types) - 1, body=graph)
-    if limit is None:
-        return results
-    kept = len(state) + 1
-    padded = [
-        _pad_rows(w, name, results[kept - 1], limit, type_in_parts(v.type).ndim)
-        for name, v in zip(results[kept:], body.outputs[len(state) :], strict=True)
-    ]
-    return [*results[:kept], *padded]
-
-
-def _pad_rows(w: Writer, rows: str, count: str, limit: int, rank: int) -> str:
-    """Add rows of zeros for the steps that a loop has not made."""
-    missing = w.emit("Sub", w.constant([limit], np.int64), count)
-    zeros = w.constant([0] * (rank + 1), np.int64)
-    pads = w.emit(
-        "Concat", zeros, missing, *([w.constant([0] * rank, np.int64)] if rank else []), axis=0
-    )
-    return w.emit("Pad", rows, pads)
+    start += [filled(w, 0, t.shape, t.dtype) for t in whole]
+    return w.emit_several("Loop", [most, first, *start], len(types) - 1, body=graph)
