@@ -26,9 +26,9 @@ from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable, handle_of
 from primgraph.primitives.constants import filled_constant
 from primgraph.program.trace import results_of, with_flags
-from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.edits import bind, dead_code
+from primgraph.transforms.pullback import pushforward
 from primgraph.transforms.transpose import transpose
 
 # The inputs of a rule, and its results.
@@ -351,8 +351,8 @@ def _transposed(graph: Graph, seeds: range) -> Graph:
     except MissingRuleError:
         if not any(eqn.op.own_slope == "given" for eqn in graph.body):
             raise
-    both = bind(linearize(graph, [*seeds], role="cotangent"), dict.fromkeys(seeds, 0.0))
-    return transpose(both.with_outputs(both.outputs[len(graph.outputs) :]), seeds)
+    linear = pushforward(graph, [*seeds], "cotangent")
+    return transpose(bind(linear, dict.fromkeys(seeds, 0.0)), seeds)
 
 
 def _input(builder: Builder, type: TensorType) -> Variable:

@@ -31,9 +31,9 @@ from primgraph.ir.types import FLOAT64, Shape
 from primgraph.primitives.parts import complex_, imag, real
 from primgraph.program.program import Program
 from primgraph.program.trace import is_container, trace
-from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.edits import dead_code
+from primgraph.transforms.pullback import pushforward
 from primgraph.transforms.transpose import transpose
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -180,7 +180,7 @@ class Level:
         self, order: int, modes: tuple[str, ...], rng: np.random.Generator
     ) -> list[Level]:
         """Check the derivatives of this level; return the next levels to differentiate."""
-        jvp = self._linear("tangent") if "forward" in modes else None
+        jvp = pushforward(self.graph, self.wrt) if "forward" in modes else None
         vjp = self._pullback(jvp) if "reverse" in modes else None
         values, known, source, limits = self.expected_jacobian()
         v = [rng.standard_normal(self.graph.inputs[i].shape) for i in self.wrt]
@@ -202,14 +202,9 @@ class Level:
         """Return the graph of cotangents of the inputs."""
         linear = jvp
         if linear is None or any(_has_rules(eqn) for eqn in self.graph.body):
-            linear = self._linear("cotangent")
+            linear = pushforward(self.graph, self.wrt, "cotangent")
         count = len(self.graph.inputs)
         return transpose(linear, range(count, count + len(self.wrt)))
-
-    def _linear(self, role: str) -> Graph:
-        """Return the graph of tangents of the outputs, for the role "tangent" or "cotangent"."""
-        jvp = linearize(self.graph, self.wrt, role=role)
-        return dead_code(jvp.with_outputs(jvp.outputs[len(self.graph.outputs) :]))
 
     def expected_jacobian(self) -> tuple[float, list[Array], str, list[Array]]:
         """Return the largest value, the Jacobian by each input, the method that found these, and
