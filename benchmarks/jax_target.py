@@ -13,7 +13,7 @@ import importlib
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import cases
@@ -108,11 +108,19 @@ def main() -> None:
     options = parser.parse_args()
     only = options.only or ([] if options.short else [*RUNS])
     runs = run_times(only, 1 if options.short else options.rounds, short=options.short)
-    head = ["case", "dtype", "source", "JAX", "source / JAX"]
-    sys.stdout.write("\n".join([*table(head, [*runs]), "", ""]))
+    show(["case", "dtype", "source", "JAX", "source / JAX"], runs)
     orders, points = ((3,), 5) if options.short else (ORDERS, jets.POINTS)
-    head = ["function", "order", "source", "jet", "nested jvp", "source / JAX"]
-    sys.stdout.write("\n".join([*table(head, [*first_calls(orders, points)]), ""]))
+    firsts = () if options.only else first_calls(orders, points)
+    show(["function", "order", "source", "jet", "nested jvp", "source / JAX"], firsts)
+
+
+def show(head: list[str], rows: Iterable[list[str]]) -> None:
+    """Print a table row by row."""
+    sys.stdout.write("\n".join([*table(head, []), ""]))
+    for row in rows:
+        sys.stdout.write(table(row, [])[0] + "\n")
+        sys.stdout.flush()
+    sys.stdout.write("\n")
 
 
 if __name__ == "__main__":

@@ -280,3 +280,31 @@ def test_updates_of_one_element_are_applied_in_order(is_nested):
         return jnp.asarray(x).at[rows].apply(lambda v: 2.0 * v + 1.0)
 
     np.testing.assert_allclose(pg.interop.from_jax(function, X)(X), function(X), rtol=1e-13)
+
+
+def test_reflections_are_those_of_lapack():
+    x = np.cos(np.arange(20.0) ** 2).reshape(5, 4)
+    square = MATRIX + 1j * MATRIX.T
+    for function, a in (
+        (lambda a: jnp.linalg.qr(a, mode="raw"), x),
+        (lax.linalg.hessenberg, square),
+        (lambda a: jnp.linalg.slogdet(a, method="qr"), MATRIX),
+    ):
+        found, expected = pg.interop.from_jax(function, a)(a), function(jnp.asarray(a))
+        for f, e in zip(found, expected, strict=True):
+            np.testing.assert_allclose(f, e, rtol=1e-12, atol=1e-13)
+
+
+def test_numbers_take_part_in_promotion_as_in_jax():
+    single = pg.interop.from_jax(lambda x, y: x * y, np.ones(3, np.float32), 2.0)
+    assert single(np.ones(3, np.float32), 2.0).dtype == np.float32
+
+
+def test_branches_for_other_platforms_are_not_read():
+    imported = pg.interop.from_jax(
+        lambda x: lax.platform_dependent(
+            x, cpu=jnp.sin, tpu=lambda x: jax.pure_callback(np.cos, x, x)
+        ),
+        X,
+    )
+    np.testing.assert_allclose(imported(X), np.sin(X), rtol=1e-14)

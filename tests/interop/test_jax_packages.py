@@ -332,7 +332,7 @@ import numpy as np
 class Refuse:
     def find_spec(self, name, path=None, target=None):
         known = {"numpy", "saved", *sys.stdlib_module_names}
-        if name.partition(".")[0] not in known:
+        if name.partition(".")[0] not in known and not name.startswith("_sysconfigdata"):
             raise ImportError(name)
 
 
@@ -342,8 +342,10 @@ x, value, name = given["x"], given["value"], str(given["name"])
 found = getattr(importlib.import_module("saved"), name)(x)
 np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-11)
 result, doubles = np.empty(()), ctypes.POINTER(ctypes.c_double)
-call = getattr(ctypes.CDLL("./saved.so"), name)
-call(x.ctypes.data_as(doubles), result.ctypes.data_as(doubles))
+call = getattr(ctypes.CDLL("./native.so"), name)
+# Larger than the workspace of any of these functions, of which some have none.
+workspace = ctypes.create_string_buffer(1 << 24)
+call(x.ctypes.data_as(doubles), result.ctypes.data_as(doubles), workspace)
 np.testing.assert_allclose(result, value, rtol=1e-9, atol=1e-11)
 """
 
@@ -359,5 +361,5 @@ def test_sources_run_where_only_numpy_is(name, tmp_path, monkeypatch):
     kernel.save("saved.c")
     np.savez("given.npz", x=x, value=np.asarray(function(x)), name=graph.name)
     flags = ["-std=c11", "-O1", "-shared", "-fPIC"]
-    subprocess.run([compiler, *flags, "saved.c", "-o", "saved.so", "-lm"], check=True)
+    subprocess.run([compiler, *flags, "saved.c", "-o", "native.so", "-lm"], check=True)
     subprocess.run([sys.executable, "-c", _ALONE], check=True, env={"PYTHONPATH": "."})

@@ -86,7 +86,9 @@ class Evaluation:
     def expand(self, function: Callable[..., Any], *operands: Variable) -> list[Variable]:
         """Record a function of JAX on arrays."""
         avals = [jax.ShapeDtypeStruct(self._jax_shape(x), x.dtype) for x in operands]
-        closed = jax.make_jaxpr(function)(*avals)
+        # Definitions of JAX's own promote dtypes, which a user may have forbidden.
+        with jax.numpy_dtype_promotion("standard"):
+            closed = jax.make_jaxpr(function)(*avals)
         require_supported(closed.jaxpr)
         before, self._has_lines = self._has_lines, False
         try:

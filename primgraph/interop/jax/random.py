@@ -44,7 +44,7 @@ def _same_words(at: Site, key: Variable) -> Variable:
 def _threefry2x32(
     at: Site, key0: Variable, key1: Variable, x0: Variable, x1: Variable
 ) -> tuple[Variable, Variable]:
-    key0, key1 = fit(key0, x0.shape), fit(key1, x0.shape)
+    key0, key1, x0, x1 = (fit(x, at.shape) for x in (key0, key1, x0, x1))
     keys = [key0, key1, emit(bits.bitwise_xor, emit(bits.bitwise_xor, key0, key1),
                              full_like(key0, _PARITY))]  # fmt: skip
     x, y = emit(e.add, x0, keys[0]), emit(e.add, x1, keys[1])

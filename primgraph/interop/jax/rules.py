@@ -135,6 +135,8 @@ def _broadcasting(function: Rule) -> Rule:
 
 def _plain(op: Primitive[Value]) -> Rule:
     def apply(at: Site, *operands: Variable) -> Variable:
+        if at.params.get("out_dtype") is not None:
+            operands = tuple([convert(x, at.dtype) for x in operands])
         return emit(op, *operands)
 
     return apply
