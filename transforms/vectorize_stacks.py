@@ -218,7 +218,7 @@ class _Stacks:
         elif _is_element(eqn):
             self._forms[value] = self._number("element", eqn.inputs[0]), 0
         elif eqn.is_known:
-            self._forms[value] = self._number("constant", value.dtype), 0
+            self._forms[value] = self._number("known", value.dtype), 0
 
     def _form(self, value: Value) -> tuple[int, int]:
         """Return the form of a number, and its depth."""

@@ -94,7 +94,7 @@ def test_a_newer_version_warns_once(monkeypatch):
         lacking.check_version("jax", "99.1.0")
 
 
-@pytest.mark.parametrize("suffix, library", [("onnx", "onnx"), ("mlir", "jax")])
+@pytest.mark.parametrize(("suffix", "library"), [("onnx", "onnx"), ("mlir", "jax")])
 def test_a_package_that_is_missing_is_named_with_its_extra(monkeypatch, tmp_path, suffix, library):
     monkeypatch.setitem(sys.modules, library, None)
     kernel = pg.compile(pg.trace(lambda x: 2.0 * x, pg.spec(3)))
