@@ -10,18 +10,16 @@ import numpy as np
 import primgraph.numpy as pnp
 from primgraph.interop.compositions.table import composition, is_complex
 from primgraph.ir.graph import Equation, Value
+from primgraph.ir.params import Array
 from primgraph.ir.types import real_dtype
 from primgraph.operators.promotion import wrap
 from primgraph.operators.variable import Variable
+from primgraph.primitives import constants, fourier, logic, parts, reductions
 from primgraph.primitives import elementwise as e
-from primgraph.primitives import fourier, logic, parts, reductions
 
 
 def splits(eqn: Equation) -> bool:
-    """Return whether an equation of complex numbers is linear in them, and so in their parts.
-
-    Literals do not split: they would be folded again.
-    """
+    """Return whether an equation of complex numbers is linear in them, and so in their parts."""
     op: Any = eqn.op
     if op.has_bodies or not all(v.type.is_complex for v in eqn.outputs):
         return False
@@ -45,6 +43,21 @@ def compute_by_parts(eqn: Equation, operands: Sequence[Variable]) -> tuple[Varia
 
 def _pair(real: Any, imag: Any) -> Any:
     return wrap(parts.complex_(real.value, imag.value))
+
+
+@composition(constants.full, fits=is_complex)
+def _full(*, value: complex, shape: Any, dtype: Any) -> Any:
+    sides = [
+        wrap(constants.full(value=x, shape=shape, dtype=real_dtype(dtype)))
+        for x in (value.real, value.imag)
+    ]
+    return _pair(*sides)
+
+
+@composition(constants.constant, fits=is_complex)
+def _constant(*, value: Any) -> Any:
+    sides = [np.array(x) for x in (value.data.real, value.data.imag)]
+    return _pair(*[wrap(constants.constant(value=Array(x))) for x in sides])
 
 
 @composition(e.cast, fits=is_complex)
