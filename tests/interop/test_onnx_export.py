@@ -2,13 +2,10 @@
 
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import onnx_round_trips
 import pytest
-from random_programs import random_program
 
 import primgraph as pg
 
@@ -239,21 +236,3 @@ def test_files_of_others_are_not_overwritten(tmp_path):
 def test_nothing_of_onnx_is_imported_otherwise():
     code = "import sys, primgraph as pg; pg.interop; assert 'onnx' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
-
-
-def check_round_trips(seeds):
-    left = Counter()
-    with np.errstate(all="ignore"):
-        made = sum(onnx_round_trips.check(random_program(seed), left) for seed in seeds)
-    assert made > len(seeds)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_random_programs_make_round_trips():
-    check_round_trips(range(20))
-
-
-@pytest.mark.dense
-@pytest.mark.filterwarnings("ignore")
-def test_many_random_programs_make_round_trips():
-    check_round_trips(range(20, 320))
