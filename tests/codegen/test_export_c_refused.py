@@ -137,7 +137,7 @@ def test_complex_numbers_are_refused(tmp_path):
     def carried(x):
         return pg.real(pg.scan(lambda c, r: (c * r, None), pg.complex(x, x), x)[0])
 
-    with pytest.raises(pg.CompileError, match="C has no .* of complex128.*so carried cannot"):
+    with pytest.raises(pg.CompileError, match=r"C has no .* of complex128.*so carried cannot"):
         pg.compile(pg.trace(carried, pg.spec(3))).save(tmp_path / "model.c")
 
 
