@@ -165,6 +165,7 @@ declare({
         "primgraph.ir.frontend.origins": "origins",
         "primgraph.ir.frontend.user_expression": "expressions_of_users",
         "primgraph.operators.advice": "advice",
+        "primgraph.interop.compositions.compose": "compositions",
         "primgraph.interop.onnx.export.saving": "ONNX_files",
         "primgraph.interop.stablehlo": "StableHLO_files",
         "primgraph.operators.index.flat": "elements_in_a_row",

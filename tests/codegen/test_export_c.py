@@ -121,6 +121,15 @@ def special_functions(x):
     return [*(f(x) for f in one), *(f(x, 2.0 * x) for f in two)]
 
 
+def compositions(a, x):
+    """Primitives that C has by way of others: loops, and pairs of real numbers."""
+    linalg = pg.linalg
+    turned = pg.fft.irfft(pg.fft.rfft(x) * (1 + 2j), 6)
+    tangent = pg.grad(pg.sum(pg.exp(linalg.eigvalsh(a + a.T))), a)
+    values = linalg.svd(a, compute_uv=False), linalg.pinv(a), linalg.expm(a)
+    return *linalg.qr(a), *values, pg.abs(pg.fft.fft2(x[:, None] * x)), turned, tangent
+
+
 ROWS, P = rng.normal(size=(5, 3)), np.array([1.0, 0.3])
 FUNCTIONS_OF = {
     attention: [rng.normal(size=(6, 4)) for _ in range(3)],
@@ -136,6 +145,7 @@ FUNCTIONS_OF = {
     several: [rng.normal(size=3), np.float64(0.7), np.zeros((0, 2))],
     long_sums: [rng.normal(size=3000)],
     products: [rng.normal(size=(5, 9)), rng.normal(size=(12, 9)), rng.normal(size=(2, 3, 4))],
+    compositions: [rng.normal(size=(4, 4)), rng.normal(size=6)],
     special_functions: [np.array([-9.75, -0.3, 0.2, 0.75, 9.0])],
     sums_of_products: [rng.normal(size=s) for s in ((5, 9), (12, 9), (2, 3, 4))],
 }  # fmt: skip

@@ -102,20 +102,20 @@ def test_names_of_results_and_lambdas_are_made_fitting():
 
 def test_what_has_no_words_is_told_with_its_line(tmp_path):
     def transformed(x):
-        return pg.abs(pg.fft.fft(x))
+        return pg.abs(pg.linalg.logm(x))
 
-    with pytest.raises(pg.CompileError, match="fft") as caught:
-        pg.compile(pg.trace(transformed, pg.spec(4))).save(tmp_path / "model.c")
+    with pytest.raises(pg.CompileError, match="logm") as caught:
+        pg.compile(pg.trace(transformed, pg.spec((2, 2)))).save(tmp_path / "model.c")
     text = str(caught.value)
-    assert "return pg.abs(pg.fft.fft(x))" in text
+    assert "return pg.abs(pg.linalg.logm(x))" in text
     assert "transformed cannot be saved as C" in text
     assert "compute it outside" in text
 
     def inside(rows):
-        return pg.scan(lambda c, r: (pg.real(pg.fft.fft(c)) + r, None), rows[0], rows)[0]
+        return pg.scan(lambda c, r: (pg.linalg.logm(c) + r, None), rows[0], rows)[0]
 
-    with pytest.raises(pg.CompileError, match="fft"):
-        pg.compile(pg.trace(inside, pg.spec((3, 4)))).save(tmp_path / "model.c")
+    with pytest.raises(pg.CompileError, match="logm"):
+        pg.compile(pg.trace(inside, pg.spec((3, 2, 2)))).save(tmp_path / "model.c")
 
 
 def test_a_stack_without_a_bound_is_refused(tmp_path):
@@ -134,11 +134,11 @@ def test_complex_numbers_are_refused(tmp_path):
     with pytest.raises(pg.CompileError, match="no such numbers"):
         z.save(tmp_path / "model.c")
 
-    def turned(x):
-        return pg.real(pg.complex(x, x) * pg.complex(x, 1.0 - x))
+    def carried(x):
+        return pg.real(pg.scan(lambda c, r: (c * r, None), pg.complex(x, x), x)[0])
 
-    with pytest.raises(pg.CompileError, match="C has no complex of complex128, so turned cannot"):
-        pg.compile(pg.trace(turned, pg.spec(3))).save(tmp_path / "model.c")
+    with pytest.raises(pg.CompileError, match=r"C has no .* of complex128.*so carried cannot"):
+        pg.compile(pg.trace(carried, pg.spec(3))).save(tmp_path / "model.c")
 
 
 def test_sizes_have_names_of_c(tmp_path):

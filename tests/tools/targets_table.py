@@ -127,9 +127,11 @@ def table() -> str:
     }
     rows = {name: row for name, row in cells.items() if set(row) != {"yes"}}
     plain = [title for title in titles if not has_complex[title]]
-    text = f"NumPy has all {len(cells)} primitives, `by_scipy` with SciPy. The others have "
-    text += f"{len(cells) - len(rows)} of them, and the rest as below; "
-    text += f"{' and '.join(plain)} real numbers only.\n\n"
+    all_have = len(cells) - len(rows)
+    text = (
+        f"NumPy has all {len(cells)} primitives, `by_scipy` with SciPy. The others have {all_have} "
+        f"of them, and the rest as below; {' and '.join(plain)} real numbers only.\n\n"
+    )
     lines = [["primitive", *titles], ["---"] * (len(titles) + 1)]
     lines += [[f"`{name}`", *row] for name, row in rows.items()]
     return text + "".join(f"| {' | '.join(line)} |\n" for line in lines) + "\n"

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 from primgraph.base.files import require_own
+from primgraph.base.providers import provider
 from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.schedule import schedule
+from primgraph.codegen.ir.statements import HostCall
 from primgraph.codegen.lower.nests.nests import nests
 from primgraph.codegen.targets.c.parts import functions_in, required_parts
 from primgraph.codegen.targets.export.function import write_function
@@ -41,7 +43,7 @@ from primgraph.codegen.targets.text.render import render_template
 from primgraph.errors import ArgumentError, CompileError
 from primgraph.ir.dims import size
 from primgraph.ir.frontend.containers import keyed_names, result_names
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.sizes import specialize_graph
 from primgraph.ir.slices import drop_formal
 from primgraph.ir.types import INT64, TensorType
@@ -203,7 +205,8 @@ def function_of(graph: Graph, *, blas: bool = False) -> Function:
 
 
 def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool) -> Function:
-    graph = _with_names(drop_formal(graph), names, name)
+    plain = provider("compositions").compose(drop_formal(graph), _is_in_c)
+    graph = _with_names(plain, names, name)
     steps = order_by_source(schedule(graph))
     for v, type in zip(graph.inputs, graph.input_types, strict=True):
         _require_type(type, f"{name}: input {v.hint or '?'}")
@@ -243,6 +246,16 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
         parts,
         list(page.codes),
     )
+
+
+def _is_in_c(eqn: Equation) -> bool:
+    """Return whether C has the primitive of an equation."""
+    if eqn.op.has_bodies:
+        return True
+    if any(v.type.is_complex for v in (*eqn.inputs, *eqn.outputs)):
+        return False
+    plan = nests(schedule(Graph(eqn.inputs, [eqn], eqn.outputs)), SERIAL, complete=True, alone=True)
+    return not any(isinstance(item, HostCall) for item in plan.items)
 
 
 def _with_names(graph: Graph, names: Names, function: str) -> Graph:

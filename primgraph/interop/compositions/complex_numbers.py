@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 
 import primgraph.numpy as pnp
-from primgraph.interop.compositions.table import composition, is_complex
+from primgraph.interop.compositions.table import COMPOSITIONS, composition, is_complex
 from primgraph.ir.graph import Equation, Value
+from primgraph.ir.params import Array
 from primgraph.ir.types import real_dtype
 from primgraph.operators.promotion import wrap
 from primgraph.operators.variable import Variable
+from primgraph.primitives import constants, fourier, logic, parts, reductions
 from primgraph.primitives import elementwise as e
-from primgraph.primitives import fourier, logic, parts, reductions
 
 
 def splits(eqn: Equation) -> bool:
-    """Return whether an equation of complex numbers is linear in them, and so in their parts.
-
-    Literals do not split: they would be folded again.
-    """
+    """Return whether an equation of complex numbers is linear in them, and so in their parts."""
     op: Any = eqn.op
-    if op.has_bodies or not all(v.type.is_complex for v in eqn.outputs):
+    if op.has_bodies or COMPOSITIONS.get(op) is not None:
+        return False
+    if not all(v.type.is_complex for v in eqn.outputs):
         return False
     linear = op.linear_operands(len(eqn.inputs), eqn.kwargs)
     places = [i for i, v in enumerate(eqn.inputs) if v.type.is_complex]
@@ -45,6 +45,21 @@ def compute_by_parts(eqn: Equation, operands: Sequence[Variable]) -> tuple[Varia
 
 def _pair(real: Any, imag: Any) -> Any:
     return wrap(parts.complex_(real.value, imag.value))
+
+
+@composition(constants.full, fits=is_complex)
+def _full(*, value: complex, shape: Any, dtype: Any) -> Any:
+    sides = [
+        wrap(constants.full(value=x, shape=shape, dtype=real_dtype(dtype)))
+        for x in (value.real, value.imag)
+    ]
+    return _pair(*sides)
+
+
+@composition(constants.constant, fits=is_complex)
+def _constant(*, value: Any) -> Any:
+    sides = [np.array(x) for x in (value.data.real, value.data.imag)]
+    return _pair(*[wrap(constants.constant(value=Array(x))) for x in sides])
 
 
 @composition(e.cast, fits=is_complex)
@@ -194,11 +209,11 @@ def _unless_nan(x: Any, y: Any) -> Any:
     return pnp.where((y.real != y.real) | (y.imag != y.imag), y, x)
 
 
-@composition(reductions.reduce_prod, fits=is_complex)
+@composition(reductions.reduce_prod, fits=lambda eqn: is_complex(eqn) and _has_known_size(eqn))
 def _reduce_prod(z: Any, *, axes: tuple[int, ...]) -> Any:
     """Multiply the elements along one axis after the other, half of them by the other half."""
     for axis in reversed(axes):
-        while z.shape[axis] != 1:
+        while z.shape[axis] > 1:
             half = z.shape[axis] // 2
             first, second, rest = pnp.split(z, [half, 2 * half], axis)
             z = (
@@ -241,5 +256,5 @@ def _irfft(z: Any, *, n: int, axis: int, norm: str) -> Any:
     place = pnp.arange(z.shape[axis]).reshape((-1, *[1] * (z.ndim - axis - 1)))
     is_real = sum(place == k for k in ends) > 0
     half = _pair(z.real, pnp.where(is_real, 0, z.imag).astype(z.real.dtype))
-    whole = pnp.concatenate([half, pnp.conj(rest)], axis)
+    whole = pnp.concatenate([half, pnp.conj(rest)], axis) if n > 2 else half
     return wrap(fourier.fft(whole.value, axes=(axis,), inverse=True, norm=norm)).real

@@ -43,6 +43,9 @@ def composition(
 
 
 def has_composition(eqn: Equation) -> bool:
-    """Return whether the table has a composition for the types of an equation."""
+    """Return whether the table has a composition for the types of an equation.
+
+    There are none for arrays without elements.
+    """
     found = COMPOSITIONS.get(eqn.op)
-    return found is not None and found[1](eqn)
+    return found is not None and all(0 not in v.shape for v in eqn.inputs) and found[1](eqn)

@@ -292,7 +292,8 @@ def _sigmoid_taylor(jets: Any, k: int, z: Any, x: Any) -> Any:
     def slope(i: int) -> Value | None:
         first = x.first()
         if i == 0:
-            return z.first() * sigmoid(-first)
+            start: Value = z.first() * sigmoid(-first)
+            return start
         term = None if z[i] is None else tanh(first * -0.5) * z[i]
         found: Value | None = jets.difference(term, jets.square(mul, z, i, 1))
         return found
