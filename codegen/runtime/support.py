@@ -414,6 +414,11 @@ _COLLECTED = {
         placed_at windows_of sums_of_windows ratio_of_gammas
         high_product philox_uniform philox_uniform_between
         """,
+    "primgraph.codegen.runtime.torch_support": """
+        device_of on_the_device_of_arguments as_tensor stack_rows prod_over placed_in windows_over
+        add_windows safe_root_of_squares half_triangle along_cholesky back_through_cholesky
+        along_exponential real_or_nan rows_of_factors by_determinant signed_gamma
+        """,
     "primgraph.approximations.matrices": """
         PADE expm sqrtm in_double logm expm_slope sqrtm_slope logm_slope size_of_elements
         block_with_slope upper_right_block lu eig

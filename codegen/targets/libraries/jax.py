@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-from primgraph.codegen.ir.extents import ATOM, POWER, Text
+from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import view_text
 from primgraph.codegen.ops.shapes import assigned_slice
 from primgraph.codegen.ops.spelling.notation import Read, reading
 from primgraph.codegen.targets.libraries.functions import write_functions
+from primgraph.codegen.targets.libraries.words import first_order, incomplete, read_power
 from primgraph.codegen.targets.readable.dialect import Dialect, Word
-from primgraph.errors import CompileError
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16
 from primgraph.primitives import constants, indexing, parts, reductions, running, shapes, sorting
@@ -102,37 +102,12 @@ def _windows(args: Sequence[Text], step: Step) -> Text:
     )
 
 
-def _power(args: Sequence[Text], step: Step) -> Text:
-    x, y = args
-    return Text(f"{x.operand_code(ATOM)} ** {y.operand_code(POWER)}", POWER)
-
-
-def _first_order(names: Sequence[str], word: str) -> Read:
-    """Return the expression of a function without its derivatives by parameters."""
-    plain = _function(word).read
-
-    def read(args: Sequence[Text], step: Step) -> Text:
-        if any(step.params[name] for name in names):
-            raise CompileError(f"JAX lacks derivatives of {step.op.name} by its parameters")
-        return plain(args, step)
-
-    return read
-
-
-def _incomplete(orders: Sequence[str], lower: str, upper: str) -> Read:
-    """Return an incomplete function or its complement, by the parameter `upper`."""
-    below, above = (_first_order(orders, word) for word in (lower, upper))
-    return lambda args, step: (above if step.params["upper"] else below)(args, step)
-
-
 WORDS: dict[Op, Word] = {
     constants.random_uniform: _word(
         "philox_uniform_between({0}, {shape}, {dtype}, {low}, {high})", "philox_uniform_between"
     ),
     constants.random_bernoulli: _word("philox_uniform({0}, {shape}) < {p}", "philox_uniform"),
-    e.power: Word(
-        lambda a, s: Text(f"{a[0].operand_code(ATOM)} ** {a[1].operand_code(POWER)}", POWER)
-    ),
+    e.power: Word(read_power),
     e.sigmoid: _word("jax.nn.sigmoid({0})"),
     e.erf: _function("erf({args})"),
     e.erfc: _function("erfc({args})"),
@@ -184,11 +159,20 @@ WORDS: dict[Op, Word] = {
     special.xlog1py: _function("xlog1py({args})"),
     special.logit: _function("logit({args})"),
     special.erfcinv: _function("ndtri(0.5 * {0}) * -0.7071067811865476"),
-    special.gammainc: Word(_incomplete(["k"], "gammainc({args})", "gammaincc({args})")),
-    special.betainc: Word(
-        _incomplete(["j", "k"], "betainc({args})", "betainc({1}, {0}, 1.0 - {2})")
+    special.gammainc: Word(
+        incomplete(
+            "JAX", ["k"], _function("gammainc({args})").read, _function("gammaincc({args})").read
+        )
     ),
-    special.erfcx: Word(_first_order(["n"], "erfcx({0})")),
+    special.betainc: Word(
+        incomplete(
+            "JAX",
+            ["j", "k"],
+            _function("betainc({args})").read,
+            _function("betainc({1}, {0}, 1.0 - {2})").read,
+        )
+    ),
+    special.erfcx: Word(first_order("JAX", ["n"], _function("erfcx({0})").read)),
 }
 
 LACKING = frozenset(

@@ -22,6 +22,7 @@ _number = itertools.count()
 _HOMES = {
     "cupy": "primgraph.codegen.targets.libraries.cupy",
     "jax": "primgraph.codegen.targets.libraries.jax",
+    "torch": "primgraph.codegen.targets.libraries.torch",
 }
 
 
