@@ -150,6 +150,8 @@ def placed_at(parts: Any, shape: Any, lead: Any, starts: Any, strides: Any) -> A
         size *= extent
     flat = np.zeros((*shape[:lead], size), parts[0].dtype)
     for part, start, steps in zip(parts, starts, strides, strict=True):
+        # A part of one element may be a number.
+        part = part.reshape((*part.shape, *(1,) * (lead + len(steps) - part.ndim)))
         places = np.array(start)
         for extent, step in zip(part.shape[lead:], steps, strict=True):
             places = places[..., None] + np.arange(extent) * step

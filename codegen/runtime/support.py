@@ -23,8 +23,8 @@ import numpy as np
 BUILTINS = {
     f.__name__: f
     for f in (
-        __import__, ArithmeticError, ImportError, ValueError, complex, divmod, enumerate, float,
-        getattr, len, max, min, range, reversed, slice, tuple, zip,
+        __import__, ArithmeticError, ImportError, ValueError, complex, dict, divmod, enumerate,
+        float, getattr, isinstance, len, list, max, min, range, reversed, slice, tuple, zip,
     )
 }  # fmt: skip
 
@@ -416,8 +416,8 @@ _COLLECTED = {
         """,
     "primgraph.codegen.runtime.torch_support": """
         device_of on_the_device_of_arguments as_tensor stack_rows prod_over placed_in windows_over
-        add_windows safe_root_of_squares half_triangle along_cholesky back_through_cholesky
-        along_exponential real_or_nan rows_of_factors by_determinant signed_gamma
+        add_windows safe_root_of_squares along_exponential real_or_nan rows_of_factors signed_gamma
+        rising_factorial
         """,
     "primgraph.approximations.matrices": """
         PADE expm sqrtm in_double logm expm_slope sqrtm_slope logm_slope size_of_elements

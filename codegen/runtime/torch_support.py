@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from primgraph.codegen.runtime.jax_support import ratio_of_gammas
+
 # Generated code imports these.
 torch: Any = None
 functools: Any = None
@@ -15,12 +17,13 @@ functools: Any = None
 
 def device_of(x: Any) -> Any:
     """Return the device of the first tensor in containers, None without one."""
-    if torch.is_tensor(x):
+    if isinstance(x, torch.Tensor):
         return x.device
-    inner = x.values() if getattr(x, "values", None) else x
-    if getattr(inner, "__len__", None) and not getattr(inner, "dtype", None):
-        for y in inner:
-            device = device_of(y)
+    if isinstance(x, dict):
+        x = tuple(x.values())
+    if isinstance(x, (list, tuple)):
+        for inner in x:
+            device = device_of(inner)
             if device is not None:
                 return device
     return None
@@ -68,6 +71,8 @@ def placed_in(parts: Any, shape: Any, lead: Any, starts: Any, strides: Any) -> A
         size *= extent
     flat = torch.zeros((*shape[:lead], size), dtype=parts[0].dtype)
     for part, start, steps in zip(parts, starts, strides, strict=True):
+        # A part of one element may be a number.
+        part = part.reshape((*part.shape, *(1,) * (lead + len(steps) - part.ndim)))
         places = torch.tensor(start)
         for extent, step in zip(part.shape[lead:], steps, strict=True):
             places = places[..., None] + torch.arange(extent) * step
@@ -117,26 +122,6 @@ def safe_root_of_squares(x: Any, squares: Any, axis: Any, divisor: Any) -> Any:
     return torch.where(safe, root, torch.sqrt(total / divisor) * scale.reshape(total.shape))
 
 
-def half_triangle(x: Any) -> Any:
-    """Return the lower triangle with half of its diagonal."""
-    return torch.tril(x) - 0.5 * x * torch.eye(x.shape[-1], dtype=x.dtype)
-
-
-def along_cholesky(factor: Any, d: Any) -> Any:
-    """Return the tangent of a Cholesky factor along a symmetric `d`."""
-    part = (d + d.mH) * 0.5
-    for _ in range(2):
-        part = torch.linalg.solve_triangular(factor, part, upper=False).mH
-    return torch.tril(factor) @ half_triangle(part)
-
-
-def back_through_cholesky(factor: Any, ct: Any) -> Any:
-    """Return the gradient by a symmetric matrix from that by its Cholesky factor."""
-    inverse = torch.tril(torch.linalg.inv(torch.tril(factor)))
-    made = inverse.mH @ half_triangle(factor.mH @ torch.tril(ct)) @ inverse
-    return (made + made.mH) * 0.5
-
-
 def along_exponential(a: Any, d: Any) -> Any:
     """Return the derivative of the exponential of matrices along `d`."""
     size = torch.amax(torch.abs(d)) if d.numel() else torch.tensor(1.0, dtype=d.real.dtype)
@@ -162,17 +147,14 @@ def rows_of_factors(factors: Any) -> Any:
     return torch.argmax(order.to(torch.uint8), dim=-2), left, right
 
 
-def by_determinant(a: Any) -> Any:
-    """Return the derivative of the determinant by each element, of singular matrices too."""
-    u, s, vt = torch.linalg.svd(a)
-    rest = torch.where(torch.eye(s.shape[-1], dtype=torch.bool), 1, s[..., None, :])
-    made = (u * torch.prod(rest, -1)[..., None, :]) @ vt
-    return torch.conj(made) * (torch.linalg.det(u) * torch.linalg.det(vt))[..., None, None]
-
-
 def signed_gamma(x: Any) -> Any:
     """Return the gamma function, by the exponential of its logarithm."""
     size = torch.exp(torch.lgamma(x))
     is_pole = (x <= 0) & (x == torch.floor(x))
     odd = (x < 0) & (torch.floor(x) % 2 == 1)
     return torch.where(is_pole & (x < 0), torch.nan, torch.where(odd, -size, size))
+
+
+def rising_factorial(z: Any, m: Any) -> Any:
+    """Return `gamma(z + m) / gamma(z)`."""
+    return ratio_of_gammas(signed_gamma, torch.lgamma, z, m)

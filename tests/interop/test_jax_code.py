@@ -271,6 +271,11 @@ def test_workloads_in_jax(monkeypatch):
 
 
 @with_jax
+def test_parts_of_one_element_are_placed():
+    assert_program(random_program(52_058), "jax", "JAX ")
+
+
+@with_jax
 @pytest.mark.parametrize("start", starts(40_000, 240, 4, dense=8))
 def test_random_programs_in_jax(start):
     for seed in range(start, start + 4):

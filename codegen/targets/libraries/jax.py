@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-from primgraph.codegen.ir.extents import ATOM, Text
+from primgraph.codegen.ir.extents import ATOM, MUL, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import view_text
 from primgraph.codegen.ops.shapes import assigned_slice
 from primgraph.codegen.ops.spelling.notation import Read, reading
 from primgraph.codegen.targets.libraries.functions import write_functions
-from primgraph.codegen.targets.libraries.words import first_order, incomplete, read_power
+from primgraph.codegen.targets.libraries.words import (
+    first_order,
+    incomplete,
+    read_in_single,
+    read_power,
+)
 from primgraph.codegen.targets.readable.dialect import Dialect, Word
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import FLOAT16
 from primgraph.primitives import constants, indexing, parts, reductions, running, shapes, sorting
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import windows as w
@@ -38,19 +42,7 @@ def _word(template: str, helper: str = "") -> Word:
 
 def _function(template: str) -> Word:
     """Return the word of a function of `jax.scipy.special`, which lacks numbers of 16 bits."""
-    return _in_single(reading(_SPECIAL + template))
-
-
-def _in_single(plain: Read, helper: str = "") -> Word:
-    """Return the word of an expression that JAX computes for numbers of at least 32 bits."""
-
-    def read(args: Sequence[Text], step: Step) -> Text:
-        if step.results[0].dtype != FLOAT16:
-            return plain(args, step)
-        wide = [Text(f"{a.operand_code(ATOM)}.astype(np.float32)") for a in args]
-        return Text(f"{plain(wide, step).operand_code(ATOM)}.astype(np.float16)")
-
-    return Word(read, helper)
+    return Word(read_in_single(reading(_SPECIAL + template)))
 
 
 def _indexed(method: str) -> Read:
@@ -150,15 +142,18 @@ WORDS: dict[Op, Word] = {
     gamma.polygamma: _function("polygamma({n}, {0})"),
     gamma.betaln: _function("betaln({args})"),
     gamma.beta: _function("beta({args})"),
-    gamma.poch: _in_single(
-        reading(f"ratio_of_gammas({_SPECIAL}gamma, {_SPECIAL}gammaln, {{args}})"), "ratio_of_gammas"
+    gamma.poch: Word(
+        read_in_single(reading(f"ratio_of_gammas({_SPECIAL}gamma, {_SPECIAL}gammaln, {{args}})")),
+        "ratio_of_gammas",
     ),
     special.erfinv: _function("erfinv({args})"),
     special.log_ndtr: _function("log_ndtr({args})"),
     special.xlogy: _function("xlogy({args})"),
     special.xlog1py: _function("xlog1py({args})"),
     special.logit: _function("logit({args})"),
-    special.erfcinv: _function("ndtri(0.5 * {0}) * -0.7071067811865476"),
+    special.erfcinv: Word(
+        read_in_single(reading(f"{_SPECIAL}ndtri(0.5 * {{0}}) * -0.7071067811865476", MUL))
+    ),
     special.gammainc: Word(
         incomplete(
             "JAX", ["k"], _function("gammainc({args})").read, _function("gammaincc({args})").read

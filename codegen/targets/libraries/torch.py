@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from primgraph.codegen.ir.extents import ATOM, Text
+from primgraph.codegen.ir.extents import ADD, ATOM, MUL, Text
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.reductions import close_call
+from primgraph.codegen.ops.card import changed_expression
+from primgraph.codegen.ops.reductions import MEAN, close_call
 from primgraph.codegen.ops.spelling.literals import dtype_text, shape_text
 from primgraph.codegen.ops.spelling.notation import Amend, Read, reading
-from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.libraries.torch_phrases import (
     PHRASES,
     PLACING,
@@ -19,10 +19,15 @@ from primgraph.codegen.targets.libraries.torch_phrases import (
     respell,
     write_statements,
 )
-from primgraph.codegen.targets.libraries.words import first_order, incomplete, read_power
+from primgraph.codegen.targets.libraries.words import (
+    first_order,
+    incomplete,
+    read_in_single,
+    read_power,
+)
 from primgraph.codegen.targets.readable.dialect import Dialect, Word
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import INT64, broadcast_shapes
+from primgraph.ir.types import BOOL, INT64, broadcast_shapes
 from primgraph.primitives import (
     bits,
     constants,
@@ -46,6 +51,8 @@ from primgraph.primitives.linear_algebra import (
 )
 from primgraph.primitives.special_functions import gamma, scipy_calls, special
 
+_SOLVE = "lambda a, b, **_: torch.linalg.solve_triangular(a, b, upper=False)"
+
 
 def _word(template: str, helper: str = "") -> Word:
     return Word(reading(template), helper)
@@ -54,6 +61,24 @@ def _word(template: str, helper: str = "") -> Word:
 def _of_tensors(template: str) -> Word:
     """Return the word of a function that takes no numbers."""
     return Word(reading(template), numbers=False)
+
+
+def _special(template: str, rank: int = ATOM, helper: str = "") -> Word:
+    """Return the word of a function of `torch.special`, which lacks numbers of 16 bits."""
+    return Word(read_in_single(reading(template, rank)), helper, numbers=False)
+
+
+def _whole(infix: str) -> Word:
+    """Return the word of a division of integers, which is 0 by 0 in NumPy and an error in torch."""
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        x, y = args[0].operand_code(MUL), args[1].operand_code(ATOM)
+        if step.results[0].is_float or as_number(y):
+            return Text(f"{x} {infix} {as_number(y) or y}", MUL)
+        rest = f"{x} {infix} torch.where({y} == 0, 1, {y})"
+        return Text(f"torch.where({y} == 0, 0, {rest})")
+
+    return Word(read, numbers=False)
 
 
 def _clamped(name: str, bound: str) -> Word:
@@ -93,6 +118,8 @@ def _read_gather(args: Sequence[Text], step: Step) -> Text:
 
 def _read_scatter(args: Sequence[Text], step: Step) -> Text:
     x, y, *rest = args
+    if step.operands[1].size == 0:
+        return Text(f"{x.operand_code(ATOM)}.clone()")
     at, axis = ", ".join(_indices(rest, step)), step.params["axis"]
     at = f"({at},)" if len(rest) == 1 else f"({at})"
     if not axis:
@@ -167,16 +194,39 @@ def _read_pad(args: Sequence[Text], step: Step) -> Text:
 # Reductions.
 
 
-def _reduced(op: Op) -> Word:
+def _reduced(name: str, ufunc: str) -> Word:
     """Return the word of a reduction; over no axes, torch reduces all."""
-    card = CARDS[op]
 
     def read(args: Sequence[Text], step: Step) -> Text:
-        if not step.params["axes"]:
+        axes, ndim = step.params["axes"], step.operands[0].ndim
+        if not axes:
             return Text(f"{args[0].operand_code(ATOM)}.clone()")
-        return card.read(args, step)
+        kept = ", keepdim=True" if step.results[0].ndim == ndim else ""
+        dim = f", dim={axes[0] if len(axes) == 1 else axes}"
+        whole = axes == tuple(range(ndim)) and not kept
+        call = f"torch.{name}({args[0].code}{'' if whole else dim}{kept}"
+        return Text(close_call(call, ufunc, step))
 
     return Word(read)
+
+
+def _position(name: str) -> Word:
+    """Return the word of the place of an extremum, which torch does not find among booleans."""
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        x = args[0].code
+        if step.operands[0].dtype == BOOL:
+            x = f"{args[0].operand_code(ATOM)}.to(torch.uint8)"
+        return Text(f"torch.{name}({x}, dim={step.params['axis']})")
+
+    return Word(read)
+
+
+def _read_sign(args: Sequence[Text], step: Step) -> Text:
+    x = args[0].code
+    if not step.results[0].is_float:
+        return Text(f"torch.sign({x})")
+    return Text(f"torch.where(torch.isnan({x}), {x}, torch.sign({x}))")
 
 
 def _read_prod(args: Sequence[Text], step: Step) -> Text:
@@ -224,14 +274,14 @@ def _read_eig(args: Sequence[Text], step: Step) -> Text:
 
 
 def _first(names: Sequence[str], template: str) -> Word:
-    return Word(first_order("torch", names, reading(template)), numbers=False)
+    return Word(first_order("torch", names, read_in_single(reading(template))), numbers=False)
 
 
 _read_incomplete: Read = incomplete(
     "torch",
     ["k"],
-    reading("torch.special.gammainc({args})"),
-    reading("torch.special.gammaincc({args})"),
+    read_in_single(reading("torch.special.gammainc({args})")),
+    read_in_single(reading("torch.special.gammaincc({args})")),
 )
 
 WORDS: dict[Op, Word] = {
@@ -240,11 +290,14 @@ WORDS: dict[Op, Word] = {
     bits.nextafter: _of_tensors("torch.nextafter({args})"),
     constants.full: Word(_read_full),
     constants.extent: Word(_read_full),
+    e.remainder: _whole("%"),
+    e.floor_divide: _whole("//"),
     e.maximum: _clamped("maximum", "min"),
     e.minimum: _clamped("minimum", "max"),
     e.power: Word(read_power),
     e.rsqrt: _word("torch.rsqrt({0})"),
     e.sigmoid: _word("torch.sigmoid({0})"),
+    e.sign: Word(_read_sign, numbers=False),
     e.logaddexp: _of_tensors("torch.logaddexp({args})"),
     e.arctan2: _of_tensors("torch.arctan2({args})"),
     e.erf: _word("torch.erf({0})"),
@@ -254,9 +307,11 @@ WORDS: dict[Op, Word] = {
     parts.imag: _word("torch.imag({0})"),
     parts.conj: _word("torch.conj_physical({0})"),
     parts.complex_: _of_tensors("torch.complex({args})"),
-    reductions.reduce_sum: _reduced(reductions.reduce_sum),
-    reductions.reduce_max: _reduced(reductions.reduce_max),
-    reductions.reduce_min: _reduced(reductions.reduce_min),
+    reductions.reduce_sum: _reduced("sum", "add"),
+    reductions.reduce_max: _reduced("amax", "maximum"),
+    reductions.reduce_min: _reduced("amin", "minimum"),
+    reductions.argmax: _position("argmax"),
+    reductions.argmin: _position("argmin"),
     reductions.reduce_prod: Word(_read_prod, "prod_over"),
     reductions.root_of_squares: Word(_read_root, "safe_root_of_squares"),
     reductions.cumsum: Word(_read_cumsum),
@@ -277,8 +332,10 @@ WORDS: dict[Op, Word] = {
     w.overlap_add: Word(_read_overlap, "add_windows"),
     assumptions.assumed: _word("{0}.clone()"),
     cholesky.cholesky: _word("torch.linalg.cholesky({0})"),
-    cholesky.cholesky_tangent: _word("along_cholesky({args})", "along_cholesky"),
-    cholesky.cholesky_slope: _word("back_through_cholesky({args})", "back_through_cholesky"),
+    cholesky.cholesky_tangent: _word(
+        f"tangent_of_cholesky({_SOLVE}, {{args}})", "tangent_of_cholesky"
+    ),
+    cholesky.cholesky_slope: _word("slope_of_cholesky({args})", "slope_of_cholesky"),
     matrix_functions.expm: _word("torch.linalg.matrix_exp({0})"),
     matrix_functions.expm_slope: _word("along_exponential({args})", "along_exponential"),
     matrix_functions.eig: Word(_read_eig, "real_or_nan"),
@@ -286,18 +343,19 @@ WORDS: dict[Op, Word] = {
     spectra.svdvals: _word("torch.linalg.svdvals({0})"),
     spectra.pinv: _word("torch.linalg.pinv({0}, rtol={rcond})"),
     systems.triangular_solve: Word(_read_triangular),
-    systems.cofactors: _word("by_determinant({0})", "by_determinant"),
+    systems.cofactors: _word("derivative_of_determinant({0})", "derivative_of_determinant"),
     ties.unless_any: _word("torch.where(torch.any({1}), torch.nan, {0})"),
-    gamma.gammaln: _word("torch.lgamma({0})"),
+    gamma.gammaln: _special("torch.lgamma({0})"),
     gamma.gamma_function: _word("signed_gamma({0})", "signed_gamma"),
-    gamma.polygamma: _word("torch.polygamma({n}, {0})"),
-    gamma.betaln: _of_tensors("torch.lgamma({0}) + torch.lgamma({1}) - torch.lgamma({0} + {1})"),
-    special.erfinv: _word("torch.erfinv({0})"),
-    special.erfcinv: _word("torch.special.ndtri(0.5 * {0}) * -0.7071067811865476"),
-    special.log_ndtr: _word("torch.special.log_ndtr({0})"),
-    special.xlogy: _of_tensors("torch.xlogy({args})"),
-    special.xlog1py: _of_tensors("torch.special.xlog1py({args})"),
-    special.logit: _word("torch.logit({0})"),
+    gamma.polygamma: _special("torch.polygamma({n}, {0})"),
+    gamma.betaln: _special("torch.lgamma({0}) + torch.lgamma({1}) - torch.lgamma({0} + {1})", ADD),
+    gamma.poch: _special("rising_factorial({args})", helper="rising_factorial"),
+    special.erfinv: _special("torch.erfinv({0})"),
+    special.erfcinv: _special("torch.special.ndtri(0.5 * {0}) * -0.7071067811865476", MUL),
+    special.log_ndtr: _special("torch.special.log_ndtr({0})"),
+    special.xlogy: _special("torch.xlogy({args})"),
+    special.xlog1py: _special("torch.special.xlog1py({args})"),
+    special.logit: _special("torch.logit({0})"),
     special.gammainc: Word(_read_incomplete, numbers=False),
     special.erfcx: _first(["n"], "torch.special.erfcx({0})"),
 }
@@ -307,7 +365,6 @@ LACKING = frozenset(
         constants.random_uniform,
         constants.random_bernoulli,
         gamma.beta,
-        gamma.poch,
         matrix_functions.sqrtm,
         matrix_functions.sqrtm_slope,
         matrix_functions.logm,
@@ -328,4 +385,5 @@ TORCH = Dialect(
     respell=respell,
     lacking_dtypes=frozenset({"uint16", "uint32", "uint64"}),
     placing=PLACING,
+    mean=changed_expression(MEAN, _reduced("mean", "add").read, ""),
 )

@@ -26,7 +26,7 @@ from primgraph.codegen.targets.readable.phrases import Phrases
 from primgraph.codegen.targets.text.flow import Loop
 from primgraph.ir.dims import TRIPS, Dim
 from primgraph.ir.params import bits
-from primgraph.ir.types import BOOL, INT64, DType, Shape, scalar_of
+from primgraph.ir.types import BOOL, FLOAT64, INT64, DType, Shape, scalar_of
 from primgraph.ir.views import Permute, Range, Slice
 
 # NumPy's names in the text of cards and printers, and torch's.
@@ -37,8 +37,6 @@ _NAMES = (
     (r"\bnp\.rint\b", "torch.round"),
     (r"\bnp\.power\b", "torch.pow"),
     (r"\bnp\.equal\b", "torch.eq"),
-    (r"\bnp\.max\b", "torch.amax"),
-    (r"\bnp\.min\b", "torch.amin"),
     (r"\bnp\.(left|right)_shift\b", r"torch.bitwise_\1_shift"),
     (r"\bnp\.", "torch."),
     (r"\bax[ei]s=", "dim="),
@@ -69,6 +67,13 @@ def _dtype(dtype: DType) -> str:
     return f", dtype={dtype_text(dtype)}"
 
 
+def _scalar(value: Any, dtype: DType) -> str:
+    """Return a number; torch refuses one that is larger than the largest of its dtype."""
+    text = scalar_text(value, dtype)
+    is_large = dtype.itemsize < FLOAT64.itemsize and type(value) is float and abs(value) > 6e4
+    return repr(value) if is_large and np.isfinite(value) else text
+
+
 def _full(value: Any, shape: Shape, dtype: DType) -> str:
     where = shape_text(shape)
     if type(value) is Dim:
@@ -77,12 +82,12 @@ def _full(value: Any, shape: Shape, dtype: DType) -> str:
         return f"torch.zeros({where}{_dtype(dtype)})"
     if bits(value) in (bits(1.0), bits(1), bits(True), bits(complex(1))):
         return f"torch.ones({where}{_dtype(dtype)})"
-    return f"torch.full({where}, {scalar_text(scalar_of(value, dtype), dtype)}{_dtype(dtype)})"
+    return f"torch.full({where}, {_scalar(scalar_of(value, dtype), dtype)}{_dtype(dtype)})"
 
 
 def _number(value: Any, dtype: DType) -> str:
     natural = dtype in (INT64, BOOL) and type(value) is not Dim
-    return f"torch.tensor({scalar_text(value, dtype)}{'' if natural else _dtype(dtype)})"
+    return f"torch.tensor({_scalar(value, dtype)}{'' if natural else _dtype(dtype)})"
 
 
 def _as_tensor(text: str, dtype: DType) -> str:
@@ -92,20 +97,20 @@ def _as_tensor(text: str, dtype: DType) -> str:
 def _lines(name: str, array: np.ndarray[Any, Any], *, changes: bool) -> list[str]:
     """Return statements that bind `name` to a constant."""
     dtype, first = array.dtype, array.reshape(-1)[:1].tolist()
-    if array.size and array.tobytes() == np.full(array.shape, first[0], dtype).tobytes():
+    if not array.size:
+        return [f"{name} = torch.zeros({shape_text(array.shape)}{_dtype(dtype)})"]
+    if array.tobytes() == np.full(array.shape, first[0], dtype).tobytes():
         return [f"{name} = {_full(first[0], array.shape, dtype)}"]
     n = array.shape[0] if array.ndim else 0
-    if array.ndim == 2 and array.tobytes() == np.eye(n, dtype=dtype).tobytes():
+    if array.shape == (n, n) and array.tobytes() == np.eye(n, dtype=dtype).tobytes():
         return [f"{name} = torch.eye({n}{_dtype(dtype)})"]
     if array.ndim == 1 and dtype == INT64 and np.array_equal(array, np.arange(n) + first):
         ends = f"{first[0]}, {first[0] + n}" if first[0] else f"{n}"
         return [f"{name} = torch.arange({ends})"]
     has_nan = dtype.kind in "fc" and bool(np.isnan(array).any())
-    if array.size and (is_spelled(array) or (array.size <= _LISTED and not has_nan)):
+    if is_spelled(array) or (array.size <= _LISTED and not has_nan):
         natural = dtype in (INT64, BOOL)
         return [f"{name} = torch.tensor({rows_text(array)}{'' if natural else _dtype(dtype)})"]
-    if not array.size:
-        return [f"{name} = torch.zeros({shape_text(array.shape)}{_dtype(dtype)})"]
     digits = array.astype(dtype.newbyteorder("<"), copy=False).tobytes().hex()
     rows = [f'    "{part}"' for part in textwrap.wrap(digits, _LINE - len('    ""'))]
     read = f"torch.frombuffer({name}{_dtype(dtype)}).reshape({shape_text(array.shape)})"

@@ -8,6 +8,7 @@ from primgraph.codegen.ir.extents import ATOM, POWER, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.spelling.notation import Read
 from primgraph.errors import CompileError
+from primgraph.ir.types import FLOAT16
 
 
 def read_power(args: Sequence[Text], step: Step) -> Text:
@@ -31,3 +32,15 @@ def incomplete(title: str, orders: Sequence[str], lower: Read, upper: Read) -> R
     """Return an incomplete function or its complement, by the parameter `upper`."""
     below, above = first_order(title, orders, lower), first_order(title, orders, upper)
     return lambda args, step: (above if step.params["upper"] else below)(args, step)
+
+
+def read_in_single(plain: Read) -> Read:
+    """Return an expression that the library computes for numbers of at least 32 bits."""
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        if step.results[0].dtype != FLOAT16:
+            return plain(args, step)
+        wide = [Text(f"{a.operand_code(ATOM)}.astype(np.float32)") for a in args]
+        return Text(f"{plain(wide, step).operand_code(ATOM)}.astype(np.float16)")
+
+    return read

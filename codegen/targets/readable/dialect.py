@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, final
 
 from primgraph.base.records import dataclass
 from primgraph.codegen.ops.card import Card, changed_expression
+from primgraph.codegen.ops.reductions import MEAN
 from primgraph.codegen.ops.spelling.notation import Amend, Read
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.readable.phrases import Phrases
@@ -66,6 +67,7 @@ class Dialect:
     respell: Callable[[str], str] | None = None
     lacking_dtypes: frozenset[str] = frozenset()
     placing: Placing | None = None
+    mean: Card = MEAN
     _cards: dict[Op, Card] = field(default_factory=dict)
 
     @property

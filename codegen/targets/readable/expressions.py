@@ -12,7 +12,7 @@ from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.constants import literal
 from primgraph.codegen.ops.elementwise.functions import SHORT_CUTS
 from primgraph.codegen.ops.indexing import amend_scatter, assign_scatter
-from primgraph.codegen.ops.reductions import MEAN, is_divided_by_count
+from primgraph.codegen.ops.reductions import is_divided_by_count
 from primgraph.codegen.ops.spelling.literals import (
     is_weak_default,
     scalar_text,
@@ -112,7 +112,7 @@ def _right_hand_side(page: Page, step: Step, card: Card) -> tuple[list[Piece], T
 def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
     """Return the right-hand side; an array to be amended is copied, or new if it is uniform."""
     if _is_mean(page, step):
-        card = MEAN
+        card = page.file.dialect.mean
     for value, arg in zip(step.inputs, args, strict=True):
         made = page.maker(value)
         if made is not None and _is_mean(page, made):
