@@ -8,7 +8,7 @@ from typing import TypeAlias
 from primgraph.codegen.ir.extents import ADD, ATOM, Text, extent_text
 from primgraph.codegen.ir.schedule import Schedule, Step, schedule
 from primgraph.codegen.ops.spelling.literals import array_dtype, shape_text
-from primgraph.codegen.targets.readable.page import Page, Piece
+from primgraph.codegen.targets.readable.page import Page, Piece, explicit
 from primgraph.codegen.targets.text.flow import Loop, is_flag, write_flow
 from primgraph.codegen.targets.text.identifiers import function_name, name_values
 from primgraph.codegen.targets.text.layout import WIDTH, statement
@@ -45,7 +45,7 @@ class Statements:
             if page.pieces[value].is_pending:
                 page.write(value)
         pairs = zip(step.inputs, step.operands, strict=True)
-        self.given: list[Value] = [page.explicit(page.pieces[v], t) for v, t in pairs]
+        self.given: list[Value] = [explicit(page, page.pieces[v], t) for v, t in pairs]
         for value in step.inputs:
             page.use(page.pieces[value])
         page.write_source_comment(step)
@@ -336,7 +336,7 @@ def text_of_result(inner: Page, value: int, graph: Graph, k: int) -> Text:
         if graph.outputs.count(graph.outputs[k]) > 1:
             inner.write(value)
             piece = inner.pieces[value]
-    piece = inner.explicit(piece, graph.outputs[k].type)
+    piece = explicit(inner, piece, graph.outputs[k].type)
     inner.use(piece)
     return piece.text
 

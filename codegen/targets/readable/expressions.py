@@ -18,7 +18,7 @@ from primgraph.codegen.ops.spelling.literals import (
     scalar_text,
 )
 from primgraph.codegen.targets.readable.control import write_control
-from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece
+from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece, explicit
 from primgraph.codegen.targets.readable.placement import write_placed
 from primgraph.codegen.targets.readable.shapes import joins_parts
 from primgraph.codegen.targets.readable.views import write_diagonal_matrix, write_view
@@ -104,7 +104,8 @@ def _right_hand_side(page: Page, step: Step, card: Card) -> tuple[list[Piece], T
     if not page.file.dialect.takes_numbers(step.op):
         kinds = [TensorType((), t.dtype) for t in step.operands]
         args = [
-            a if a.scalar is None else page.explicit(a, t) for a, t in zip(args, kinds, strict=True)
+            a if a.scalar is None else explicit(page, a, t)
+            for a, t in zip(args, kinds, strict=True)
         ]
     return args, _expression(page, step, card, args)
 
@@ -123,7 +124,7 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
         return Text(page.phrases.full(first.scalar, type.shape, type.dtype))
     if card.repeated is not None and _may_repeat(page, step, args[-1]):
         page.include(card.helper)
-        last = page.explicit(args[-1], step.operands[-1])
+        last = explicit(page, args[-1], step.operands[-1])
         return card.repeated([*(a.text for a in args[:-1]), last.text], step)
     library = _library(page, step, card)
     if library:
@@ -171,7 +172,7 @@ def _joined(page: Page, step: Step) -> Text:
         if page.phrases.mixes and piece.scalar is not None and not shape and type.dtype == FLOAT64:
             parts.append(scalar_text(piece.scalar, type.dtype))
         else:
-            parts.append(page.explicit(piece, TensorType(shape, type.dtype)).text.code)
+            parts.append(explicit(page, piece, TensorType(shape, type.dtype)).text.code)
     listed = f"[{', '.join(parts)}]"
     if step.operands[0].ndim > 1:
         return Text(f"np.stack({listed})" if not axis else f"np.stack({listed}, axis={axis})")
@@ -219,7 +220,7 @@ def _operand(page: Page, step: Step, card: Card, k: int) -> Piece:
         piece = page.pieces[value]
     if k in card.broadcasts and not (k == 0 and card.amend is not None):
         return piece
-    return page.explicit(piece, page.written_type(value, step.operands[k]))
+    return explicit(page, piece, page.written_type(value, step.operands[k]))
 
 
 def _type_literals(page: Page, step: Step, card: Card, args: list[Piece]) -> None:
@@ -233,7 +234,7 @@ def _type_literals(page: Page, step: Step, card: Card, args: list[Piece]) -> Non
     is_default = is_weak_default(dtype) and page.phrases.mixes
     if step.op is select and is_default and args[0].scalar is None:
         return
-    args[first] = page.explicit(args[first], TensorType((), dtype))
+    args[first] = explicit(page, args[first], TensorType((), dtype))
 
 
 def _call_user(page: Page, i: int, step: Step) -> None:
@@ -258,7 +259,7 @@ def _whole_operands(page: Page, step: Step) -> list[Piece]:
         if page.pieces[value].is_pending:
             page.write(value)
     pairs = zip(step.inputs, step.operands, strict=True)
-    return [page.explicit(page.pieces[v], t) for v, t in pairs]
+    return [explicit(page, page.pieces[v], t) for v, t in pairs]
 
 
 def _unpack(page: Page, i: int, step: Step, text: Text, pieces: list[Piece]) -> None:

@@ -14,7 +14,7 @@ from primgraph.codegen.targets.readable.containers import (
     printable_name,
     result_lines,
 )
-from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece, entry_name
+from primgraph.codegen.targets.readable.page import LONGEST, Page, Piece, entry_name, explicit
 from primgraph.codegen.targets.readable.sizes import SEVERAL, Sizes, loop_over_arrays
 from primgraph.codegen.targets.text.docstrings import docstring
 from primgraph.codegen.targets.text.layout import statement
@@ -125,7 +125,7 @@ class Interface:
             self.page.write(value)
         found, type = self.page.pieces[value], self.page.schedule.types[value]
         with self.page.noting_sizes():
-            piece = self.page.explicit(found, type)
+            piece = explicit(self.page, found, type)
         self.page.use(piece)
         if not self.page.standalone:
             return piece.text.code

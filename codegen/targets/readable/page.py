@@ -175,17 +175,6 @@ class Page:
         """Return the expressions of the library that the printer itself writes."""
         return self.file.dialect.phrases
 
-    def explicit(self, piece: Piece, type: TensorType) -> Piece:
-        """Return the piece in full shape and with a dtype."""
-        if piece.scalar is not None and type.shape:
-            return Piece(Text(self.phrases.full(piece.scalar, type.shape, type.dtype)), type.shape)
-        if piece.scalar is not None:
-            return Piece(Text(self.phrases.number(piece.scalar, type.dtype)), ())
-        if piece.shape == type.shape:
-            return piece
-        text = Text(f"np.broadcast_to({piece.text.code}, {shape_text(type.shape)})")
-        return Piece(text, type.shape, piece.names, None, piece.depth, piece.value, piece.step)
-
     def settle(self, piece: Piece, inline: bool) -> None:
         """Keep an expression pending for its only reader, or write it as a statement."""
         value = piece.value
@@ -331,6 +320,18 @@ class Page:
         for required in support.required_names(name):
             self.include(required)
         self.helpers.setdefault(name)
+
+
+def explicit(page: Page, piece: Piece, type: TensorType) -> Piece:
+    """Return the piece in full shape and with a dtype."""
+    if piece.scalar is not None and type.shape:
+        return Piece(Text(page.phrases.full(piece.scalar, type.shape, type.dtype)), type.shape)
+    if piece.scalar is not None:
+        return Piece(Text(page.phrases.number(piece.scalar, type.dtype)), ())
+    if piece.shape == type.shape:
+        return piece
+    text = Text(f"np.broadcast_to({piece.text.code}, {shape_text(type.shape)})")
+    return Piece(text, type.shape, piece.names, None, piece.depth, piece.value, piece.step)
 
 
 def _is_told(source: Source | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import FunctionType
@@ -69,11 +70,14 @@ def from_torch(
         gradient = pg.grad(lambda p: pg.mean((f.apply(p, x) - target) ** 2))(f.parameters)
     """
     check_version("torch", torch.__version__)
-    if isinstance(module, torch.export.ExportedProgram):
-        program = _Program(module, {}, "model", None)
-    else:
-        program = _export(module, examples, named, dynamic_shapes)
-    return program.function()
+    with warnings.catch_warnings():
+        # torch warns of its own use of what it has deprecated.
+        warnings.simplefilter("ignore", FutureWarning)
+        if isinstance(module, torch.export.ExportedProgram):
+            program = _Program(module, {}, "model", None)
+        else:
+            program = _export(module, examples, named, dynamic_shapes)
+        return program.function()
 
 
 @final
@@ -92,7 +96,7 @@ class _Program:
         self._require_pure(signature)
         _keep_results(module, signature)
         walk.require_supported(module)
-        nodes = [node for node in module.graph.nodes if node.op == "placeholder"]
+        nodes = module.graph.find_nodes(op="placeholder")
         places = dict(zip(nodes, signature.input_specs, strict=True))
         parameters, buffers, constants = _Store(), _Store(), {}
         for node, spec in places.items():
@@ -125,7 +129,7 @@ class _Program:
         inputs: Sequence[Any],
         types: Sequence[Any],
     ) -> Any:
-        nodes = [node for node in module.graph.nodes if node.op == "placeholder"]
+        nodes = module.graph.find_nodes(op="placeholder")
 
         def recorded(parameters: Any, buffers: Any, *args: Any, **kwargs: Any) -> Any:
             values = {node: walk.as_constant(array) for node, array in constants.items()}
@@ -181,7 +185,7 @@ class _Program:
 
 def _keep_results(module: Any, signature: Any) -> None:
     """Return only results of the user from the graph of a module."""
-    (output,) = [node for node in module.graph.nodes if node.op == "output"]
+    (output,) = module.graph.find_nodes(op="output")
     pairs = zip(output.args[0], signature.output_specs, strict=True)
     output.args = (tuple([x for x, spec in pairs if spec.kind.name == "USER_OUTPUT"]),)
 
@@ -298,7 +302,7 @@ def _by_parameter(
 def _symbols(exported: Any, leaves: Sequence[Any]) -> dict[str, str]:
     """Return the names of specs for the symbols of torch."""
     specs = exported.graph_signature.input_specs
-    nodes = [n for n in exported.graph.nodes if n.op == "placeholder"]
+    nodes = exported.graph.find_nodes(op="placeholder")
     pairs = zip(nodes, specs, strict=True)
     inputs = [node for node, spec in pairs if spec.kind.name == "USER_INPUT"]
     found: dict[str, str] = {}

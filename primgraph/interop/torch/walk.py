@@ -44,7 +44,7 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+), in')
 def needed_nodes(graph: Any) -> list[Any]:
     """Return the nodes that results depend on, in order: without checks of sizes."""
     needed = set()
-    waiting = [node for node in graph.nodes if node.op == "output"]
+    waiting = [*graph.find_nodes(op="output")]
     while waiting:
         node = waiting.pop()
         if node not in needed:
@@ -55,16 +55,19 @@ def needed_nodes(graph: Any) -> list[Any]:
 
 def run_graph(module: Any, given: Sequence[Any]) -> Any:
     """Record the graph of a module on values of its inputs; return its results."""
-    values = dict(zip([n for n in module.graph.nodes if n.op == "placeholder"], given, strict=True))
+    values = dict(zip(module.graph.find_nodes(op="placeholder"), given, strict=True))
     builder = active_builder()
     before = builder.source
     try:
         for node in needed_nodes(module.graph):
             builder.source = source_of(node) or before
-            if node.op == "output":
-                return _converted(node.args[0], values)
-            if node.op != "placeholder":
-                values[node] = _value(module, node, values)
+            match node.op:
+                case "output":
+                    return _converted(node.args[0], values)
+                case "get_attr":
+                    values[node] = _attribute(module, node)
+                case "call_function":
+                    values[node] = _value(node, values)
     finally:
         builder.source = before
     raise InternalError("a graph of torch has no output")
@@ -75,10 +78,12 @@ def as_constant(array: Any) -> Any:
     return None if array is None else lift(array)
 
 
-def _value(module: Any, node: Any, values: Mapping[Any, Any]) -> Any:
-    if node.op == "get_attr":
-        found = operator.attrgetter(node.target)(module)
-        return lift(found.detach().cpu().numpy()) if isinstance(found, torch.Tensor) else found
+def _attribute(module: Any, node: Any) -> Any:
+    found = operator.attrgetter(node.target)(module)
+    return lift(found.detach().cpu().numpy()) if isinstance(found, torch.Tensor) else found
+
+
+def _value(node: Any, values: Mapping[Any, Any]) -> Any:
     args = [_converted(x, values) for x in node.args]
     kwargs = {k: _converted(x, values) for k, x in node.kwargs.items()}
     if _is_of_sizes(node):
@@ -197,8 +202,7 @@ def require_supported(module: Any) -> None:
     """Raise `UnsupportedError` that lists all operators and dtypes that are lacking."""
     lacking = Lacking("from_torch", "torch")
     for node in _all_nodes(module):
-        is_known = node.op != "call_function" or _is_of_sizes(node)
-        if not is_known and find_meaning(_name_of(node)) is None:
+        if _is_operator(node) and find_meaning(_name_of(node)) is None:
             lacking.add(_name_of(node), place_of(node))
         for meta in _results(node):
             if isinstance(meta, torch.Tensor) and numpy_dtype(meta.dtype) not in NAME_OF_DTYPE:
@@ -208,9 +212,10 @@ def require_supported(module: Any) -> None:
 
 def _all_nodes(module: Any) -> Iterator[Any]:
     """Yield the nodes that results depend on, and those of graphs in them."""
+    attributes = set(module.graph.find_nodes(op="get_attr"))
     for node in needed_nodes(module.graph):
         yield node
-        if node.op == "get_attr":
+        if node in attributes:
             inner = operator.attrgetter(node.target)(module)
             if isinstance(inner, torch.fx.GraphModule):
                 yield from _all_nodes(inner)
