@@ -91,6 +91,7 @@ declare({
         "primgraph.program.sized": "SizedKernel",
         "primgraph.program.trace": "dim spec trace",
         "primgraph.random": ".",
+        "primgraph.scipy": ".",
         "primgraph.solvers": ".",
         "primgraph.sparsity.coloring": "coloring symmetric_coloring",
         "primgraph.sparsity.pattern": "Pattern",

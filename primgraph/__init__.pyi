@@ -1,6 +1,6 @@
 """Names of primgraph, written by tests/tools/stubs.py."""
 
-from primgraph import autograd as autograd, distributed as distributed, eager as eager, extend as extend, fft as fft, initializers as initializers, interop as interop, linalg as linalg, nn as nn, optimizer as optimizer, random as random, solvers as solvers, special as special, transforms as transforms, tree as tree, view as view
+from primgraph import autograd as autograd, distributed as distributed, eager as eager, extend as extend, fft as fft, initializers as initializers, interop as interop, linalg as linalg, nn as nn, optimizer as optimizer, random as random, scipy as scipy, solvers as solvers, special as special, transforms as transforms, tree as tree, view as view
 from primgraph.api.derivatives.jets import biharmonic as biharmonic, jet as jet, partials as partials, taylor as taylor
 from primgraph.api.derivatives.of_functions import jacfwd as jacfwd, jacrev as jacrev, value_and_grad as value_and_grad
 from primgraph.api.derivatives.operators import divergence as divergence, hessian_diagonal as hessian_diagonal, laplacian as laplacian

@@ -13,7 +13,7 @@ from primgraph.errors import ArgumentError, FeedError, UnsupportedError
 from primgraph.ir.frontend.containers import unflatten_value
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.sizes import output_types_for
-from primgraph.program.compile import compile
+from primgraph.program.compile import compile, source_of
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
@@ -23,21 +23,22 @@ from primgraph.transforms.transpose import transpose
 _CONVERTED = {"b": "b", "i": "biu", "u": "biu", "f": "biufV"}
 
 
-def to_torch(graph: Graph, *, target: str | None = None) -> Callable[..., Any]:
-    """Return a function of torch's tensors that runs the kernel of `graph`.
+def to_torch(kernel: Any, *, target: str | None = None) -> Callable[..., Any]:
+    """Return a function of torch's tensors that runs a kernel, or that of a graph.
 
-    `target` is that of `pg.compile`. The function takes and returns containers as the traced one
-    did, and shares memory with tensors on the CPU. Gradients, of any order, are kernels too;
-    `torch.func` and forward mode do not see them. Arguments are converted to the dtypes of the
-    inputs, but no float to an integer, and no number to a boolean: that is a `FeedError`. Raises
-    `ArgumentError` for what is no graph, `UnsupportedError` for complex numbers.
+    `target` is that of `pg.compile`, or of the kernel. The function takes and returns containers as
+    the traced one did, and shares memory with tensors on the CPU. Gradients, of any order, are
+    kernels too; `torch.func` and forward mode do not see them. Arguments are converted to the
+    dtypes of the inputs, but no float to an integer, and no number to a boolean: that is a
+    `FeedError`. Raises `ArgumentError` for what is no graph and no kernel that `pg.compile`
+    returned, `UnsupportedError` for complex numbers.
 
     >>> import torch
-    >>> doubled = pg.trace(lambda x: 2.0 * x, pg.spec(3))
+    >>> doubled = pg.compile(pg.trace(lambda x: 2.0 * x, pg.spec(3)))
     >>> pg.interop.to_torch(doubled)(torch.ones(3, dtype=torch.float64))
     tensor([2., 2., 2.], dtype=torch.float64)
     """
-    torch, embedded = import_module("torch"), _embed("to_torch", graph, target)
+    torch, (graph, embedded) = import_module("torch"), _embed("to_torch", kernel, target)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = []
@@ -51,22 +52,21 @@ def to_torch(graph: Graph, *, target: str | None = None) -> Callable[..., Any]:
     return call
 
 
-def to_jax(graph: Graph, *, target: str | None = None) -> Callable[..., Any]:
-    """Return a function of JAX's arrays that calls the kernel of `graph` on the CPU.
+def to_jax(kernel: Any, *, target: str | None = None) -> Callable[..., Any]:
+    """Return a function of JAX's arrays that calls a kernel, or that of a graph, on the CPU.
 
-    `target` is that of `pg.compile`. `jax.jit`, `jax.vmap`, sample by sample, and reverse mode of
-    any order apply; JAX has no forward mode of it. For source that JAX compiles itself, see
-    `pg.compile(graph, target="jax")`. Arguments are converted to the dtypes of the inputs, but no
-    float to an integer, no number to a boolean, and none to 64 bits unless JAX has these: that is
-    a `FeedError`. Raises `ArgumentError` for what is no graph, `UnsupportedError` for complex
-    numbers.
+    `target` is that of `pg.compile`, or of the kernel. `jax.jit`, `jax.vmap`, sample by sample, and
+    reverse mode of any order apply; JAX has no forward mode of it. For source that JAX compiles
+    itself, see `pg.compile(graph, target="jax")`. Arguments are converted to the dtypes of the
+    inputs, but no float to an integer, no number to a boolean, and none to 64 bits unless JAX has
+    these: that is a `FeedError`. Other errors are those of `to_torch`.
 
     >>> import jax.numpy as jnp
-    >>> doubled = pg.trace(lambda x: 2.0 * x, pg.spec(3, "float32"))
+    >>> doubled = pg.compile(pg.trace(lambda x: 2.0 * x, pg.spec(3, "float32")))
     >>> pg.interop.to_jax(doubled)(jnp.ones(3))
     Array([2., 2., 2.], dtype=float32)
     """
-    jax, embedded = import_module("jax"), _embed("to_jax", graph, target)
+    jax, (graph, embedded) = import_module("jax"), _embed("to_jax", kernel, target)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = []
@@ -114,16 +114,19 @@ class _Embedded:
         return _Embedded(clean_up(transpose(slope, seeds)), self._target)
 
 
-def _embed(name: str, graph: Any, target: str | None) -> _Embedded:
-    if not isinstance(graph, Graph):
+def _embed(name: str, given: Any, target: str | None) -> tuple[Graph, _Embedded]:
+    """Return a graph, or that of a kernel, and the same as one of primitives with a kernel."""
+    source = (given, None) if isinstance(given, Graph) else source_of(given)
+    if source is None:
         raise ArgumentError(
-            f"{name} takes a graph, not {type(graph).__name__}",
-            hint="pg.trace(function, *specs) is one; a kernel has lost what only derivatives need",
+            f"{name} takes a graph, or a kernel of pg.compile, not {type(given).__name__}",
+            hint="pg.trace(function, *specs) is a graph; a pickled kernel has lost its own",
         )
+    graph, own = source
     types = (*graph.input_types, *graph.output_types)
     if any(t.dtype.kind == "c" for t in types):
         raise UnsupportedError(f"{name}: {graph.name} takes or returns complex numbers")
-    return _Embedded(lower(graph).in_form(None), target)
+    return graph, _Embedded(lower(graph).in_form(None), own if target is None else target)
 
 
 def _require_fit(value: Value, given: Any, may_cast: bool) -> None:

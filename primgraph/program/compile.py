@@ -6,6 +6,7 @@ import importlib
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final, overload
+from weakref import WeakKeyDictionary
 
 from primgraph.base.interpreter_limits import uncollected
 from primgraph.base.locks import cached_property
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from primgraph.transforms.loops import invariant_factors
 else:
     invariant_factors = late("primgraph.transforms.loops.invariant_factors")
+
+# The arguments of `compile`, by its kernels.
+_sources: WeakKeyDictionary[Kernel | SizedKernel, tuple[Graph, str | None]] = WeakKeyDictionary()
 
 
 @overload
@@ -119,7 +123,16 @@ def compile(
         made = compile_kernel(graph, **options)
     if explain:
         print(_explanation(made, style))
+    _sources[made] = graph, target
     return made
+
+
+def source_of(kernel: Any) -> tuple[Graph, str | None] | None:
+    """Return the graph, which has what derivatives need, and the target of a kernel by `compile`.
+
+    Return None for other objects, and for kernels that were made otherwise, as by `pickle`.
+    """
+    return _sources.get(kernel) if isinstance(kernel, Kernel | SizedKernel) else None
 
 
 def _library_kernel(

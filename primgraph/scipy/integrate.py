@@ -1,14 +1,23 @@
-"""Integration by SciPy's names: SciPy's own on arrays, recorded with variables and tensors."""
+"""Integration by SciPy's names.
+
+`solve_ivp` and `solve_bvp` are SciPy's methods, with exact Jacobians of traced functions. `odeint`
+is SciPy's own on arrays, and recorded with variables and tensors.
+"""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from primgraph import tree
+from primgraph.api.arguments import call_differentiated
+from primgraph.api.derivatives.products import jvp
+from primgraph.api.jit import jit
+from primgraph.api.public import jacobian
+from primgraph.api.vmap import vmap
 from primgraph.control.loops import scan, while_loop
 from primgraph.eager.derivatives import recording
 from primgraph.errors import ArgumentError, ShapeError, unknown_name
@@ -22,12 +31,146 @@ from primgraph.operators.reduce.statistics import mean
 from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.shape.joining import concatenate
 from primgraph.operators.shape.shaping import expand_dims
+from primgraph.scipy.traced import Unknowns, as_vector, of_scipy, refuse_variables
 from primgraph.solvers.ode_steps import METHODS
 
-__all__ = ["odeint"]
+__all__ = ["odeint", "solve_bvp", "solve_ivp"]
 
 # What SciPy allows an error to be of a value, and beside that.
 _TOLERANCE = 1.49012e-8
+
+# Methods of `solve_ivp` that take a Jacobian.
+_IMPLICIT = ("Radau", "BDF", "LSODA")
+
+
+def solve_ivp(
+    fun: Callable[..., Any],
+    t_span: Sequence[float],
+    y0: Any,
+    method: Any = "RK45",
+    t_eval: Any = None,
+    dense_output: bool = False,
+    events: Any = None,
+    vectorized: bool = False,
+    args: Sequence[Any] | None = None,
+    **options: Any,
+) -> Any:
+    """Solve `dy/dt = fun(t, y, *args)` by `scipy.integrate.solve_ivp`, with an exact Jacobian.
+
+    The function is traced, and runs as a kernel; Radau, BDF and LSODA have its Jacobian by `y`.
+    `y0` is a vector, or a container of arrays of any shape, which `fun` and `events` take, and
+    `fun` returns; rows of `y` in the result are the elements in order. Results are SciPy's.
+
+    With `vectorized` or `jac`, or a complex `y0`, SciPy is called with the arguments as they are.
+    Raises `ArgumentError` for variables, as `pg.solvers.solve_ivp` is for programs, and where `fun`
+    returns other containers than `y0`; `ShapeError` for another number of elements. Raises as
+    `pg.trace` and SciPy do.
+
+    >>> from primgraph.scipy.integrate import solve_ivp
+    >>> slope = lambda t, y: np.array([y[1], 1000.0 * (1 - y[0] ** 2) * y[1] - y[0]])
+    >>> found = solve_ivp(slope, (0.0, 1000.0), [2.0, 0.0], method="Radau")
+    >>> found.success, found.nfev < 2000
+    (True, True)
+    """
+    theirs, passed = _theirs("solve_ivp"), () if args is None else tuple(args)
+    options = {"t_eval": t_eval, "dense_output": dense_output, **options}
+    if vectorized or options.get("jac") is not None or np.iscomplexobj(_first(y0)):
+        given = {"events": events, "vectorized": vectorized, "args": args}
+        return theirs(fun, t_span, y0, method, **given, **options)
+    unknowns = Unknowns("solve_ivp", y0)
+
+    @wraps(fun)
+    def slope(t: Any, y: Any) -> Any:
+        found = call_differentiated(fun, t, unknowns.split(y), *passed)
+        return unknowns.vector_like("solve_ivp", found)
+
+    if method in _IMPLICIT:
+        options["jac"] = jit(jacobian(slope, argnums=1))
+    if events is not None:
+        several = isinstance(events, list | tuple)
+        listed = [_event(e, unknowns, passed) for e in (events if several else [events])]
+        options["events"] = listed if several else listed[0]
+    return theirs(jit(slope), t_span, unknowns.start, method, **options)
+
+
+def _event(event: Callable[..., Any], unknowns: Unknowns, args: tuple[Any, ...]) -> Any:
+    """Return an event as a function of the vector, with the attributes that SciPy reads."""
+
+    @wraps(event)
+    def call(t: float, y: Any) -> Any:
+        return event(t, unknowns.split(y), *args)
+
+    return call
+
+
+def solve_bvp(
+    fun: Callable[..., Any],
+    bc: Callable[..., Any],
+    x: Any,
+    y: Any,
+    p: Any = None,
+    S: Any = None,
+    fun_jac: Any = None,
+    bc_jac: Any = None,
+    **options: Any,
+) -> Any:
+    """Solve `dy/dx = fun(x, y)` with `bc(ya, yb) = 0` by `scipy.integrate.solve_bvp`.
+
+    Both functions are traced, with unknown parameters `p` as a third argument if there are any, and
+    their Jacobians are exact: `fun_jac` and `bc_jac` unless they are given. As in SciPy, `fun`
+    takes points `x` of shape (m,) and `y` of shape (n, m), and computes each column from that
+    column alone. Results are SciPy's. Complex `y` are SciPy's own. Errors are those of `solve_ivp`.
+
+    >>> from primgraph.scipy.integrate import solve_bvp
+    >>> x = np.linspace(0.0, 1.0, 5)
+    >>> slope = lambda x, y: np.stack([y[1], -np.exp(y[0])])
+    >>> found = solve_bvp(slope, lambda a, b: np.stack([a[0], b[0]]), x, np.zeros((2, 5)))
+    >>> found.success, f"{found.sol(0.5)[0]:.3f}"
+    (True, '0.141')
+    """
+    theirs = _theirs("solve_bvp")
+    refuse_variables("solve_bvp", tree.leaves((x, y, p)))
+    if np.iscomplexobj(y) or np.ndim(y) != 2:
+        return theirs(fun, bc, x, y, p, S, fun_jac, bc_jac, **options)
+    sizes = {"x": ("points",), "y": (len(y), "points")}
+    ends = (0, 1) if p is None else (0, 1, 2)
+
+    @wraps(bc)
+    def conditions(*given: Any) -> Any:
+        return as_vector(call_differentiated(bc, *given))
+
+    def slope(x: Any, y: Any, *p: Any) -> Any:
+        return functions["asarray"](call_differentiated(fun, x, y, *p))
+
+    def slopes(x: Any, y: Any, *p: Any) -> Any:
+        by_y = _by_rows(lambda v: slope(x, v, *p), y)
+        return by_y if not p else (by_y, _by_numbers(lambda v: slope(x, y, v), p[0]))
+
+    of_points = jit(slopes, sizes=sizes) if fun_jac is None else fun_jac
+    of_ends = jit(jacobian(conditions, argnums=ends)) if bc_jac is None else bc_jac
+    return theirs(
+        jit(slope, sizes=sizes), jit(conditions), x, y, p, S, of_points, of_ends, **options
+    )
+
+
+def _by_rows(function: Callable[[Any], Any], y: Any) -> Any:
+    """Return the derivatives of each column by the elements of that column of `y`: (n, n, m)."""
+
+    def along(unit: Any) -> Any:
+        return jvp(function, (y,), (functions["reshape"](unit, (-1, 1)) + 0.0 * y,))[1]
+
+    return functions["swapaxes"](vmap(along)(np.eye(y.shape[0])), 0, 1)
+
+
+def _by_numbers(function: Callable[[Any], Any], p: Any) -> Any:
+    """Return the derivatives of columns by the numbers of a vector: (n, k, m)."""
+    found = vmap(lambda unit: jvp(function, (p,), (unit,))[1])(np.eye(p.shape[0]))
+    return functions["swapaxes"](found, 0, 1)
+
+
+def _first(given: Any) -> Any:
+    """Return the first array of a container."""
+    return next(iter(tree.leaves(given)), None)
 
 
 def odeint(
@@ -61,7 +204,7 @@ def odeint(
     """
     plain = not recording.is_followed.get() and innermost.get() is None
     if plain and not any(isinstance(v, Handle) for v in tree.leaves((y0, t, args))):
-        theirs = _scipys("odeint")
+        theirs = of_scipy("integrate", "odeint")
         if theirs is not None:
             named = {"rtol": rtol, "atol": atol, "tfirst": tfirst, "mxstep": mxstep, **options}
             return theirs(func, y0, t, tuple(args), **named)
@@ -158,18 +301,15 @@ def _integrate_interval(
     return where(done >= 1.0, found, np.nan), part * abs(whole)
 
 
-def _scipys(name: str) -> Any:
-    try:
-        return getattr(importlib.import_module("scipy.integrate"), name, None)
-    except ImportError:
-        return None
-
-
-def __getattr__(name: str) -> Any:
-    found = None if name.startswith("__") else _scipys(name)
+def _theirs(name: str) -> Any:
+    found = None if name.startswith("__") else of_scipy("integrate", name)
     if found is None:
         raise unknown_name("primgraph.scipy.integrate", name, __all__)
     return found
+
+
+def __getattr__(name: str) -> Any:
+    return _theirs(name)
 
 
 def __dir__() -> list[str]:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from functools import wraps
-from itertools import pairwise
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
-from primgraph import tree
 from primgraph.api.arguments import call_differentiated
 from primgraph.api.derivatives.of_functions import value_and_grad
 from primgraph.api.derivatives.products import hvp
 from primgraph.api.derivatives.sparse import sparse_hessian
 from primgraph.api.jit import jit
 from primgraph.api.public import hessian, jacobian
-from primgraph.errors import ArgumentError, unknown_name
-from primgraph.operators.lazy_loading import functions
-from primgraph.operators.variable import Variable
+from primgraph.errors import unknown_name
+from primgraph.scipy.traced import Unknowns, of_scipy
 
 __all__ = ["curve_fit", "least_squares", "minimize", "root"]
 
@@ -67,7 +63,7 @@ def minimize(
     args = args if isinstance(args, tuple) else (args,)
     if not (jac is None and hess is None and hessp is None):
         return theirs(fun, x0, args, method, jac, hess, hessp, bounds, constraints, **options)
-    unknowns = _Unknowns("minimize", x0)
+    unknowns = Unknowns("minimize", x0)
     given = _with_derivatives(unknowns.of_vector(fun, args), method)
     is_one = isinstance(constraints, Mapping) or not isinstance(constraints, list | tuple)
     traced = [unknowns.constraint(c) for c in ([constraints] if is_one else constraints)]
@@ -121,7 +117,7 @@ def least_squares(
     named = {} if kwargs is None else dict(kwargs)
     if jac is not None:
         return theirs(fun, x0, jac, args=args, kwargs=named, **options)
-    unknowns = _Unknowns("least_squares", x0)
+    unknowns = Unknowns("least_squares", x0)
     of_vector = unknowns.of_vector(fun, args, named)
     found = theirs(jit(of_vector), unknowns.start, jit(jacobian(of_vector)), **options)
     return unknowns.restored(found)
@@ -150,7 +146,7 @@ def root(
     args = args if isinstance(args, tuple) else (args,)
     if jac is not None:
         return theirs(fun, x0, args, method, jac, **options)
-    unknowns = _Unknowns("root", x0)
+    unknowns = Unknowns("root", x0)
     of_vector = unknowns.of_vector(fun, args)
     exact = jit(jacobian(of_vector)) if method.lower() in _BY_JACOBIAN else None
     found = theirs(jit(of_vector), unknowns.start, method=method, jac=exact, **options)
@@ -202,75 +198,12 @@ def curve_fit(
     )
 
 
-@final
-class _Unknowns:
-    """Containers of arrays that are solved for, and their elements as one float64 vector."""
-
-    def __init__(self, name: str, x0: Any) -> None:
-        if isinstance(x0, list | tuple) and all(np.ndim(v) == 0 for v in tree.leaves(x0)):
-            x0 = np.array(x0, np.float64)
-        leaves, self._structure = tree.flatten(x0)
-        if any(isinstance(v, Variable) for v in leaves):
-            raise ArgumentError(
-                f"{name} of SciPy cannot be a part of a program",
-                hint="pg.solvers has solvers as programs, such as pg.solvers.minimize",
-            )
-        arrays = [np.asarray(v, np.float64) for v in leaves]
-        self._shapes = [v.shape for v in arrays]
-        if not sum(v.size for v in arrays):
-            raise ArgumentError(f"{name}: there is nothing in x0 to solve for")
-        ends = [0, *np.cumsum([v.size for v in arrays]).tolist()]
-        self._places = [slice(i, j) for i, j in pairwise(ends)]
-        self.start = np.concatenate([v.reshape(-1) for v in arrays])
-
-    def split(self, vector: Any) -> Any:
-        """Return the containers with the elements of `vector`, which may be a variable."""
-        given = zip(self._places, self._shapes, strict=True)
-        parts = [vector[place].reshape(shape) for place, shape in given]
-        return tree.unflatten(self._structure, parts)
-
-    def of_vector(
-        self, fun: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any] | None = None
-    ) -> Callable[[Any], Any]:
-        """Return `fun(x, *args, **named)` as a function of the vector; a list is an array."""
-
-        @wraps(fun)
-        def call(vector: Any) -> Any:
-            found = call_differentiated(fun, self.split(vector), *args, **(named or {}))
-            return functions["array"](found) if isinstance(found, list | tuple) else found
-
-        return call
-
-    def constraint(self, given: Any) -> Any:
-        """Return a constraint of SciPy's with exact derivatives, unless it has some."""
-        if isinstance(given, Mapping):
-            if given.get("jac") is not None:
-                return given
-            call = self.of_vector(given["fun"], tuple(given.get("args", ())))
-            return {**given, "args": (), "fun": jit(call), "jac": jit(jacobian(call))}
-        if not hasattr(given, "fun") or callable(given.jac):
-            return given
-        call = self.of_vector(given.fun, ())
-        curvature = jit(hessian(lambda x, v: functions["sum"](call(x) * v)))
-        return type(given)(
-            jit(call), given.lb, given.ub, jit(jacobian(call)), curvature, given.keep_feasible
-        )
-
-    def restored(self, found: Any) -> Any:
-        """Return a result of SciPy's with `x` as containers."""
-        found.x = self.split(found.x)
-        return found
-
-
 def _as_pair(value: Any, gradient: Any) -> tuple[float, Any]:
     return float(value), gradient
 
 
 def _theirs(name: str) -> Any:
-    try:
-        found = getattr(importlib.import_module("scipy.optimize"), name, None)
-    except ImportError:
-        found = None
+    found = of_scipy("optimize", name)
     if found is None:
         raise unknown_name("primgraph.scipy.optimize", name, __all__)
     return found

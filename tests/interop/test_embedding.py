@@ -1,5 +1,7 @@
 """Kernels inside programs of JAX and torch, with derivatives by kernels."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,35 @@ def test_gradients_of_torch_are_those_of_primgraph(target):
     np.testing.assert_allclose(second.numpy(), pg.grad(both)(p["b"]), rtol=1e-10)
 
 
+@pytest.mark.parametrize("size", [3, "N"])
+@pytest.mark.parametrize("target", ["numpy", "c", "auto"])
+def test_kernels_have_the_derivatives_of_their_graphs(target, size):
+    """A rule of the user, which the kernel's own graph has lost, and a stopped factor."""
+    torch = pytest.importorskip("torch")
+
+    @pg.custom_jvp
+    def clipped(x):
+        return pg.minimum(x, 1.0)
+
+    clipped.defjvp(lambda primals, tangents: (clipped(*primals), 7.0 * tangents[0]))
+    graph = pg.trace(lambda x: clipped(x) * pg.stop_gradient(x), pg.spec(size))
+    kernels = [pg.compile(graph, target=target), pg.compile(graph, target=target)]
+    del graph
+    for kernel in kernels:
+        function = pg.interop.to_torch(kernel)
+        x = torch.tensor([0.5, 2.0, 3.0], dtype=torch.float64, requires_grad=True)
+        (slope,) = torch.autograd.grad(function(x).sum(), x)
+        assert slope.tolist() == [3.5, 14.0, 21.0]
+
+
+def test_kernels_are_functions_of_jax():
+    jax = pytest.importorskip("jax")
+    kernel = pg.compile(pg.trace(lambda x: pg.sum(x**3), pg.spec(3, "float32")), target="c")
+    function = pg.interop.to_jax(kernel)
+    found = jax.grad(lambda x: jax.grad(function)(x).sum())(np.arange(3, dtype=np.float32))
+    np.testing.assert_array_equal(found, [0.0, 6.0, 12.0])
+
+
 def test_tensors_of_torch_share_memory_and_are_checked_by_torch():
     torch = pytest.importorskip("torch")
     function = pg.interop.to_torch(
@@ -92,8 +123,10 @@ def test_gradients_of_jax_are_those_of_primgraph():
 def test_graphs_of_real_numbers_are_asked_for(name):
     pytest.importorskip(name.removeprefix("to_"))
     convert, graph = getattr(pg.interop, name), pg.trace(lambda x: 2 * x, pg.spec(3))
-    with pytest.raises(pg.ArgumentError, match=f"{name} takes a graph, not Kernel"):
-        convert(pg.compile(graph))
+    with pytest.raises(pg.ArgumentError, match=f"{name} takes a graph, or a kernel .*, not Kernel"):
+        convert(pickle.loads(pickle.dumps(pg.compile(graph))))
+    with pytest.raises(pg.ArgumentError, match="not function"):
+        convert(lambda x: x)
     with pytest.raises(pg.UnsupportedError, match="complex numbers"):
         convert(pg.trace(lambda x: 2 * x, pg.spec(3, "complex128")))
 

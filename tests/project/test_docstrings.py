@@ -97,6 +97,7 @@ COUNTERPARTS = [
     "primgraph.distributed",
     "primgraph.numpy",
     "primgraph.scipy.integrate",
+    "primgraph.scipy.optimize",
     "primgraph.scipy.signal",
     "primgraph.scipy.stats",
 ]
@@ -189,7 +190,9 @@ def test_the_example_of_a_docstring_prints_what_it_shows(name: str) -> None:
 
 def _needs_scipy(item: Callable[..., Any]) -> bool:
     """Whether the function calls SciPy, which may not be installed."""
-    return inspect.unwrap(item).__module__ == scipy_calls.__name__
+    plain = inspect.unwrap(item)
+    calls = (scipy_calls.__name__, "primgraph.scipy.optimize")
+    return plain.__module__ in calls or getattr(plain, "__name__", "") in ("solve_bvp", "solve_ivp")
 
 
 def test_functions_and_classes_have_examples() -> None:
