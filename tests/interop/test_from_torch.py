@@ -1,6 +1,7 @@
 """Modules of torch through from_torch: values, derivatives, files, and what is refused."""
 
 import pickle
+import re
 import subprocess
 import sys
 
@@ -152,14 +153,14 @@ def test_containers_and_functions():
 
 def test_all_operators_that_are_lacking_are_listed():
     def lacking(x):
-        noise = torch.rand_like(x) + torch.bernoulli(x)
+        noise = torch.rand_like(x) + torch.special.bessel_j0(x)
         return noise + torch.rand_like(x) + torch.special.airy_ai(x)
 
     with pytest.raises(pg.UnsupportedError) as caught:
         pg.interop.from_torch(lacking, torch.ones(3))
     message = str(caught.value)
-    assert "aten.rand_like.default (2 times, first at " in message or "aten.rand" in message
-    assert "aten.bernoulli" in message
+    assert re.search(r"aten.rand[a-z_.]* \(2 times, first at ", message)
+    assert "aten.special_bessel_j0.default (once, at " in message
     assert "aten.special_airy_ai.default (once, at " in message
     assert "test_from_torch.py:" in message
 
@@ -182,14 +183,15 @@ def test_a_saved_module_needs_no_torch(tmp_path):
     module = ConvNet().double().eval()
     x = number(2, 2, 8, 8)
     function = pg.interop.from_torch(module, x)
-    fixed = pg.trace(lambda x: function(x), pg.spec((2, 2, 8, 8)))
-    pg.compile(fixed).save(tmp_path / "network.py")
+
+    def network(x):
+        return function(x)
+
+    pg.compile(pg.trace(network, pg.spec((2, 2, 8, 8)))).save(tmp_path / "file.py")
     np.save(tmp_path / "x.npy", x.numpy())
     program = (
-        "import sys; sys.modules['torch'] = None; import numpy as np\n"
-        "import network; name = [n for n in dir(network) if callable(getattr(network, n))]\n"
-        "np.save('y.npy', getattr(network, 'kernel' if 'kernel' in name else name[-1])"
-        "(np.load('x.npy')))"
+        "import sys; sys.modules['torch'] = sys.modules['primgraph'] = None; import numpy as np\n"
+        "import file; np.save('y.npy', file.network(np.load('x.npy')))"
     )
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), module(x).detach(), rtol=1e-10)

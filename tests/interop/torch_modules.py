@@ -166,9 +166,12 @@ class Branch(nn.Module):
         self.linear = nn.Linear(3, 3)
 
     def forward(self, x):
-        return torch.cond(
-            x.sum() > 0, lambda x: self.linear(x).sin(), lambda x: self.linear(x) * 2, (x,)
-        )
+        test = x.sum() > 0
+        if torch.compiler.is_exporting():
+            return torch.cond(
+                test, lambda x: self.linear(x).sin(), lambda x: self.linear(x) * 2, (x,)
+            )
+        return self.linear(x).sin() if test else self.linear(x) * 2
 
 
 def mlp():
@@ -185,7 +188,7 @@ def losses(x, y):
         + F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction="batchmean")
         + F.poisson_nll_loss(x, y.exp()) + F.l1_loss(x, positive)
         + F.cosine_embedding_loss(x, y, torch.ones(len(x), dtype=x.dtype))
-        + F.triplet_margin_loss(x, y, x.flip(0)) + F.soft_margin_loss(x, torch.sign(y))
+        + F.triplet_margin_loss(x, y, x.flip(0)) + F.soft_margin_loss(x, torch.sign(y.detach()))
     )  # fmt: skip
 
 

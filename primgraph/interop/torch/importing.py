@@ -73,6 +73,7 @@ def from_torch(
     with warnings.catch_warnings():
         # torch warns of its own use of what it has deprecated.
         warnings.simplefilter("ignore", FutureWarning)
+        warnings.filterwarnings("ignore", "The tensor attributes self._flat_weights")
         if isinstance(module, torch.export.ExportedProgram):
             program = _Program(module, {}, "model", None)
         else:

@@ -130,6 +130,8 @@ def _called(
 ) -> Any:
     try:
         return meaning(site, *args, **kwargs)
+    except PrimgraphError:
+        raise
     except TypeError as error:
         # Options of newer versions, and overloads of other arguments.
         raise UnsupportedError(f"from_torch: {site.name} with its arguments: {error}") from error

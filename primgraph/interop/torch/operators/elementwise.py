@@ -105,5 +105,5 @@ def _sum(site: Site, x: Any, y: Any, alpha: Any = 1) -> Any:
 def _elu(
     site: Site, x: Variable, alpha: Any = 1.0, scale: Any = 1.0, input_scale: Any = 1.0
 ) -> Any:
-    below = names.expm1(names.minimum(x, names.zeros_like(x)) * input_scale) * (alpha * scale)
+    below = names.expm1(names.clamp(x, max=0.0) * input_scale) * (alpha * scale)
     return names.where(x > 0, x * scale, below)
