@@ -32,7 +32,6 @@ def device_of(x: Any) -> Any:
 def on_the_device_of_arguments(function: Any) -> Any:
     """Return the function, which makes tensors on the device of the first tensor it is given."""
 
-    @functools.wraps(function)
     def on_device(*args: Any, **kwargs: Any) -> Any:
         device = device_of((args, kwargs))
         if device is None or device.type == "cpu":
@@ -40,7 +39,7 @@ def on_the_device_of_arguments(function: Any) -> Any:
         with device:
             return function(*args, **kwargs)
 
-    return on_device
+    return functools.wraps(function)(on_device)
 
 
 def as_tensor(x: Any, dtype: Any, shape: Any, name: str) -> Any:
@@ -99,7 +98,7 @@ def add_windows(x: Any, axis: Any, extents: Any, steps: Any, dilations: Any) -> 
     for n in sizes:
         number *= n
     for k in range(number):
-        rest, target, source = k, (), ()
+        rest, target, source = k, before[:0], before[:0]
         for n, most, s, d in reversed(tuple(zip(sizes, counts, steps, dilations, strict=True))):
             rest, at = divmod(rest, n)
             first = at * d

@@ -27,7 +27,7 @@ from primgraph.codegen.targets.text.flow import Loop
 from primgraph.ir.dims import TRIPS, Dim
 from primgraph.ir.params import bits
 from primgraph.ir.types import BOOL, FLOAT64, INT64, DType, Shape, scalar_of
-from primgraph.ir.views import Permute, Range, Slice
+from primgraph.ir.views import WHOLE, Permute, Range, Slice
 
 # NumPy's names in the text of cards and printers, and torch's.
 _NAMES = (
@@ -140,7 +140,7 @@ def _turned(range: Range) -> Range:
     return (
         None if start is None else -1 - start,
         None if stop is None else -1 - stop,
-        -step if step != -1 else None,
+        -step,
     )
 
 
@@ -149,7 +149,7 @@ def _view(how: How | None, text: str) -> str:
         return f"{text}.permute({', '.join(map(str, how.axes))})"
     if isinstance(how, Slice):
         text, how = _flipped(text, how)
-        if all(r == (None, None, None) for r in how.ranges):
+        if all(r == WHOLE for r in how.ranges):
             return text
     return view_text(how, text)
 

@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     import torch
     from torch.utils import _pytree as pytree
 
-    from primgraph.interop.torch import walk
+    from primgraph.interop.torch import table, walk
 else:
     torch = late("torch")
     pytree = late("torch.utils._pytree")
     walk = late("primgraph.interop.torch.walk")
+    table = late("primgraph.interop.torch.table")
 
 
 @final
@@ -99,7 +100,8 @@ class _Program:
         walk.require_supported(module)
         nodes = module.graph.find_nodes(op="placeholder")
         places = dict(zip(nodes, signature.input_specs, strict=True))
-        parameters, buffers, constants = _Store(), _Store(), {}
+        parameters, buffers = _Store(), _Store()
+        constants: dict[Any, Any] = {}
         for node, spec in places.items():
             kind = spec.kind.name
             if kind in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
@@ -155,7 +157,7 @@ class _Program:
                 hint="export a function of the tensors alone: lambda x: module(x, 3)",
             )
         shape = tuple([n if type(n) is int else self._size(str(n)) for n in found.shape])
-        return TensorType(declared_shape(shape), as_dtype(walk.numpy_dtype(found.dtype)))
+        return TensorType(declared_shape(shape), as_dtype(table.numpy_dtype(found.dtype)))
 
     def _size(self, symbol: str) -> Dim:
         if not symbol.isidentifier():

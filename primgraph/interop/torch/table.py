@@ -8,10 +8,15 @@ from typing import Any, NoReturn, TypeAlias, final
 import numpy as np
 
 from primgraph.base.records import dataclass
+from primgraph.compat import torch as compat
 from primgraph.errors import UnsupportedError
 from primgraph.ir.types import DType
 
 Meaning: TypeAlias = "Callable[..., Any]"
+
+# Functions with the names of torch.
+names: Any = compat
+F: Any = compat.nn.functional
 
 # The functions by names of operators, with or without the name of an overload.
 _TABLE: dict[str, Meaning] = {}

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.compat import torch as names
-from primgraph.interop.torch.table import Site, means
+from primgraph.interop.torch.table import Site, means, names
 from primgraph.operators import arange, broadcast_to
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable

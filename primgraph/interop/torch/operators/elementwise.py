@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.compat import torch as names
-from primgraph.interop.torch.table import Site, means, means_each
+from primgraph.interop.torch.table import F, Site, means, means_each, names
 from primgraph.operators import stop_gradient
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable
-
-F = names.nn.functional
 
 # Operators of the same name and the same arguments as functions of torch.
 means_each({

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from primgraph.compat import torch as names
-from primgraph.interop.torch.table import Site, means, means_each
+from primgraph.interop.torch.table import F, Site, means, means_each, names
 from primgraph.operators.variable import Variable
-
-F = names.nn.functional
 
 means_each({
     f"aten.{name}": getattr(names, name)

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from primgraph.compat import torch as names
-from primgraph.interop.torch.table import Site, means, means_each
+from primgraph.interop.torch.table import F, Site, means, means_each, names
 from primgraph.operators import reshape
 from primgraph.operators.variable import Variable
-
-F = names.nn.functional
 
 
 @means("aten.convolution")

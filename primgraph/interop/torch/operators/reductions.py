@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from primgraph.compat import torch as names
-from primgraph.interop.torch.table import Site, means, means_each
+from primgraph.interop.torch.table import Site, means, means_each, names
 from primgraph.operators.variable import Variable
 
 means_each({
