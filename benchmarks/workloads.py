@@ -30,7 +30,8 @@ import primgraph as pg
 
 Function = Callable[..., Any]
 Built = tuple[Callable[..., list[Array]], list[Array]]
-Builder = Callable[[Case, str], Built]
+Traced = tuple[pg.Graph, list[Array]]
+Builder = Callable[[Case], Traced]
 
 target = "numpy"
 
@@ -42,11 +43,17 @@ def variants(case: Case) -> tuple[str, ...]:
 
 def build(case: Case, variant: str = "") -> Built:
     """A kernel for `case`, compiled at level `variant`, and its inputs."""
-    return _BUILDERS[case.workload](case, variant or "exact")
+    graph, arrays = graph_of(case)
+    return pg.compile(graph, math=variant or "exact", target=target).flat, arrays
 
 
-def _compiled(function: Function, arrays: list[Array], math: str) -> Built:
-    return pg.compile(pg.trace(function, *arrays), math=math, target=target).flat, arrays
+def graph_of(case: Case) -> Traced:
+    """The graph of a case, and its inputs."""
+    return _BUILDERS[case.workload](case)
+
+
+def _traced(function: Function, arrays: list[Array]) -> Traced:
+    return pg.trace(function, *arrays), arrays
 
 
 def _with_gradient(loss: Function, wrt: slice) -> Function:
@@ -59,14 +66,14 @@ def _with_gradient(loss: Function, wrt: slice) -> Function:
     return value_and_gradient
 
 
-def _tanh(case: Case, math: str) -> Built:
+def _tanh(case: Case) -> Traced:
     def derivative(x: pg.Variable) -> pg.Variable:
         y = pg.tanh(x)
         for _ in range(case["order"]):
             y = pg.grad(y, x)
         return y
 
-    return _compiled(derivative, case.arrays(), math)
+    return _traced(derivative, case.arrays())
 
 
 def network(h: pg.Variable, *weights: pg.Variable) -> pg.Variable:
@@ -133,21 +140,21 @@ def rosenbrock_gradient(x: pg.Variable) -> pg.Variable:
     return pg.grad(rosenbrock(x), x)
 
 
-def _rosenbrock(case: Case, math: str) -> Built:
+def _rosenbrock(case: Case) -> Traced:
     match case["kind"]:
         case "hvp":
-            return _compiled(
-                lambda x, v: pg.forward_grad(rosenbrock_gradient(x), x, v), case.arrays(), math
+            return _traced(
+                lambda x, v: pg.forward_grad(rosenbrock_gradient(x), x, v), case.arrays()
             )
         case "hess":
-            return _dense(rosenbrock_gradient, case.arrays()[0], math)
+            return _dense(rosenbrock_gradient, case.arrays()[0])
         case _:
-            return _compiled(lambda x: pg.sparse_hessian(rosenbrock, x).data, case.arrays(), math)
+            return _traced(lambda x: pg.sparse_hessian(rosenbrock, x).data, case.arrays())
 
 
-def _dense(function: Function, x: Array, math: str) -> Built:
+def _dense(function: Function, x: Array) -> Traced:
     """The Jacobian of `function`, with all of its zeros."""
-    return _compiled(lambda x: pg.jacobian(function(x), x), [x], math)
+    return _traced(lambda x: pg.jacobian(function(x), x), [x])
 
 
 def brusselator(state: pg.Variable) -> pg.Variable:
@@ -166,10 +173,10 @@ def brusselator(state: pg.Variable) -> pg.Variable:
     return pg.concatenate([u_rate, v_rate])
 
 
-def _brusselator(case: Case, math: str) -> Built:
+def _brusselator(case: Case) -> Traced:
     if case["kind"] == "dense":
-        return _dense(brusselator, case.arrays()[0], math)
-    return _compiled(lambda s: pg.sparse_jacobian(brusselator, s).data, case.arrays(), math)
+        return _dense(brusselator, case.arrays()[0])
+    return _traced(lambda s: pg.sparse_jacobian(brusselator, s).data, case.arrays())
 
 
 def lstm(
@@ -253,25 +260,25 @@ def block(heads: int, x: pg.Variable, targets: pg.Variable, *weights: pg.Variabl
 
 
 def _gradients(loss: Function, first: int, last: int | None = None) -> Builder:
-    def built(case: Case, math: str) -> Built:
-        return _compiled(_with_gradient(loss, slice(first, last)), case.arrays(), math)
+    def built(case: Case) -> Traced:
+        return _traced(_with_gradient(loss, slice(first, last)), case.arrays())
 
     return built
 
 
-def _lstm(case: Case, math: str) -> Built:
+def _lstm(case: Case) -> Traced:
     loss = scanned if case.params.get("kind") == "scan" else lstm
-    return _compiled(_with_gradient(loss, slice(2, None)), case.arrays(), math)
+    return _traced(_with_gradient(loss, slice(2, None)), case.arrays())
 
 
-def _block(case: Case, math: str) -> Built:
+def _block(case: Case) -> Traced:
     loss = partial(block, case["heads"])
-    return _compiled(_with_gradient(loss, slice(2, None)), case.arrays(), math)
+    return _traced(_with_gradient(loss, slice(2, None)), case.arrays())
 
 
-def _chain(case: Case, math: str) -> Built:
+def _chain(case: Case) -> Traced:
     loss = mixed_chain if case["kind"] == "mixed" else arithmetic_chain
-    return _compiled(_with_gradient(loss, slice(None)), case.arrays(), math)
+    return _traced(_with_gradient(loss, slice(None)), case.arrays())
 
 
 _BUILDERS: dict[str, Builder] = {

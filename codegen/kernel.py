@@ -35,7 +35,8 @@ else:
 
 Array = np.ndarray[Any, Any]
 
-_OF_ONNX = ".onnx"
+# Suffixes of models, and who writes them.
+_MODELS = {".mlir": "StableHLO files", ".onnx": "ONNX files"}
 # Suffixes of C files, of headers, and of C++ files.
 _OF_C = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp")
 
@@ -276,13 +277,15 @@ class Kernel(Fixed, Drawn, Awaited):
         - `.c` gives C11 that needs the C library only, and a header. Sizes come first among the
           arguments. With `blas`, large matrix products call BLAS, as declared in `cblas.h`.
         - `.onnx` gives a model of ONNX, by the package `onnx`; symbolic sizes are named axes.
+        - `.mlir` gives a program of StableHLO, by JAX; symbolic sizes are dynamic dimensions.
         - `.svg`, `.html`, `.dot`, `.mmd`, `.json`, `.png` and `.pdf` give a picture of this kernel.
 
         Raises `CompileError` for a graph with a primitive that has no code, for two graphs of one
         name, and in C for complex and 16-bit numbers and for names with a meaning in C;
-        `UnsupportedError` for primitives that ONNX lacks, listed all together; `ArgumentError` for
-        what is no kernel, for `others` in a picture or a model, for other endings, and, without
-        `force`, for an existing file that primgraph did not write.
+        `UnsupportedError` for primitives that ONNX or StableHLO lacks, listed all together;
+        ImportError that names the extra if their package is missing; `ArgumentError` for what is
+        no kernel, for `others` in a picture or a model, for other endings, and, without `force`,
+        for an existing file that primgraph did not write.
         """
         _require_kernels(path, others)
         if Path(path).suffix.lower() in PICTURES:
@@ -395,7 +398,7 @@ def _require_kernels(path: str | os.PathLike[str], others: Sequence[Any]) -> Non
             hint="compile graphs with pg.compile(graph)",
         )
     suffix = Path(path).suffix.lower()
-    if others and (suffix in PICTURES or suffix == _OF_ONNX):
+    if others and (suffix in PICTURES or suffix in _MODELS):
         kind = "picture" if suffix in PICTURES else "model"
         raise ArgumentError(f"{os.fspath(path)!r:.200} would be a {kind} of one kernel")
 
@@ -419,14 +422,17 @@ def _save_code(
         home = importlib.import_module("primgraph.codegen.targets.export.file")
         home.save_c(path, graphs, force=force, blas=blas)
         return
-    if Path(path).suffix.lower() == _OF_ONNX:
-        provider("ONNX files").save_onnx(path, graphs[0], force=force)
+    if Path(path).suffix.lower() in _MODELS:
+        given = {"scipy": scipy, "blas": blas, "target": target != "numpy"}
+        for option in (name for name, is_given in given.items() if is_given):
+            raise ArgumentError(f"{told}: {option} is for files of code", hint="leave it out")
+        provider(_MODELS[Path(path).suffix.lower()]).save_model(path, graphs[0], force=force)
         return
     if Path(path).suffix.lower() != ".py":
         raise ArgumentError(
-            f"{told} does not end in .py, .c or .onnx, so the kind of file is unknown",
+            f"{told} does not end in .py, .c, .onnx or .mlir, so the kind of file is unknown",
             hint="kernel.save('model.py') writes NumPy code, kernel.save('model.c') writes C, "
-            "kernel.save('model.onnx') a model of ONNX; "
+            "kernel.save('model.onnx') a model of ONNX, kernel.save('model.mlir') StableHLO; "
             f"pictures end in {', '.join(PICTURES)}",
         )
     if blas:

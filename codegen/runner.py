@@ -18,6 +18,7 @@ from primgraph.ir.frontend.containers import leaves_for
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.sizes import output_types_for
 from primgraph.ir.text import typed_equation
+from primgraph.ir.types import TensorType
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -48,6 +49,9 @@ class Runner:
         self._borrowed = threading.local()
         self._codes = {recipe.style: code}
         self._into: Compiled | None = None
+        types = self.graph.output_types
+        # The types of results, if they are the same for all arrays.
+        self._types = None if any(type.names for type in types) else types
         self.is_into_ready: Callable[[], bool] = _always
 
     def run(self, code: Compiled, *arrays: Sequence[Array]) -> Any:
@@ -159,22 +163,13 @@ class Runner:
 
         Raises `ArgumentError` for an `out` that does not match.
         """
-        given, types = _flatten_out(self.graph, out), output_types_for(self.graph, arrays)
+        known, given = self._types, _flatten_out(self.graph, out)
+        types = output_types_for(self.graph, arrays) if known is None else known
         checked_out(given, types, arrays, self.donated)
-        kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
         for k, array in zip(self.handed if handed else (), handed, strict=True):
             given[k] = array
-        # Arrays lent by an earlier call may come back, to be read or written in this one.
-        others = [*arrays, *(a for a in given if a is not None)]
-        for k, type in enumerate(types):
-            if k in self.donated:
-                given[k] = arrays[self.donated[k]]
-            elif given[k] is None:
-                lent = kept.get(k)
-                other = lent is None or lent.shape != type.shape
-                if other or any(np.may_share_memory(lent, a) for a in others):
-                    kept[k] = lent = np.empty(type.shape, type.dtype)
-                given[k] = lent
+        if any(array is None for array in given):
+            self._add_missing(given, types, arrays, borrow)
         native = self.code.is_native
         by_number = self.code.scalar is not None and not native
         if native and types:
@@ -190,6 +185,27 @@ class Runner:
         elif types:
             self.run(self._code_into(), arrays, given)
         return given
+
+    def _add_missing(
+        self,
+        given: list[Any],
+        types: Sequence[TensorType],
+        arrays: Sequence[Array],
+        borrow: bool,
+    ) -> None:
+        """Put donated, lent or new arrays into `given` for results that have none."""
+        kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
+        # Arrays lent by an earlier call may come back, to be read or written in this one.
+        others = [*arrays, *(a for a in given if a is not None)]
+        for k, type in enumerate(types):
+            if k in self.donated:
+                given[k] = arrays[self.donated[k]]
+            elif given[k] is None:
+                lent = kept.get(k)
+                other = lent is None or lent.shape != type.shape
+                if other or any(np.may_share_memory(lent, a) for a in others):
+                    kept[k] = lent = np.empty(type.shape, type.dtype)
+                given[k] = lent
 
     def _code_into(self) -> Compiled:
         """Return code that writes all outputs into given arrays."""

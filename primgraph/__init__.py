@@ -166,6 +166,7 @@ declare({
         "primgraph.ir.frontend.user_expression": "expressions_of_users",
         "primgraph.operators.advice": "advice",
         "primgraph.interop.onnx.export.saving": "ONNX_files",
+        "primgraph.interop.stablehlo": "StableHLO_files",
         "primgraph.operators.index.flat": "elements_in_a_row",
         "primgraph.operators.index.masked": "elements_of_masks",
         "primgraph.operators.index.masked_reductions": "reductions_of_masks",

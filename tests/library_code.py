@@ -19,18 +19,10 @@ def assert_workloads(monkeypatch, target):
     """The workloads of the benchmarks, small, are equal to NumPy's kernels to rounding."""
     monkeypatch.syspath_prepend(BENCHMARKS)
     workloads, cases = (importlib.import_module(name) for name in ("workloads", "cases"))
-    monkeypatch.setattr(workloads, "target", "numpy")
-    graphs, compile_graph = [], pg.compile
-
-    def noted(graph, **options):
-        graphs.append(graph)
-        return compile_graph(graph, **options)
-
-    monkeypatch.setattr(pg, "compile", noted)
     for case in cases.cases(short=True):
-        run, arrays = workloads.build(case)[:2]
-        wanted = run(*arrays)
-        found = compile_graph(graphs[-1].in_form(None), target=target)(*arrays)
+        graph, arrays = workloads.graph_of(case)
+        wanted = pg.compile(graph).flat(*arrays)
+        found = pg.compile(graph.in_form(None), target=target)(*arrays)
         found = found if isinstance(found, tuple) else (found,)
         wanted = wanted if isinstance(wanted, list | tuple) else [wanted]
         bound = 1e-11 if case["dt"] == "f64" else 1e-5

@@ -13,7 +13,8 @@ from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError
 from primgraph.ir.facts.passes import BY_ORDER, SOLVES, SPECTRUM, STRUCTURED
 from primgraph.ir.frontend.signature import check_arguments
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Equation, Graph
+from primgraph.primitives.elementwise import SIGNS
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.rewrite.rule import LEVELS, check_level
@@ -33,6 +34,20 @@ def _has_systems(graph: Graph) -> bool:
 
 def _has_solves(graph: Graph) -> bool:
     return any(op.fact(SOLVES) for op in graph.ops)
+
+
+def may_have_loops(graph: Graph) -> bool:
+    """Return whether `graph` may have Python loops that `vectorize_stacks` finds."""
+    if len(graph.body) < _LEAST_OF_LOOP:
+        return False
+    if max(map(len, [eqn.inputs for eqn in graph.body])) >= _LEAST_OF_LOOP:
+        return True
+    return sum(map(is_addition, graph.body)) >= _LEAST_OF_LOOP
+
+
+def is_addition(eqn: Equation) -> bool:
+    """Return whether an equation adds or subtracts two arrays."""
+    return len(eqn.op.fact(SIGNS)) == 2
 
 
 def _has_sorts(graph: Graph) -> bool:
@@ -79,6 +94,8 @@ def _late(module: str, name: str) -> Callable[..., Graph]:
 
 
 _CLEAN_UP = "clean_up"
+# Python loops of fewer steps are left as they were recorded.
+_LEAST_OF_LOOP = 32
 # Code generation takes their results only.
 _REQUIRED = ("lower", "expand_solutions")
 
@@ -88,6 +105,11 @@ PASSES: list[Pass] = [
     Pass(
         _late("primgraph.transforms.loops.implicit_solution", "expand_solutions"),
         applies=_has_bodies,
+        cleans=False,
+    ),
+    Pass(
+        _late("primgraph.transforms.vectorize_stacks", "vectorize_stacks"),
+        applies=may_have_loops,
         cleans=False,
     ),
     Pass(clean_up),
@@ -150,7 +172,7 @@ def pass_names() -> list[str]:
 
     >>> from primgraph.extend import pass_names
     >>> pass_names()[:3]
-    ['lower', 'expand_solutions', 'clean_up']
+    ['lower', 'expand_solutions', 'vectorize_stacks']
     """
     return [step.name for step in PASSES]
 

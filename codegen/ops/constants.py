@@ -84,9 +84,9 @@ def random_card(helper: str, read: Read) -> Card:
 
 
 CARDS: dict[Op, Card] = {
-    c.full: _literal(_read_filled, Scalar(_scalar_full)),
+    c.full: _literal(_read_filled, Scalar(_scalar_full, integers=True)),
     c.extent: _literal(_read_filled, None),
-    c.constant: _literal(lambda args, step: Text(""), Scalar(_scalar_constant)),
+    c.constant: _literal(lambda args, step: Text(""), Scalar(_scalar_constant, integers=True)),
     c.iota: _literal(_read_iota, None),
     c.random_uniform: random_card(
         "random_uniform", reading("random_uniform({0}, {shape}, {dtype}, {low}, {high})")

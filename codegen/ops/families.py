@@ -11,8 +11,8 @@ FAMILIES = (
     "linear_algebra.assumptions", "linear_algebra.cholesky", "linear_algebra.matrix_functions",
     "linear_algebra.products", "linear_algebra.spectra", "linear_algebra.systems",
     "linear_algebra.ties", "logic", "parts", "reductions", "running", "shapes", "sorting",
-    "special_functions.gamma", "special_functions.scipy_calls", "special_functions.special",
-    "windows",
+    "special_functions.by_parameters", "special_functions.gamma", "special_functions.scipy_calls",
+    "special_functions.special", "windows",
 )  # fmt: skip
 _PRIMITIVES = "primgraph.primitives."
 

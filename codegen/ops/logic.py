@@ -21,7 +21,7 @@ from primgraph.codegen.ops.spelling.complex_step import (
     smooth_away_from,
 )
 from primgraph.codegen.ops.spelling.notation import Target, number_of, reading
-from primgraph.codegen.ops.spelling.scalar import Scalar, each, float_word, word
+from primgraph.codegen.ops.spelling.scalar import Scalar, each, number_word, word
 from primgraph.codegen.ops.spelling.ufuncs import ALL, ufunc
 from primgraph.ir.primitive import Op
 from primgraph.primitives import logic as p
@@ -117,7 +117,7 @@ def _write_unless_nan(to: Target) -> list[str]:
 _SELECT = replace(
     element_card(reading("np.where({args})"), _write_select, per_element(1.2, 1.2)),
     needs=_spare,
-    scalar=word("if"),
+    scalar=word("if", integers=True),
     complex_step=ANALYTIC,
     marks=Marks.CHOSEN,
     inline=True,
@@ -126,12 +126,12 @@ _SELECT = replace(
 )
 
 CARDS: dict[Op, Card] = {
-    p.equal: _comparison(np.equal, "==", word("==")),
-    p.not_equal: _comparison(np.not_equal, "!=", word("!=")),
-    p.greater: _comparison(np.greater, ">", float_word(">")),
-    p.greater_equal: _comparison(np.greater_equal, ">=", float_word(">=")),
-    p.less: _comparison(np.less, "<", float_word("<")),
-    p.less_equal: _comparison(np.less_equal, "<=", float_word("<=")),
+    p.equal: _comparison(np.equal, "==", word("==", integers=True)),
+    p.not_equal: _comparison(np.not_equal, "!=", word("!=", integers=True)),
+    p.greater: _comparison(np.greater, ">", number_word(">")),
+    p.greater_equal: _comparison(np.greater_equal, ">=", number_word(">=")),
+    p.less: _comparison(np.less, "<", number_word("<")),
+    p.less_equal: _comparison(np.less_equal, "<=", number_word("<=")),
     p.logical_and: _logical(np.logical_and, "&", AND, "and"),
     p.logical_or: _logical(np.logical_or, "|", OR, "or"),
     p.logical_xor: _logical(np.logical_xor, "^", XOR, "!="),

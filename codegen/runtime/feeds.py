@@ -110,8 +110,9 @@ def checked_out(
         )
         if not fits or array.flags.num & _WRITABLE != _WRITABLE:
             raise ArgumentError(f"result {k} needs a writable array of {type}, in row-major order")
-        if any(np.may_share_memory(array, other) for other in others):
-            raise ArgumentError(f"the array for result {k} shares memory with another array")
+        for other in others:
+            if np.may_share_memory(array, other):
+                raise ArgumentError(f"the array for result {k} shares memory with another array")
         others.append(array)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from primgraph.approximations.gamma import less_logarithm, parity, poles_cancel, stirling
 from primgraph.approximations.matrices import block_with_slope, upper_right_block
 
 # Generated code imports these.
@@ -16,6 +17,8 @@ np: Any = None
 
 def scaled_root_of_squares(x: Any, squares: Any, axis: Any, divisor: Any) -> Any:
     """Return the root of the sum of squares of `x`, divided by `divisor`, without overflow."""
+    # The derivative is that by `x`: the sum may be held constant.
+    squares = np.sum(np.square(x.astype(squares.dtype)), axis=axis)
     info = np.finfo(squares.dtype)
     safe = (squares >= info.tiny / info.eps) & (squares <= info.max)
     largest = np.max(np.abs(x), axis=axis, keepdims=True, initial=0.0)
@@ -92,6 +95,43 @@ def ratio_of_gammas(gamma: Any, gammaln: Any, z: Any, m: Any) -> Any:
     return np.where((m == 0) & np.isfinite(z), 1, ratio).astype(z.dtype)
 
 
+def beta_logarithm(gammaln: Any, a: Any, b: Any) -> Any:
+    """Return the logarithm of the absolute value of the beta function, for all signs.
+
+    Where the larger one is large, by Stirling's series: that of JAX has seven digits.
+    """
+    small, large = np.minimum(a, b), np.maximum(a, b)
+    # The ratio of gamma functions by reflection. DLMF 5.5.3.
+    both = poles_cancel(small, large)
+    other = np.where(both, 1 - (small + large), small)
+    small, large = np.minimum(other, large), np.maximum(other, large)
+    far = (large >= 8.5) & (small > 0)
+    p, q = np.where(far, small, 1), np.where(far, large, 9)
+    total, many = p + q, np.maximum(p, 8.5)
+    even = -many * np.log1p(q / many) - q * np.log1p(many / q)
+    even = even + (0.9189385332046727 - 0.5 * np.log(many) + stirling(many))
+    uneven = gammaln(p) + q * less_logarithm(p / q) - p * np.log(total)
+    rest = stirling(q) - stirling(total) + 0.5 * np.log1p(p / q)
+    series = np.where(total == np.inf, -np.inf, rest + np.where(p < 8.5, uneven, even))
+    found = gammaln(small) + (gammaln(large) - gammaln(small + large))
+    found = np.where((small == 0) & (large < np.inf), np.inf, np.where(far, series, found))
+    return found.astype(a.dtype)
+
+
+def beta_by_logarithm(gammaln: Any, sign: Any, a: Any, b: Any) -> Any:
+    """Return the beta function, with its zeros, its poles, and limits where two poles meet.
+
+    `sign` is that of the gamma function.
+    """
+    first, second = np.minimum(a, b), np.maximum(a, b)
+    total, whole = first + second, first == np.rint(first)
+    size = np.exp(beta_logarithm(gammaln, first, second))
+    found = np.where(first >= 0, size, size * sign(first) * sign(second) * sign(total))
+    found = np.where((total <= 0) & (total == np.rint(total)) & ~whole, 0, found)
+    found = np.where((first < 0) & whole & ~np.isnan(second), np.inf, found)
+    return np.where(poles_cancel(first, second), parity(second) * size, found).astype(a.dtype)
+
+
 def lu_in_order(factorize: Any, a: Any) -> Any:
     """Return the order of rows, and the unit lower and the upper triangle of each matrix."""
     m, n = a.shape[-2:]
@@ -151,7 +191,7 @@ def placed_at(parts: Any, shape: Any, lead: Any, starts: Any, strides: Any) -> A
     flat = np.zeros((*shape[:lead], size), parts[0].dtype)
     for part, start, steps in zip(parts, starts, strides, strict=True):
         # A part of one element may be a number.
-        part = part.reshape((*part.shape, *(1,) * (lead + len(steps) - part.ndim)))
+        part = part.reshape(part.shape or (1,) * len(steps))
         places = np.array(start)
         for extent, step in zip(part.shape[lead:], steps, strict=True):
             places = places[..., None] + np.arange(extent) * step

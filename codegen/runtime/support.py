@@ -407,11 +407,24 @@ _COLLECTED = {
         erfcinv_far erfcinv_chunk log_ndtr_left log_ndtr_right log_ndtr_chunk erfcx erfinv erfcinv
         log_ndtr xlogy xlog1py logit_near_half logit_far logit_chunk logit erf erfc
         """,
+    "primgraph.approximations.bessel": """
+        FINER_NODES FINER_WEIGHTS EQUAL_NODES EQUAL_WEIGHTS turned turned_derivative end_of_fall
+        sum_of_powers second_modified first_modified_near first_modified loss_along_axis
+        integral_along_axis less_sine steepest_path path_above path_below path_from_axis loss_along
+        hankel_part hankel_beyond hankel_at_turn hankel_before
+        hankel_of_small hankel bessel_pair bessel_chunk bessel_by_order
+        """,
+    "primgraph.approximations.hypergeometric": """
+        BERNOULLI times_linear over_linear times_series exponential_series reciprocal_gamma_series
+        is_settled gauss_start gauss_step gauss_series factorial_of gauss_chunk kummer_series
+        kummer_far kummer_chunk zeta_chunk gauss_by_parameters kummer_by_parameters
+        zeta_by_exponent
+        """,
     "primgraph.approximations.borrowed": "real_result by_scipy",
     "primgraph.codegen.runtime.jax_support": """
         scaled_root_of_squares derivative_of_determinant conjugate_transpose halved_triangle
         tangent_of_cholesky slope_of_cholesky slope_of_exponential lu_in_order eig_or_nan
-        placed_at windows_of sums_of_windows ratio_of_gammas
+        placed_at windows_of sums_of_windows ratio_of_gammas beta_logarithm beta_by_logarithm
         high_product philox_uniform philox_uniform_between
         """,
     "primgraph.codegen.runtime.torch_support": """
@@ -420,8 +433,8 @@ _COLLECTED = {
         rising_factorial
         """,
     "primgraph.approximations.matrices": """
-        PADE expm sqrtm in_double logm expm_slope sqrtm_slope logm_slope size_of_elements
-        block_with_slope upper_right_block lu eig
+        PADE expm turn_off_axis sqrtm newton_root in_double logm expm_slope sqrtm_slope logm_slope
+        size_of_elements block_with_slope upper_right_block lu eig
         """,
 }
 _HOMES = {name: module for module, names in _COLLECTED.items() for name in names.split()}

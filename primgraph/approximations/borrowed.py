@@ -19,8 +19,8 @@ def real_result(function: Any, name: str, part: int, operands: Any) -> Any:
 def by_scipy(name: str, part: int, xs: Any, out: Any = None) -> Any:
     """A function of scipy.special, in double precision; SciPy has to be installed for it.
 
-    Of several results it is the one that `part` says, of several branches that branch. What is
-    complex is NaN.
+    Of several results it is the one that `part` says, of several branches that branch. For real
+    numbers, what is complex is NaN.
     """
     try:
         special = __import__("scipy.special", fromlist=["special"])
@@ -30,4 +30,10 @@ def by_scipy(name: str, part: int, xs: Any, out: Any = None) -> Any:
         )
         raise ImportError(message) from None
     function = getattr(special, name)
+    if np.asarray(xs[0]).dtype.kind == "c":
+        found = function(*[np.asarray(x, complex) for x in xs])
+        if out is None:
+            return np.asarray(found, xs[0].dtype)
+        out[...] = found
+        return out
     return in_chunks(lambda *parts: real_result(function, name, part, parts), xs, out)

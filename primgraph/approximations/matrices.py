@@ -42,7 +42,35 @@ def expm(a: Any) -> Any:
     return found
 
 
+def turn_off_axis(a: Any) -> Any:
+    """Small angles, by which complex matrices are turned back so that no eigenvalue is negative.
+
+    Other eigenvalues stay on their side of the negative axis. Of blocks `[[b, d], [0, b]]`, whose
+    eigenvalues are not known to all digits, those of `b` count.
+    """
+    half = a.shape[-1] // 2
+    while half and a.shape[-1] == 2 * half:
+        first, last = a[..., :half, :half], a[..., half:, half:]
+        if not np.array_equal(first, last) or np.any(a[..., half:, :half]):
+            break
+        a, half = first, half // 2
+    angles = np.angle(np.linalg.eigvals(a))
+    angles = np.where(angles < 1e-10 - np.pi, np.pi, angles)
+    room = np.min(np.where(angles < 0.0, angles, 0.0), -1, initial=0.0) + np.pi
+    is_on_axis = np.max(angles, -1, initial=0.0) > np.pi - 1e-3
+    return np.where(is_on_axis, 0.5 * room, 0.0)[..., None, None]
+
+
 def sqrtm(a: Any) -> Any:
+    """The principal square root of each matrix; of complex ones also with negative eigenvalues."""
+    if a.dtype.kind != "c" or not np.all(np.isfinite(a)):
+        return newton_root(a)
+    turn = turn_off_axis(a)
+    root = newton_root(in_double(a) * np.exp(-1j * turn)) * np.exp(0.5j * turn)
+    return root.astype(a.dtype)
+
+
+def newton_root(a: Any) -> Any:
     """The principal square root of each matrix, by Newton's method of Denman and Beavers.
 
     As N. J. Higham, Stable iterations for the matrix square root, Numer. Algorithms 15 (1997), 227,
@@ -70,8 +98,11 @@ def sqrtm(a: Any) -> Any:
             break
     close = np.max(np.abs(x @ x - wide)) <= 1e3 * bound * np.max(np.abs(x)) ** 2
     if np.all(np.isfinite(a)) and not close:
-        of = "principal" if a.dtype.kind == "c" else "real principal"
-        raise np.linalg.LinAlgError(f"a matrix has no {of} square root")
+        if a.dtype.kind == "c":
+            raise np.linalg.LinAlgError("a matrix has no principal square root")
+        raise np.linalg.LinAlgError(
+            "a matrix has no real principal square root: a.astype(complex) may have one"
+        )
     return x.astype(a.dtype)
 
 

@@ -250,9 +250,12 @@ def is_library(file: str) -> bool:
     return not set(_INSTALLED).isdisjoint(file.replace("\\", "/").split("/"))
 
 
-def is_own_name(name: str) -> bool:
-    """Return whether a module of that name belongs to primgraph, or is a kernel."""
-    return name == PACKAGE or name.startswith(_PASSED)
+def is_own_name(name: str | None) -> bool:
+    """Return whether a module of that name belongs to primgraph, or is a kernel.
+
+    Classes that are made at run time may have None for the name of their module.
+    """
+    return name is not None and (name == PACKAGE or name.startswith(_PASSED))
 
 
 def is_own(frame: FrameType) -> bool:

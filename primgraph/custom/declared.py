@@ -7,7 +7,8 @@ from typing import Any, final
 
 from primgraph.custom.definition import Definition
 from primgraph.custom.primitives import Batched, Rules, Slope, Static, as_custom
-from primgraph.custom.traced import TracedCall, drop_batch_axes
+from primgraph.custom.slopes import drop_batch_axes
+from primgraph.custom.traced import TracedCall
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.params import bits

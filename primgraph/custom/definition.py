@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.base.user_lines import definition_line
+from primgraph.custom.saved import Saved
 from primgraph.errors import WRITTEN, ArgumentError, DTypeError, PrimgraphError, ShapeError
 from primgraph.ir.frontend.containers import Leaf, Tree, open_container, unflatten_value
 from primgraph.ir.frontend.signature import call_user_function
@@ -31,6 +32,8 @@ class Definition(ABC):
     pulls: Callable[..., Any] | None
     # Whether the rule for tangents takes None for those that are zero.
     skips_zeros: bool = False
+    # Calls whose rules are pickled as graphs; None if the function is found by its name.
+    saved: Saved | None = None
 
     @abstractmethod
     def begin(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeAlias, final
 
 from primgraph.base.grad_mode import enable_tracking
 from primgraph.custom.definition import Call, Definition, pull_cotangents, push_tangents, rule_lines
-from primgraph.custom.primitives import Batched, Rules, Slope, Static
+from primgraph.custom.primitives import Slope, Static
+from primgraph.custom.saved import same_call, save_call
+from primgraph.custom.slopes import CallRules, select_cotangents
 from primgraph.custom.static import arrange_arguments
 from primgraph.eager.inplace.adoption import Adoption, adopting
 from primgraph.eager.mixed import adopt_around
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import BuildError, MissingRuleError, NotDifferentiable
 from primgraph.ir.builder import Builder
-from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.params import Named, bits
+from primgraph.ir.params import Named
 from primgraph.ir.primitive import Types
-from primgraph.ir.sizes import specialize_graph, type_at
 from primgraph.ir.types import TensorType
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable, handle_of
 from primgraph.primitives.constants import filled_constant
-from primgraph.primitives.reductions import reduce_sum
 from primgraph.program.trace import results_of, with_flags
-from primgraph.transforms.batch_graphs import batch
-from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.edits import bind, dead_code
+from primgraph.transforms.pullback import pushforward
 from primgraph.transforms.transpose import transpose
 
 # The inputs of a rule, and its results.
@@ -41,7 +39,7 @@ _finding: ContextVar[tuple[Named, ...]] = ContextVar("primgraph_finding_captured
 
 
 @final
-class TracedCall(Call, Rules):
+class TracedCall(Call, CallRules):
     """Call on operands of given types, traced in a builder of its own.
 
     `leaves` are the variables in the function's result, and `floats` the indices of those with a
@@ -86,7 +84,6 @@ class TracedCall(Call, Rules):
                 self.results[i] = _input(self.builder, self.types[i])
             if outer is not None and not self._is_inner:
                 self._find_captured(rule)
-        self._slopes: dict[tuple[Batched, tuple[tuple[str, int], ...]], Slope] = {}
 
     @contextmanager
     def _enter_builder(self, outer: Builder | None) -> Iterator[None]:
@@ -208,20 +205,16 @@ class TracedCall(Call, Rules):
     def zeros(self, type: TensorType) -> Any:
         return Variable(self.builder, filled_constant(0, type))
 
-    def slope(self, static: Static, types: Types, batched: Batched) -> Slope | None:
-        plain = (*[v.type for v in self.operands], *[v.type for v in self.captured])
-        sizes = _sizes_of(plain, drop_batch_axes(types, batched))
-        if bits(static) != bits(self.static) or sizes is None:
-            return None
-        key = batched, tuple(sizes.items())
-        if key not in self._slopes:
-            slope: Slope = TracedSlope(self)
-            if sizes:
-                slope = SizedSlope(slope, sizes)
-            for size, separate in batched:
-                slope = BatchedSlope(slope, len(self.floats), size, separate)
-            self._slopes[key] = slope
-        return self._slopes[key]
+    @property
+    def operand_types(self) -> Types:
+        return (*[v.type for v in self.operands], *[v.type for v in self.captured])
+
+    def recorded_slope(self) -> Slope:
+        return TracedSlope(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        saved = save_call(self, self.definition.saved)
+        return super().__reduce__() if saved is None else (same_call, (saved,))
 
     def graph(self, others: Sequence[Variable], outputs: Sequence[Value]) -> Graph:
         """Return the graph from the operands and `others` to `outputs`, all of this builder."""
@@ -271,8 +264,7 @@ class TracedSlope(Slope):
         if present not in self._pulls:
             if present != self.floats:
                 whole = self.pull(self.floats)
-                kept = [whole.outputs[self.floats.index(i)] for i in present]
-                self._pulls[present] = dead_code(whole.with_outputs(kept))
+                self._pulls[present] = select_cotangents(whole, self.floats, present)
             elif self._call.definition.pulls is not None:
                 self._pulls[present] = self._pull_graph()
             else:
@@ -348,100 +340,6 @@ class TracedSlope(Slope):
         return lower(self._call.graph([*self._results, *cts], values))
 
 
-@final
-class SizedSlope(Slope):
-    """Derivative of a call that was traced for symbolic sizes, at numbers for some of them."""
-
-    __slots__ = ("_inner", "_sizes")
-
-    def __init__(self, inner: Slope, sizes: Mapping[str, int]) -> None:
-        self._inner = inner
-        self._sizes = sizes
-
-    def push(self, present: tuple[int, ...]) -> Graph:
-        return specialize_graph(self._inner.push(present), self._sizes)
-
-    def pull(self, present: tuple[int, ...]) -> Graph:
-        return specialize_graph(self._inner.pull(present), self._sizes)
-
-    @property
-    def floats(self) -> tuple[int, ...]:
-        return self._inner.floats
-
-    @property
-    def defined_rules(self) -> tuple[bool, bool]:
-        return self._inner.defined_rules
-
-
-@final
-class BatchedSlope(Slope):
-    """Derivative of a batch of `size` calls, which may share some operands."""
-
-    __slots__ = ("_inner", "_results", "_separate", "_size")
-
-    def __init__(self, inner: Slope, results: int, size: int, separate: Sequence[bool]) -> None:
-        self._inner = inner
-        self._results = results
-        self._size = size
-        self._separate = tuple(separate)
-
-    def push(self, present: tuple[int, ...]) -> Graph:
-        tangents = [self._axis(i) for i in present]
-        return batch(self._inner.push(present), self._size, [*self._axes(), *tangents])
-
-    def pull(self, present: tuple[int, ...]) -> Graph:
-        graph = self._inner.pull(present)
-        whole = batch(graph, self._size, [*self._axes(), *[0] * self._results])
-        builder = Builder(whole.name)
-        for value in whole.inputs:
-            builder.share_input(value)
-        with builder:
-            found = builder.inline(whole, whole.inputs, shared=True)
-            return builder.graph([
-                v if self._separate[i] else reduce_sum(v, axes=(0,))
-                for i, v in zip(present, found, strict=True)
-            ])  # fmt: skip
-
-    @property
-    def floats(self) -> tuple[int, ...]:
-        return self._inner.floats
-
-    @property
-    def defined_rules(self) -> tuple[bool, bool]:
-        return self._inner.defined_rules
-
-    def _axis(self, operand: int) -> int | None:
-        return 0 if self._separate[operand] else None
-
-    def _axes(self) -> list[int | None]:
-        """Return the batch axes of the operands and results."""
-        return [*map(self._axis, range(len(self._separate))), *[0] * self._results]
-
-
-def drop_batch_axes(types: Types, batched: Batched) -> Types:
-    """Return the types of operands without batch axes."""
-    found = list(types)
-    for _, separate in reversed(batched):
-        found = [
-            t.with_shape(t.shape[1:]) if has else t for t, has in zip(found, separate, strict=True)
-        ]
-    return tuple(found)
-
-
-def _sizes_of(symbolic: Types, types: Types) -> dict[str, int] | None:
-    """Return the numbers of the sizes at which types are others; None if they never are."""
-    if [t.ndim for t in symbolic] != [t.ndim for t in types]:
-        return None
-    whole = [n for t in symbolic for n in t.shape]
-    known = [n for t in types for n in t.shape]
-    sizes = {
-        str(n): m
-        for n, m in zip(whole, known, strict=True)
-        if isinstance(n, Dim) and str(n) in n.names and isinstance(m, int)
-    }
-    return sizes if tuple([type_at(t, sizes) for t in symbolic]) == types else None
-
-
 def _transposed(graph: Graph, seeds: range) -> Graph:
     """Return the transpose of a graph that is linear in the last inputs, `seeds`.
 
@@ -453,8 +351,8 @@ def _transposed(graph: Graph, seeds: range) -> Graph:
     except MissingRuleError:
         if not any(eqn.op.own_slope == "given" for eqn in graph.body):
             raise
-    both = bind(linearize(graph, [*seeds], role="cotangent"), dict.fromkeys(seeds, 0.0))
-    return transpose(both.with_outputs(both.outputs[len(graph.outputs) :]), seeds)
+    linear = pushforward(graph, [*seeds], "cotangent")
+    return transpose(bind(linear, dict.fromkeys(seeds, 0.0)), seeds)
 
 
 def _input(builder: Builder, type: TensorType) -> Variable:

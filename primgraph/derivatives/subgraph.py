@@ -11,16 +11,21 @@ from primgraph.base.records import dataclass
 from primgraph.ir.builder import Builder
 from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import recording
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.primitives.elementwise import as_another
+from primgraph.primitives.shapes import concat, reshape
 from primgraph.transforms.dataflow.activity import dependent_values, is_diagonal, relevant_values
 from primgraph.transforms.linearize import linearize_with_map
 from primgraph.transforms.lower import lower
+from primgraph.transforms.pipeline import may_have_loops
 from primgraph.transforms.transpose import transpose
 
 if TYPE_CHECKING:
+    from primgraph.transforms import vectorize_stacks as vectorizing
     from primgraph.transforms.dataflow import value_bounds
 else:
+    vectorizing = late("primgraph.transforms.vectorize_stacks")
     value_bounds = late("primgraph.transforms.dataflow.value_bounds")
 
 
@@ -97,7 +102,9 @@ class Path:
         first, last = len(ends), len(ends) + len(wrt)
         others = {e.inputs[1]: e.output for e in reversed(body) if e.op is as_another}
         inner = _places(lowered, lowered.outputs[last:], [others.get(v, v) for v in floats])
-        inputs = [*lowered.inputs, *(Value(v.type) for v in inner)]
+        moved = list(lowered.outputs[first:last])
+        plain, inner = _vectorize_stacks(builder, lowered, first, moved, inner, placed or {})
+        inputs = [*plain.inputs, *(Value(v.type) for v in inner)]
         free = [*(stands_for.get(v, v) for v in entries), *inner.values()]
         given, final, definition = free, list(outputs), builder.definition
         if placed is not None:
@@ -105,12 +112,12 @@ class Path:
             definition = {v: e for e in equations for v in e.outputs}.get
         return Path(
             builder,
-            Graph(inputs, lowered.body, lowered.outputs[:first], builder.name),
+            Graph(inputs, plain.body, plain.outputs, builder.name),
             free,
             given,
             list(inner),
             wrt,
-            list(lowered.outputs[first:last]),
+            moved,
             [v in active for v in ends],
             final,
             [i for i, v in enumerate(entries) if v in relevant],
@@ -258,6 +265,55 @@ def _dependent_equations(equations: Sequence[Equation], inputs: Iterable[Value])
         or not eqn.outputs[0].type.is_inexact
         or not dependent.isdisjoint(eqn.inputs)
     ]
+
+
+def _vectorize_stacks(
+    builder: Builder,
+    graph: Graph,
+    count: int,
+    moved: Sequence[Value],
+    inner: dict[Value, Value],
+    placed: Mapping[Value, Value],
+) -> tuple[Graph, dict[Value, Value]]:
+    """Return the graph of the first outputs, with vectors in place of numbers that are computed
+    alike, and the values of `inner` that it still computes.
+
+    Vectors that derivatives by `moved` use are recorded as stacks of the numbers in the builder, so
+    that derivatives are functions of these.
+    """
+    graph = Graph(graph.inputs, graph.body, graph.outputs[:count], graph.name)
+    if not may_have_loops(graph):
+        return graph, inner
+    plain, columns = vectorizing.vectors_of_stacks(graph, moved, in_order=False)
+    if not columns:
+        return graph, inner
+    made = {v for eqn in plain.body for v in eqn.outputs}
+    left = {v: w for v, w in inner.items() if v in made}
+    used = _values_in_derivatives(plain, columns, moved)
+    with recording(builder):
+        for vector, numbers in columns.items():
+            if vector in used and all(v in inner for v in numbers):
+                found = [placed.get(w, w) for w in (inner[v] for v in numbers)]
+                left[vector] = concat(*[reshape(v, shape=(1,)) for v in found], axis=0)
+    return plain, left
+
+
+def _values_in_derivatives(
+    graph: Graph, values: Collection[Value], moved: Sequence[Value]
+) -> set[Value]:
+    """Return those of `values` that occur in derivatives of the equations that compute them."""
+    body = [eqn for eqn in graph.body if eqn.outputs[0] in values]
+    made = [eqn.output for eqn in body]
+    inputs = dict.fromkeys(v for eqn in body for v in eqn.inputs if v not in values)
+    dependent = forward_slice(graph.body, moved)
+    active = [v for v in inputs if v in dependent and v.type.is_inexact]
+    used = set[Value]()
+    for role in ("tangent", "cotangent"):
+        jvp, places = linearize_with_map(Graph(list(inputs), body, made), active, role=role)
+        needed = backward_slice(jvp.body, jvp.outputs[len(made) :])
+        reads = {v for eqn in needed for v in eqn.inputs}
+        used |= {v for v in made if places[v] in reads}
+    return used
 
 
 def _places(graph: Graph, places: Sequence[Value], values: Sequence[Value]) -> dict[Value, Value]:

@@ -218,16 +218,16 @@ def _is_delayed(item: Any) -> bool:
     leaves = tree.leaves(item) if isinstance(item, tuple | dict) else [item]
     homes = "dask.delayed", "distributed.client"
     return bool(leaves) and all(
-        type(leaf).__module__.startswith(homes) and hasattr(leaf, "key") for leaf in leaves
+        str(type(leaf).__module__).startswith(homes) and hasattr(leaf, "key") for leaf in leaves
     )
 
 
 def _is_bag(item: Any) -> bool:
-    return type(item).__module__.startswith("dask.bag")
+    return str(type(item).__module__).startswith("dask.bag")
 
 
 def _is_dask(item: Any) -> bool:
-    return type(item).__module__.startswith("dask.array")
+    return str(type(item).__module__).startswith("dask.array")
 
 
 def _chunks_of_files(data: Any, loader: Callable[[str], Any]) -> Chunks:

@@ -280,18 +280,20 @@ class Tensor(Differentiable["Tensor"]):
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:  # fmt: skip
-        """Export a copy of the elements by DLPack.
+        """Export a copy of the elements by DLPack, or with `copy=False` the elements themselves.
 
-        Raises `ArgumentError` in a function that is being differentiated, and `BufferError` with
-        `copy=False`.
+        Those never change: they are marked as read-only from version 1.0 of DLPack on, and before
+        it is for the other library not to write to them.
+
+        Raises `BuildError` in a function that is being differentiated.
         """
         self._require_no_loss()
-        if copy is False:
-            raise BufferError("the elements of a tensor do not change, and are copied")
         # NumPy 2.0 accepts `stream` only, so options that are not set are not passed.
         given = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
         asked = {name: value for name, value in given.items() if value is not None}
-        return self._array().copy().__dlpack__(**asked)
+        array = self._array().view() if copy is False else self._array().copy()
+        array.flags.writeable = copy is not False or max_version is None or max_version < (1, 0)
+        return array.__dlpack__(**asked)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return the DLPack device of the elements: that of NumPy's arrays."""

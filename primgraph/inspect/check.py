@@ -26,14 +26,14 @@ from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.sizes import fit_to_arrays
-from primgraph.ir.slices import drop_formal
+from primgraph.ir.slices import backward_slice, drop_formal
 from primgraph.ir.types import FLOAT64, Shape
 from primgraph.primitives.parts import complex_, imag, real
 from primgraph.program.program import Program
 from primgraph.program.trace import is_container, trace
-from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.edits import dead_code
+from primgraph.transforms.pullback import pushforward
 from primgraph.transforms.transpose import transpose
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -180,32 +180,31 @@ class Level:
         self, order: int, modes: tuple[str, ...], rng: np.random.Generator
     ) -> list[Level]:
         """Check the derivatives of this level; return the next levels to differentiate."""
-        jvp = self._linear("tangent") if "forward" in modes else None
-        linear = jvp
-        if linear is None or any(_has_rules(eqn) for eqn in self.graph.body):
-            linear = self._linear("cotangent")
-        count = len(self.graph.inputs)
-        vjp = transpose(linear, range(count, count + len(self.wrt)))
+        jvp = pushforward(self.graph, self.wrt) if "forward" in modes else None
+        vjp = self._pullback(jvp) if "reverse" in modes else None
         values, known, source, limits = self.expected_jacobian()
         v = [rng.standard_normal(self.graph.inputs[i].shape) for i in self.wrt]
         u = [rng.standard_normal(o.shape) for o in self.graph.outputs]
         if jvp is not None:
             self.check_forward(order, jvp, known, limits, source)
-        if "reverse" in modes:
+        if vjp is not None:
             self.check_reverse(order, vjp, u, known, limits, source)
-        if jvp is not None and "reverse" in modes:
+        if jvp is not None and vjp is not None:
             self.check_adjoint(order, jvp, vjp, u, v, values)
         graphs = {"forward": (jvp, v), "reverse": (vjp, u)}
         return [
             Level(graph, [*self.arrays, *seeds], self.wrt, (mode, *self.modes))
             for mode, (graph, seeds) in graphs.items()
-            if graph is not None and mode in modes
+            if graph is not None
         ]
 
-    def _linear(self, role: str) -> Graph:
-        """Return the graph of tangents of the outputs, for the role "tangent" or "cotangent"."""
-        jvp = linearize(self.graph, self.wrt, role=role)
-        return dead_code(jvp.with_outputs(jvp.outputs[len(self.graph.outputs) :]))
+    def _pullback(self, jvp: Graph | None) -> Graph:
+        """Return the graph of cotangents of the inputs."""
+        linear = jvp
+        if linear is None or any(_has_rules(eqn) for eqn in self.graph.body):
+            linear = pushforward(self.graph, self.wrt, "cotangent")
+        count = len(self.graph.inputs)
+        return transpose(linear, range(count, count + len(self.wrt)))
 
     def expected_jacobian(self) -> tuple[float, list[Array], str, list[Array]]:
         """Return the largest value, the Jacobian by each input, the method that found these, and
@@ -270,7 +269,9 @@ class Level:
             for i, v in enumerate(e.inputs)
             if isinstance(e.op, Primitive) and e.op.is_flat(i)
         }
-        stops = [e for e in plain.body if e.op.stops and e.output not in formulas]
+        # Within a function with its own rules, nothing that it computes is differentiated.
+        reached = {v for e in _differentiated(self.graph) for v in e.outputs}
+        stops = [e for e in plain.body if e.op.stops and e.output in reached - formulas]
         held = [e.output for e in stops]
         values = interpret(plain.with_outputs(held), *self.arrays)
         stopped = set(held)
@@ -419,6 +420,19 @@ def parts_of(arrays: Sequence[Array]) -> list[Array]:
     for array in map(np.asarray, arrays):
         found += [np.real(array), np.imag(array)] if array.dtype.kind == "c" else [array]
     return found
+
+
+def _differentiated(graph: Graph) -> Sequence[Equation]:
+    """Return the equations between inputs and outputs without those inside custom functions."""
+
+    def differentiated(eqn: Equation) -> Equation:
+        if eqn.op.own_slope != "given":
+            return eqn
+        # The operands of the function come between one result and all results.
+        operands = eqn.inputs[1 : 1 + eqn.kwargs["count"]]
+        return Equation(eqn.op, operands, eqn.params, eqn.outputs, eqn.source)
+
+    return backward_slice([*map(differentiated, graph.body)], graph.outputs)
 
 
 def _has_rules(eqn: Equation) -> bool:

@@ -10,9 +10,9 @@ from primgraph.ir.primitive import Primitive
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import larger
 from primgraph.primitives.control import Flow, flow_of
-from primgraph.transforms.linearize import linearize
 from primgraph.transforms.loops.stacks import fills
 from primgraph.transforms.optimize.clean_up import clean_up
+from primgraph.transforms.pullback import pushforward
 from primgraph.transforms.unzip_linear import unzip
 
 
@@ -27,10 +27,8 @@ def residual_bytes(graph: Graph) -> int:
     wrt = [i for i, v in enumerate(graph.inputs) if v.type.is_inexact]
     if not wrt or not any(v.type.is_inexact for v in graph.outputs):
         return 0
-    joint = linearize(graph, wrt, role="cotangent")
-    return _residual_bytes(
-        joint.with_outputs(joint.outputs[len(graph.outputs) :]), range(count, count + len(wrt))
-    )
+    linear = pushforward(graph, wrt, "cotangent")
+    return _residual_bytes(linear, range(count, count + len(wrt)))
 
 
 def _residual_bytes(graph: Graph, wrt: Sequence[int]) -> int:

@@ -14,10 +14,9 @@ from primgraph.ir.frontend.containers import unflatten_value
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.sizes import output_types_for
 from primgraph.program.compile import compile, source_of
-from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.transpose import transpose
+from primgraph.transforms.pullback import pullback
 
 # The kinds of dtypes that are converted to each; that of bfloat16 is V.
 _CONVERTED = {"b": "b", "i": "biu", "u": "biu", "f": "biufV"}
@@ -107,11 +106,9 @@ class _Embedded:
     @cached_property
     def pullback(self) -> _Embedded:
         """Return the cotangents of float inputs, from all inputs and those of float outputs."""
-        outputs, count = [self.graph.outputs[i] for i in self.inexact], len(self.graph.inputs)
-        both = linearize(self.graph.with_outputs(outputs), self.floats)
-        slope = both.with_outputs(both.outputs[len(outputs) :])
-        seeds = range(count, count + len(self.floats))
-        return _Embedded(clean_up(transpose(slope, seeds)), self._target)
+        outputs = [self.graph.outputs[i] for i in self.inexact]
+        found = pullback(self.graph.with_outputs(outputs), self.floats)
+        return _Embedded(clean_up(found), self._target)
 
 
 def _embed(name: str, given: Any, target: str | None) -> tuple[Graph, _Embedded]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from importlib import import_module
 from typing import NoReturn, final
 
 from primgraph.base.user_lines import caller
 from primgraph.errors import UnsupportedError
+from primgraph.ir.graph import Equation, Graph
 
 # The newest version of each library, major and minor, that the importers were tried with.
 TRIED = {"jax": (0, 10), "onnx": (1, 23), "sympy": (1, 14), "torch": (2, 13)}
@@ -22,6 +25,23 @@ class VersionWarning(UserWarning):
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore", pg.interop.VersionWarning)
     """
+
+
+def require_library(library: str, user: str) -> None:
+    """Import `library`, which is also the name of the extra, for the function `user`.
+
+    Raises ImportError that names the extra, and warns of a version like `check_version`.
+    """
+    try:
+        module = import_module(library)
+    except ModuleNotFoundError as error:
+        if error.name != library:
+            raise
+        raise ModuleNotFoundError(
+            f"{user} needs {library}, which is not installed: pip install 'primgraph[{library}]'",
+            name=library,
+        ) from None
+    check_version(library, str(module.__version__))
 
 
 def check_version(library: str, version: str) -> None:
@@ -76,3 +96,11 @@ def _describe(name: str, places: list[str]) -> str:
     first = next((place for place in places if place), "")
     where = f", first at {first}" if first and len(places) > 1 else f", at {first}" if first else ""
     return f"{name} ({times}{where})"
+
+
+def nested_equations(graph: Graph) -> Iterator[Equation]:
+    """Yield the equations of a graph, and those in the bodies of each."""
+    for eqn in graph.body:
+        yield eqn
+        for body in eqn.bodies:
+            yield from nested_equations(body)

@@ -433,7 +433,7 @@ def _stands_for(value: Any) -> Any:
         room = _room(value)
         if room in _SCIPYS and (room != "scipy.special" or _has_row(value)):
             return getattr(provider(room), value.__name__, value)
-    if type(value).__module__.startswith("scipy.stats."):
+    if str(type(value).__module__).startswith("scipy.stats."):
         # The methods of one whose module is followed are, other than the public ones.
         is_followed = has_methods(value, _followed.get())
         return value if is_followed else _distribution(value) or value
@@ -469,7 +469,7 @@ def referenced_names(
 
 def _distribution(value: Any) -> Any:
     """Return the distribution that takes variables in the place of one of SciPy's, or None."""
-    if not type(value).__module__.startswith("scipy.stats."):
+    if not str(type(value).__module__).startswith("scipy.stats."):
         return None
     theirs = importlib.import_module("scipy.stats")
     here = provider("scipy.stats")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import cache, partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -190,11 +190,19 @@ class Handle(NumpyMethods):
         found: Self = named_function("real")(self)
         return found
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        cast("Any", self.real)[...] = value
+
     @property
     def imag(self) -> Self:
         """Imaginary parts of complex numbers, zeros for others."""
         found: Self = named_function("imag")(self)
         return found
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        cast("Any", self.imag)[...] = value
 
     @property
     def T(self) -> Self:

@@ -214,8 +214,8 @@ declare({
     },
     "special scipy.special": {
         "primgraph.operators.elementwise.scipy_calls": """
-            dawsn ellipe ellipk erfi exp1 expi expn hyp2f1 i0e i1 i1e iv ive j0 j1 jv k0 k0e k1 k1e
-            kv kve lambertw sici spence y0 y1 yv zeta
+            dawsn ellipe ellipk erfi exp1 expi expn hyp1f1 hyp2f1 i0e i1 i1e iv ive j0 j1 jv k0 k0e
+            k1 k1e kv kve lambertw sici spence wofz y0 y1 yv zeta
             """,
         "primgraph.operators.elementwise.special_compositions": """
             binom boxcox boxcox1p cosm1 exprel factorial gammasgn huber poch pseudo_huber

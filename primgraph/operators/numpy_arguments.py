@@ -17,9 +17,10 @@ from primgraph.operators.promotion import NUMBERS, array_of, either
 from primgraph.operators.variable import handles
 
 # NumPy's options on how a result is computed or stored, which have no effect here.
-_IGNORED = frozenset(
-    ("casting", "copy", "device", "like", "optimize", "order", "signature", "subok")
-)
+_IGNORED = frozenset((
+    *("casting", "copy", "device", "like", "optimize", "order", "overwrite_input", "signature"),
+    "subok",
+))  # fmt: skip
 # Reductions of NumPy with `where`, and the neutral element that replaces masked elements.
 _NEUTRAL: dict[str, Any] = {
     "sum": 0,

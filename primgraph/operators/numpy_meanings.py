@@ -14,6 +14,7 @@ from primgraph.operators.call import namespace_operator
 from primgraph.operators.handle import Handle
 from primgraph.operators.index.masked import MaskedElements
 from primgraph.operators.numpy_arguments import call_named, write_out
+from primgraph.operators.variable import Variable
 
 
 def take(
@@ -188,13 +189,16 @@ def isrealobj(x: Any) -> bool:
 
 
 def real_if_close(a: Any, tol: float = 100) -> Any:
-    """Return real arrays; raise for complex ones, whose result dtype would depend on the values."""
-    if iscomplexobj(a):
+    """Return real parts where imaginary ones are negligible; raise if the numbers are not known."""
+    if not iscomplexobj(a):
+        return a
+    if isinstance(a, Variable):
         raise DTypeError(
             f"np.real_if_close of {a.type} would have a dtype that depends on its numbers",
             hint="pg.real(z) drops the imaginary parts",
         )
-    return a
+    known = np.real_if_close(np.asarray(a.detach()), tol)
+    return a if known.dtype.kind == "c" else call_named("real", a)
 
 
 def sort_complex(a: Any) -> Any:

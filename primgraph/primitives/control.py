@@ -113,6 +113,11 @@ class Regions:
 REGIONS: Fact[Callable[..., Regions] | None] = Fact("regions", None)
 
 
+# The rule `rule(**params)` for the equation that the results solve: its body, as a function of the
+# constants and the results, and the number of constants.
+EQUATION: Fact[Callable[..., tuple[Graph, int]] | None] = Fact("equation", None)
+
+
 def flow_of(eqn: Equation) -> Flow | None:
     """Return how an equation runs its bodies; None for one without a layout."""
     return None if eqn.op.fact(REGIONS) is None else Regions.from_equation(eqn).flow

@@ -22,7 +22,7 @@ from primgraph.program.compile import generic
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.transpose import transpose
+from primgraph.transforms.pullback import pullback
 from primgraph.view.formats.page import Step, page
 from primgraph.view.picture import Limits, Picture, equation_text, graph_of, picture_with_boxes
 
@@ -143,10 +143,7 @@ def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
     if _is_to_derive(graph) if derivative is None else derivative:
         tangents = linearize(plain_graph)
         stages.append(_stage("linearized", tangents, "tangents beside the values: forward mode"))
-        linear = linearize(plain_graph, role="cotangent")
-        outputs = linear.outputs[len(graph.outputs) :]
-        places = range(len(graph.inputs), len(linear.inputs))
-        plain_graph = transpose(linear.with_outputs(outputs), places)
+        plain_graph = pullback(plain_graph)
         stages.append(_stage("transposed", plain_graph, "cotangents flow back: reverse mode"))
     clean = clean_up(plain_graph, last=True)
     stages.append(_stage("cleaned up", clean, "the same bits from fewer equations"))

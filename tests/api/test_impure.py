@@ -187,3 +187,24 @@ def test_state_of_numbers_and_static_objects_are_told_apart():
         pg.jit(_Filter.step, static_argnums=0)(_Filter(), 1.0)
     with pytest.warns(pg.TracingWarning, match=r"self\.x keeps"):
         pg.trace(_Filter().step, pg.spec(()))
+
+
+class Nameless:
+    """SymPy's undefined functions are of classes like this one."""
+
+    def __init__(self):
+        self.factor = 2.0
+
+
+Nameless.__module__ = None
+
+
+def test_objects_of_classes_without_a_module_are_searched():
+    held = Nameless()
+    scaled = pg.jit(lambda x: x * held.factor)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(scaled(X), 2.0 * X)
+        np.testing.assert_array_equal(
+            pg.compile(pg.trace(lambda x: x * held.factor, X))(X), 2.0 * X
+        )

@@ -84,7 +84,7 @@ def _elementwise_sample(name, op, type):
     if name == "integer_pow":
         powers = range(-3, 5) if type.is_inexact else range(4)
         return [(name, [type], {"n": n}) for n in powers] if type.dtype.kind != "b" else []
-    for operands in (1, 2, 3):
+    for operands in (1, 2, 3, 4):
         samples = []
         for params in _params_of(name):
             with suppress(TypeError, ValueError):

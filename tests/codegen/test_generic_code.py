@@ -184,6 +184,10 @@ MORE: dict[str, Callable[..., Any]] = {
         s.xlogy(x, x * x + 0.1) + s.xlog1py(x, x * x) + s.logit(pg.sigmoid(x)),
     ),
     "by SciPy": lambda x, v, n, m: s.j0(x) / n,
+    "by parameters": lambda x, v, n, m: (
+        pg.jvp(lambda a: s.jv(a, 2.0) + s.hyp2f1(a, 2.0, 1.5, 0.3), x, x)[1],
+        pg.jvp(lambda a: s.zeta(a * a + 2.0, 1.5) + s.hyp1f1(a, 1.5, 0.3), x, x)[1],
+    ),
     "windows": lambda x, v, n, m: pg.avg_pool1d(x[None], 2, 1),
     "mask": lambda x, v, n, m: pg.where(pg.arange(m) < m // 2, v, 0.0),
     "scan": lambda x, v, n, m: pg.scan(lambda c, r: (pg.tanh(c + r), c * r), x[0] * 0.0, x),

@@ -83,6 +83,48 @@ def test_a_loop_of_numbers_ends_by_its_test():
     assert agrees(bounded, np.array(0.0))(np.array(0.0))[0] == 1500
 
 
+ONE = np.int64(1)
+# Functions of an integer, and whether its iterations stay in the range of int64.
+COUNTERS = {
+    "index": (lambda n: pg.fori_loop(0, 1500, lambda i, x: 0.9 * x + 1e-3 * i, 1.0 * n), True),
+    "test": (
+        lambda n: pg.while_loop(
+            lambda c: c[0] < 2000, lambda c: (c[0] + 1, 0.9 * c[1] + 0.1 * c[0]), (n, 1.0)
+        ),
+        True,
+    ),
+    "rows": (
+        lambda n: pg.scan(
+            lambda c, x: (pg.where(c > x, c - x, -c), (c == x, c * 0.5, pg.astype(c, bool), x - c)),
+            n,
+            np.arange(40) % 7 - 3,
+        ),
+        True,
+    ),
+    "truths": (lambda n: pg.scan(lambda c, x: (c + (x > 0.3), x * c), n, numbers(30)), True),
+    "doubled": (lambda n: pg.fori_loop(0, 70, lambda i, k: k + k, n + 2), False),
+    "smallest": (lambda n: pg.fori_loop(0, 3, lambda i, k: k * -(2**63) - i, n), False),
+    "compared": (
+        lambda n: pg.scan(
+            lambda c, x: (c + x, (c * c * 4 < x, -c == c, 1.0 * (c * 3))),
+            n,
+            np.array([5, 2**62, 2**62, 2**62, -(2**62)]),
+        ),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COUNTERS)
+def test_integers_of_loops_are_numbers_and_wrap_as_numpys(name, monkeypatch):
+    function, stays = COUNTERS[name]
+    if stays:
+        # There is no code on arrays.
+        for kind in ("_Scan", "_While"):
+            monkeypatch.setattr(f"primgraph.codegen.loops.{kind}._compile_bodies", None)
+    agrees(function, ONE)
+
+
 def recurrent(xs, w, u, b):
     def step(h, x):
         h = pg.tanh(x @ w + h @ u + b)

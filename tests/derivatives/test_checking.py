@@ -55,6 +55,15 @@ bent = primitive("throw_away", np.cos, jvp=lambda z, x, d: d * table.sin(x))
 wrong_second = throw_away(np.sin, jvp=lambda z, x, d: d * bent(x))
 
 
+@pg.custom_jvp
+def halved(x):
+    """A function whose value is constant to differentiation, and whose slope is by a rule."""
+    return pg.stop_gradient(0.5 * pg.sin(x))
+
+
+halved.defjvp(lambda x, dx: (halved(*x), 0.5 * pg.cos(x[0]) * dx[0]))
+
+
 # Right rules.
 
 
@@ -72,6 +81,7 @@ RIGHT = {
     "throw_away": (lambda x: sine(x * x) * x, [(3,)]),
     "stopped": (lambda x: x * pg.stop_gradient(x * x), [(3,)]),
     "stopped_throw_away": (lambda x: sine(x) * pg.stop_gradient(sine(x)), [(3,)]),
+    "stopped_in_a_custom_function": (lambda x: halved(x * x) * pg.stop_gradient(x), [(3,)]),
     "loop": (
         lambda x, w: pg.scan(lambda c, r: (pg.tanh(c * w + r), c), x[0], x),
         [(3, 2), (2,)],

@@ -36,7 +36,8 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.sizes import Fitting, specialize_graph, type_at
 from primgraph.ir.slices import drop_formal
-from primgraph.transforms import clean_up, linearize, lower, transpose
+from primgraph.transforms import clean_up, lower
+from primgraph.transforms.pullback import pullback
 
 Arrays = Sequence[np.ndarray]
 
@@ -163,10 +164,7 @@ def derivative(graph: Graph) -> Graph | None:
     ends = [v for v in graph.outputs if v.type.is_float]
     if not wrt or not ends:
         return None
-    jvp = linearize(graph.with_outputs(ends), wrt)
-    linear = jvp.with_outputs(jvp.outputs[len(ends) :])
-    count = len(graph.inputs)
-    return drop_formal(clean_up(transpose(linear, range(count, count + len(wrt)))))
+    return drop_formal(clean_up(pullback(graph.with_outputs(ends), wrt)))
 
 
 def drawn(seed: int, left: Counter[str]) -> list[tuple[Graph, Arrays]]:

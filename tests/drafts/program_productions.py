@@ -21,7 +21,7 @@ from primgraph.primitives import reductions as r
 from primgraph.primitives import shapes as s
 from primgraph.primitives import windows as w
 from primgraph.primitives.linear_algebra import products
-from primgraph.primitives.special_functions import gamma, special
+from primgraph.primitives.special_functions import by_parameters, gamma, special
 
 # How often an operator is called in `pg.no_grad()`.
 _UNTRACKED = 0.04
@@ -86,6 +86,10 @@ def special_functions(draft: Draft) -> list[Value]:
         lambda: [special.erfcx(within, n=draft.below(3)), special.log_ndtr(x)],
         lambda: [special.gammainc(y, operand, k=draft.below(2), upper=draft.chance(0.5))],
         lambda: [special.betainc(y, operand, 0.5 + 0.5 * within, j=0, k=0, upper=False)],
+        lambda: [by_parameters.bessel_by_order(x, y, n=1, name=draft.choose(("jv", "kv")))],
+        lambda: [by_parameters.kummer_by_parameters(x, y, within, i=1, j=draft.below(2))],
+        lambda: [by_parameters.gauss_by_parameters(x, operand, y, within, i=0, j=1, k=0)],
+        lambda: [by_parameters.zeta_by_exponent(y + 1.0, operand, n=1)],
     ))()  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -37,6 +38,7 @@ from primgraph.transforms.optimize.matrix_structure import structure
 from primgraph.transforms.partial_eval import separate_linear
 from primgraph.transforms.rewrite.rule import LEVELS
 from primgraph.transforms.taylor_mode import taylor
+from primgraph.transforms.vectorize_stacks import vectorize_stacks
 
 Arrays = Sequence[np.ndarray]
 
@@ -248,6 +250,12 @@ def _hoist(case: Case) -> None:
 def _iterated(case: Case) -> None:
     found = interpret(verify(expand_solutions(case.graph)), *case.feeds)
     _same(case, "expand_solutions", case.graph, case.feeds, case.expected, found)
+
+
+@of(vectorize_stacks)
+def _vectors(case: Case) -> None:
+    for least in (2, 4):
+        _kept(partial(vectorize_stacks, least=least), "vectorize_stacks")(case)
 
 
 @of(split_loops)

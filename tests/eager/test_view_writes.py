@@ -385,6 +385,32 @@ def test_bodies_of_loops_see_what_views_show() -> None:
     np.testing.assert_array_equal(turned[:, 0], [7.0, 7.0, 7.0, 7.0])
 
 
+def test_parts_of_complex_numbers_are_assigned_to() -> None:
+    def written_parts(z: Any) -> Any:
+        y = 1.0 * z
+        y.real = y.imag**2
+        y.imag += 1.0
+        y.imag[1:] = 7.0
+        return y
+
+    z = np.array([1.0 + 2.0j, 3.0, -1.0j])
+    wanted = written_parts(z)
+    np.testing.assert_array_equal(written_parts(pg.tensor(z)), wanted)
+    np.testing.assert_array_equal(pg.jit(written_parts)(z), wanted)
+    slope = pg.grad(lambda x: np.sum(np.abs(written_parts(x)) ** 2))(z)
+    # The first element is y**4 + (y + 1)**2 of its imaginary part y, the others y**4.
+    np.testing.assert_allclose(np.abs(slope.imag), [38.0, 0.0, 4.0])
+    np.testing.assert_array_equal(slope.real, 0.0)
+    number = pg.tensor(1.0 + 2.0j)
+    number.real = 5.0
+    assert number.item() == 5.0 + 2.0j
+    x = pg.tensor(X)
+    x.real = 0.0
+    assert not x.numpy().any()
+    with pytest.raises(pg.ArgumentError, match="read-only"):
+        x.imag = 1.0
+
+
 def test_chains_of_views_of_a_copy() -> None:
     names = {name: pair[0] for name, pair in FOREIGN.items()}
     exec(PRELUDE, names)

@@ -235,3 +235,48 @@ def test_an_imported_function_runs_without_jax(tmp_path):
     text = _WITHOUT.format(source=str(source), pickled=str(pickled), slope=slope)
     subprocess.run([sys.executable, "-c", text], check=True, cwd=tmp_path)
     assert "import jax" not in source.read_text()
+
+
+_WITH_RULES = """
+import pickle, sys
+import numpy as np
+sys.modules["jax"] = None
+import primgraph as pg
+x = np.array([0.3, -1.2, 2.5, 0.7])
+with open({pickled!r}, "rb") as file:
+    imported = pickle.loads(pickle.dumps(pickle.load(file)))
+np.testing.assert_allclose(pg.grad(imported)(x), {slope}, rtol=1e-12)
+np.testing.assert_allclose(pg.hessian(imported)(x), {second}, rtol=1e-11, atol=1e-12)
+rows = pg.vmap(pg.grad(imported))(np.stack([x, x]))
+np.testing.assert_allclose(rows[1], {slope}, rtol=1e-12)
+"""
+
+
+def test_rules_of_custom_functions_are_pickled(tmp_path):
+    @jax.custom_vjp
+    def doubled(x):
+        return jnp.round(x)
+
+    doubled.defvjp(lambda x: (jnp.round(x), x), lambda x, ct: (2.0 * ct,))
+
+    def model(x):
+        solved = jnp.linalg.solve(jnp.outer(x, x) + 3.0 * jnp.eye(4), jax.nn.silu(x))
+        return jnp.sum(solved * jax.nn.relu(x) + jnp.logaddexp(x, x[::-1])) + jnp.sum(doubled(x))
+
+    pickled = tmp_path / "model.pickle"
+    pickled.write_bytes(pickle.dumps(pg.interop.from_jax(model, pg.spec(4))))
+    slope, second = jax.grad(model)(X).tolist(), jax.jacrev(jax.grad(model))(X).tolist()
+    text = _WITH_RULES.format(pickled=str(pickled), slope=slope, second=second)
+    subprocess.run([sys.executable, "-c", text], check=True, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_updates_of_one_element_are_applied_in_order(is_nested):
+    rows = jnp.array([0, 2, 0, 9, 0])
+
+    def function(x):
+        if is_nested:
+            return jnp.stack([x, -x]).at[:, rows].apply(jnp.sin)
+        return jnp.asarray(x).at[rows].apply(lambda v: 2.0 * v + 1.0)
+
+    np.testing.assert_allclose(pg.interop.from_jax(function, X)(X), function(X), rtol=1e-13)

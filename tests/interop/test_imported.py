@@ -1,6 +1,7 @@
 """Functions imported from other libraries, and what the importers share."""
 
 import pickle
+import sys
 import warnings
 
 import numpy as np
@@ -91,3 +92,15 @@ def test_a_newer_version_warns_once(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         lacking.check_version("jax", "99.1.0")
+
+
+@pytest.mark.parametrize("suffix, library", [("onnx", "onnx"), ("mlir", "jax")])
+def test_a_package_that_is_missing_is_named_with_its_extra(monkeypatch, tmp_path, suffix, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    kernel = pg.compile(pg.trace(lambda x: 2.0 * x, pg.spec(3)))
+    message = rf"kernel.save needs {library}, .* pip install 'primgraph\[{library}\]'"
+    with pytest.raises(ModuleNotFoundError, match=message):
+        kernel.save(tmp_path / f"model.{suffix}")
+    importer = pg.interop.from_onnx if library == "onnx" else pg.interop.from_jax
+    with pytest.raises(ModuleNotFoundError, match=f"{importer.__name__} needs {library}"):
+        importer(np.sin)

@@ -1,9 +1,12 @@
-"""Functions of published packages that are written in JAX: values and derivatives.
+"""Functions of published packages that are written in JAX: values, derivatives, and source.
 
 Checks of equinox raise by callbacks, which graphs lack; with `EQX_ON_ERROR=nan` they give NaN.
 """
 
 import os
+import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -318,3 +321,43 @@ def test_values_and_derivatives_are_those_of_jax(name):
     v = np.cos(np.arange(x.size)).reshape(x.shape)
     second = jax.jvp(slope, (x,), (v,))[1]
     np.testing.assert_allclose(pg.hvp(imported, x, v)[1], second, rtol=1e-7, atol=1e-8)
+
+
+# A process in which only NumPy and the standard library are found.
+_ALONE = """
+import ctypes, importlib, sys
+import numpy as np
+
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        known = {"numpy", "saved", *sys.stdlib_module_names}
+        if name.partition(".")[0] not in known:
+            raise ImportError(name)
+
+
+sys.meta_path.insert(0, Refuse())
+given = np.load("given.npz")
+x, value, name = given["x"], given["value"], str(given["name"])
+found = getattr(importlib.import_module("saved"), name)(x)
+np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-11)
+result, doubles = np.empty(()), ctypes.POINTER(ctypes.c_double)
+call = getattr(ctypes.CDLL("./saved.so"), name)
+call(x.ctypes.data_as(doubles), result.ctypes.data_as(doubles))
+np.testing.assert_allclose(result, value, rtol=1e-9, atol=1e-11)
+"""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sources_run_where_only_numpy_is(name, tmp_path, monkeypatch):
+    compiler = shutil.which("cc") or pytest.skip("there is no C compiler")
+    monkeypatch.chdir(tmp_path)
+    function, x = CASES[name]()
+    graph = pg.interop.from_jax(function, x).graph
+    kernel = pg.compile(graph)
+    kernel.save("saved.py")
+    kernel.save("saved.c")
+    np.savez("given.npz", x=x, value=np.asarray(function(x)), name=graph.name)
+    flags = ["-std=c11", "-O1", "-shared", "-fPIC"]
+    subprocess.run([compiler, *flags, "saved.c", "-o", "saved.so", "-lm"], check=True)
+    subprocess.run([sys.executable, "-c", _ALONE], check=True, env={"PYTHONPATH": "."})

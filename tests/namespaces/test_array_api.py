@@ -32,8 +32,13 @@ def test_arrays_have_what_the_standard_asks_of_them() -> None:
     np.testing.assert_array_equal(x.mT, X.T)
     np.testing.assert_array_equal(np.from_dlpack(x), X)
     assert x.__dlpack_device__() == X.__dlpack_device__()
-    with pytest.raises(BufferError, match="are copied"):
-        x.__dlpack__(copy=False)
+    shared = [np.from_dlpack(x), pg.from_dlpack(x).numpy(), xp.from_dlpack(x).numpy()]
+    assert not any(np.shares_memory(y, np.asarray(x)) for y in shared)
+    assert "dltensor" in repr(x.__dlpack__(copy=False))
+    if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+        seen = np.from_dlpack(x, copy=False)
+        assert np.shares_memory(seen, np.asarray(x))
+        assert not seen.flags.writeable
     with pytest.raises(pg.ArgumentError, match="no device 'cuda'"):
         x.to_device("cuda")
     own = xp.asarray(x, copy=True)

@@ -30,7 +30,7 @@ from primgraph.compat.autograd.misc.flatten import flatten_func
 from primgraph.compat.autograd.misc.optimizers import adam, rmsprop, sgd
 from primgraph.compat.autograd.scipy import special
 from primgraph.compat.autograd.test_util import check_equivalent, check_grads, combo_check
-from primgraph.compat.autograd.tracer import getval, isbox
+from primgraph.compat.autograd.tracer import Node, getval, isbox, trace
 from primgraph.compat.autograd.util import quick_grad_check
 
 X = onp.array([0.3, -1.2, 0.8])
@@ -333,3 +333,45 @@ def test_derivatives_by_tensors_elsewhere_go_through_what_is_made_of_arrays() ->
 def test_arrays_are_filled_with_what_is_computed() -> None:
     found = grad(lambda x: np.sum(np.full((2, 3), x) * np.full(3, x, dtype="float64")))(2.0)
     assert found == 24.0
+
+
+@pytest.mark.parametrize("UPLO", ["L", "U"])
+def test_the_gradient_of_eigh_is_in_the_triangle_that_is_read(UPLO: str) -> None:
+    a = onp.random.default_rng(3).normal(size=(3, 3))
+    check_grads(lambda x: tuple(np.linalg.eigh(x, UPLO)), modes=["rev"], order=1)(a)
+    check_grads(lambda x: np.linalg.eigvalsh(x, UPLO), modes=["rev"], order=1)(a)
+    unread = grad(lambda x: np.sum(np.linalg.eigvalsh(x, UPLO) ** 3))(a)
+    assert not (onp.triu(unread, 1) if UPLO == "L" else onp.tril(unread, -1)).any()
+
+
+def test_real_if_close_looks_at_numbers() -> None:
+    z = onp.array([1.0 + 1e-16j, 2.0])
+    assert grad(lambda x: np.sum(np.real_if_close(x * z)))(onp.ones(2)).tolist() == [1.0, 2.0]
+    kept = pg.tensor(z + 1j)
+    assert np.real_if_close(kept) is kept
+    with pytest.raises(pg.DTypeError, match="depends on its numbers"):
+        pg.jit(np.real_if_close)(z)
+
+
+class Named(Node):
+    """A node that keeps the name of its function, and its parents."""
+
+    def __init__(
+        self, value: Any, fun: Any, args: Any, kwargs: Any, parent_argnums: Any, parents: Any
+    ) -> None:
+        onp.testing.assert_allclose(fun(*args, **kwargs)[0], value)
+        self.name, self.parents = fun.__name__, dict(zip(parent_argnums, parents, strict=True))
+
+    def initialize_root(self, name: str) -> None:
+        self.name, self.parents = name, {}
+
+    def __str__(self) -> str:
+        inner = ", ".join(f"{i}: {parent}" for i, parent in self.parents.items())
+        return f"{self.name}({inner})" if inner else self.name
+
+
+def test_a_trace_makes_nodes_of_its_functions() -> None:
+    value, end = trace(Named.new_root("x"), lambda x: 2.0 + np.sin(x) * np.exp(x), 1.5)
+    onp.testing.assert_allclose(value, 2.0 + onp.sin(1.5) * onp.exp(1.5))
+    assert str(end) == "add(1: mul(0: sin(0: x), 1: exp(0: x)))"
+    assert trace(Named.new_root("x"), lambda x: np.ones(2), 1.5)[1] is None

@@ -208,3 +208,15 @@ def test_dtypes_and_what_is_refused() -> None:
             loss(pg.tensor(Z, requires_grad=True)).backward()
     with pytest.raises(pg.DTypeError, match=r"pg\.complex"):
         pg.optimizer.Adam(0.1, parameters=[pg.tensor(Z, requires_grad=True)])
+
+
+@pytest.mark.parametrize("name", ["sort", "argsort", "msort", "median", "mode", "nanmedian"])
+def test_complex_numbers_have_no_order(name: str) -> None:
+    z = torch.tensor([1.0 + 2.0j, 3.0])
+    with pytest.raises(NotImplementedError, match="have no order"):
+        getattr(torch, name)(z)
+    for call in (torch.topk, torch.kthvalue):
+        with pytest.raises(NotImplementedError, match="have no order"):
+            call(z, 1)
+    with pytest.raises(NotImplementedError, match="have no order"):
+        torch.searchsorted(z, z)

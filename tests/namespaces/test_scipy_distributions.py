@@ -18,8 +18,8 @@ from primgraph.scipy import stats
 ss = pytest.importorskip("scipy.stats")
 params = pytest.importorskip("scipy.stats._distr_params")
 
-# Not here yet: sums with as many terms as a parameter says, and double integrals.
-LACKING = {"ksone", "kstwo", "levy_stable", "studentized_range"}
+# Not here yet: powers of matrices of the size of a parameter, and integrals of sharp peaks.
+LACKING = {"kstwo", "levy_stable"}
 ROWS = [(n, tuple(map(float, shapes))) for n, shapes in params.distcont if n not in LACKING]
 SAMPLE = {"burr12", "genextreme", "invgauss", "landau"}
 # Where SciPy's values are not exact to 1e-10, these points are left out: SciPy integrates with
@@ -31,6 +31,7 @@ INEXACT = {
     "kstwobign": (0.55, 1.0),
     "norminvgauss": (1e-5, 1.0 - 1e-5),
     "semicircular": (1e-5, 1.0),
+    "studentized_range": (1e-3, 0.98),
     "tukeylambda": (1e-5, 1.0 - 1e-5),
 }
 QUANTILES = np.array([1e-12, 1e-6, 1e-3, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 0.999, 1.0 - 1e-6])
@@ -93,7 +94,7 @@ def check_slopes(name: str, shapes: tuple[float, ...]) -> None:
     slopes = pg.jacobian(every)(at)
     compiled = pg.jit(every)
     for i in range(len(at)):
-        if name == "irwinhall" and i == 1:
+        if name in ("irwinhall", "ksone") and i == 1:
             continue
         step = np.zeros(len(at))
         step[i] = 1e-3 * max(abs(at[i]), 0.05)
@@ -182,6 +183,33 @@ def test_kolmogorovs_distribution_is_exact_on_both_sides_of_the_change_of_series
             np.testing.assert_allclose(stats.kstwobign.pdf(pg.tensor(x)).numpy(), slope, 1e-11)
 
 
+def test_the_range_of_two_normal_numbers_is_students_distribution() -> None:
+    q = np.array([1e-3, 0.3, 3.0, 15.0, 40.0])
+    for df in (1.0, 10.0, 300.0):
+        found = [getattr(stats.studentized_range, m)(pg.tensor(q), 2.0, df).numpy()
+                 for m in ("sf", "pdf")]  # fmt: skip
+        t = q / np.sqrt(2.0)
+        np.testing.assert_allclose(found[0], 2.0 * ss.t.sf(t, df), 1e-10)
+        np.testing.assert_allclose(found[1], np.sqrt(2.0) * ss.t.pdf(t, df), 1e-10)
+
+
+def test_smirnovs_distribution_is_exact_on_all_pieces() -> None:
+    x, n = np.array([0.05, 0.1999, 0.2001, 0.3, 0.5, 0.7, 0.95]), 5
+
+    def above(x: Any) -> Any:
+        places = [j for j in range(n) if mpmath.mpf(j) / n < 1 - x]
+        return sum(mpmath.binomial(n, j) * x * (x + mpmath.mpf(j) / n) ** (j - 1)
+                   * (1 - x - mpmath.mpf(j) / n) ** (n - j) for j in places)  # fmt: skip
+
+    with mpmath.workdps(30):
+        wanted = [float(above(mpmath.mpf(v))) for v in x]
+        slopes = [float(-mpmath.diff(above, mpmath.mpf(v))) for v in x]
+    np.testing.assert_allclose(stats.ksone.sf(pg.tensor(x), 5.0).numpy(), wanted, 1e-13)
+    np.testing.assert_allclose(stats.ksone.pdf(pg.tensor(x), 5.0).numpy(), slopes, 1e-12)
+    np.testing.assert_allclose(pg.grad(lambda x: pg.sum(stats.ksone.cdf(x, 5.0)))(x), slopes, 1e-11)
+    assert np.isnan(stats.ksone.sf(pg.tensor(0.1), 2000.0).numpy())
+
+
 def test_quantiles_by_roots_have_derivatives_of_second_order() -> None:
     def quantile(v: Any) -> Any:
         return stats.gamma.ppf(v[0], v[1])
@@ -233,10 +261,17 @@ def test_programs_on_c_and_batches() -> None:
     np.testing.assert_allclose(many[0], wanted[0], 1e-13)
 
 
-WHOLE = [("bernoulli", (0.3,)), ("binom", (9.0, 0.4)), ("boltzmann", (0.4, 19.0)),
-         ("dlaplace", (0.8,)), ("geom", (0.3,)), ("nbinom", (4.5, 0.4)), ("planck", (0.51,)),
-         ("poisson", (2.6,)), ("randint", (-3.0, 8.0)), ("yulesimon", (5.0,)),
-         ("zipf", (4.6,))]  # fmt: skip
+WHOLE = [("bernoulli", (0.3,)), ("betabinom", (5.0, 2.3, 0.63)), ("betanbinom", (5.0, 9.3, 1.0)),
+         ("binom", (9.0, 0.4)), ("boltzmann", (0.4, 19.0)), ("dlaplace", (0.8,)), ("geom", (0.3,)),
+         ("hypergeom", (21.0, 18.0, 11.0)), ("logser", (0.6,)), ("nbinom", (4.5, 0.4)),
+         ("nchypergeom_fisher", (14.0, 8.0, 6.0, 0.5)), ("nhypergeom", (20.0, 7.0, 0.0)),
+         ("nchypergeom_wallenius", (14.0, 8.0, 6.0, 0.5)), ("nhypergeom", (20.0, 7.0, 2.0)),
+         ("planck", (0.51,)), ("poisson", (2.6,)), ("randint", (-3.0, 8.0)),
+         ("skellam", (5.0, 3.0)), ("yulesimon", (5.0,)), ("zipf", (4.6,)),
+         ("zipfian", (0.75, 15.0)), ("zipfian", (1.0, 900.0))]  # fmt: skip
+# The parameter that is differentiated by, if it is not the first one; None where all are whole.
+PLACE_OF = {"betabinom": 1, "betanbinom": 2, "binom": 1, "hypergeom": None, "nchypergeom_fisher": 3,
+            "nchypergeom_wallenius": 3, "nhypergeom": None, "randint": None}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "shapes"), WHOLE)
@@ -250,10 +285,10 @@ def test_distributions_of_whole_numbers(name: str, shapes: tuple[float, ...]) ->
         np.testing.assert_allclose(found, wanted, 1e-10, 1e-15, err_msg=method)
     q = np.array([1e-4, 0.013, 0.21, 0.56, 0.87, 0.9991])
     np.testing.assert_array_equal(own.ppf(pg.tensor(q), *shapes).numpy(), theirs.ppf(q, *shapes))
-    if name in ("randint", "zipf"):
+    place = PLACE_OF.get(name, 0)
+    if place is None:
         return
     at = np.array([1.0, 2.0, 4.0]) if name != "bernoulli" else np.array([0.0, 1.0])
-    place = 1 if name == "binom" else 0
     step = 1e-5
 
     def values(s: Any) -> Any:
@@ -263,6 +298,29 @@ def test_distributions_of_whole_numbers(name: str, shapes: tuple[float, ...]) ->
     found = pg.jvp(values, np.float64(shapes[place]), np.float64(1.0))[1]
     ends = [values(pg.tensor(shapes[place] + e)).numpy() for e in (step, -step)]
     np.testing.assert_allclose(found, (ends[0] - ends[1]) / (2.0 * step), 1e-6, 1e-8)
+
+
+def test_distributions_of_whole_numbers_far_in_the_tails() -> None:
+    """Beside sums in mpmath, where SciPy has zero or no digits."""
+    with mpmath.workdps(30):
+        total = mpmath.nsum(lambda k: mpmath.mpf("0.99") ** k / k, [3001, mpmath.inf])
+        wanted = float(total / -mpmath.log(mpmath.mpf("0.01")))
+        np.testing.assert_allclose(stats.logser.sf(pg.tensor(3000.0), 0.99).numpy(), wanted, 1e-10)
+        # The integral of (1 - t**(1 / 40))**60.
+        whole = 40 * mpmath.beta(40, 61)
+    found = stats.nchypergeom_wallenius.pmf(pg.tensor(0.0), 140.0, 80.0, 60.0, 0.5).numpy()
+    np.testing.assert_allclose(found, float(whole), 1e-10)
+    # More places than are summed.
+    assert np.isnan(stats.betabinom.cdf(pg.tensor(4000.0), 9000.0, 1.0, 1.0).numpy())
+    at = np.array([1.0, 40.0, 5000.0])
+    found = stats.zipfian.cdf(pg.tensor(at), 1.3, 10000.0).numpy()
+    np.testing.assert_allclose(found, ss.zipfian.cdf(at, 1.3, 10000), 1e-13)
+
+
+def test_every_distribution_of_whole_numbers_of_scipys_is_here_or_named() -> None:
+    names = {n for n in dir(ss) if isinstance(getattr(ss, n), ss.rv_discrete)}
+    assert names - set(stats.__all__) == {"poisson_binom"}
+    assert {name for name, _ in WHOLE} == names - {"poisson_binom"}
 
 
 # Beside SciPy's own row of parameters: where the density at an end is finite, infinite or zero.

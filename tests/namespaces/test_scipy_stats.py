@@ -217,8 +217,18 @@ def test_parameters_by_name_in_programs_and_by_batches() -> None:
     np.testing.assert_allclose(slopes, eager, rtol=1e-13)
     batched = pg.vmap(lambda a: stats.gamma.logpdf(x, a))(np.array([1.2, 1.7]))
     np.testing.assert_allclose(batched[1], ss.gamma.logpdf(x, 1.7), rtol=1e-14)
+    # float32 is computed in float64 and rounded once.
     single = stats.norm.logpdf(pg.tensor(x.astype(np.float32)), 0.5)
     assert single.dtype == np.float32
+    far = np.array([1e-3, 0.2], np.float32)
+    for name, row in (("argus", (1.0,)), ("landau", ()), ("maxwell", ()), ("pearson3", (0.1,)),
+                      ("truncpareto", (1.8, 5.3)), ("nct", (14.0, 0.25))):  # fmt: skip
+        for method in ("logpdf", "logcdf"):
+            own = getattr(getattr(stats, name), method)
+            found = own(pg.tensor(far), *row)
+            assert found.dtype == np.float32
+            wanted = own(pg.tensor(far.astype(float)), *row).numpy().astype(np.float32)
+            np.testing.assert_array_equal(found.numpy(), wanted, err_msg=name)
     # A distribution with its parameters.
     frozen = stats.norm(0.5, scale=2.0)
     np.testing.assert_allclose(frozen.logpdf(pg.tensor(x)).numpy(), ss.norm(0.5, 2.0).logpdf(x))

@@ -112,3 +112,30 @@ def test_blocks_and_memory_that_is_given_back():
         interpret(graph, x, y), poisoned_results(graph, [x, y], SMALL), strict=True
     ):
         np.testing.assert_allclose(other, one, 1e-12, 1e-12)
+
+
+INF = np.inf
+# Positions, points and values with infinities among them.
+INFINITE = [
+    ([1.0, 2.5, INF, -INF, np.nan], [0.0, 1.0, 2.0, 3.0], [0.0, 1.0, INF, 3.0]),
+    ([1.5, 0.5], [0.0, 1.0, INF], [1.0, 2.0, 3.0]),
+    ([0.5, -1.0, INF], [-INF, 0.0, 1.0], [1.0, 2.0, 3.0]),
+    ([0.5, 1.5, 2.5], [0.0, 1.0, 2.0, 3.0], [INF, INF, 1.0, -INF]),
+    ([0.5, 2.0], [0.0, 1.0], [-INF, INF]),
+]
+
+
+@pytest.mark.parametrize("points", INFINITE)
+def test_interp_of_infinite_points_and_values(points: tuple[list[float], ...]) -> None:
+    arrays = [np.array(a) for a in points]
+    with np.errstate(invalid="ignore"):
+        wanted = np.interp(*arrays)
+        np.testing.assert_array_equal(pg.interp(arrays[0], *arrays[1:]), wanted)
+        np.testing.assert_array_equal(pg.jit(pg.interp)(*arrays), wanted)
+
+
+def test_interp_has_the_slope_of_the_segment_where_all_is_finite() -> None:
+    at, points, values = np.array([0.0, 0.5, 1.0]), np.arange(3.0), np.array([0.0, 1.0, 3.0])
+    slopes = pg.grad(lambda x, p, v: pg.sum(pg.interp(x, p, v)), (0, 1, 2))(at, points, values)
+    np.testing.assert_allclose(slopes[0], [1.0, 1.0, 2.0])
+    np.testing.assert_allclose(slopes[2], [1.5, 1.5, 0.0])

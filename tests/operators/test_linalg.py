@@ -597,3 +597,22 @@ def test_diagonals_are_those_of_each_matrix_of_a_stack():
         (pg.linalg.trace(pg.tensor(a)), np.linalg.trace(a)),
     ):
         np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+def test_condition_numbers_of_singular_matrices_are_infinite() -> None:
+    matrices = np.stack([2 * np.eye(4), np.zeros((4, 4)), np.ones((4, 4)), 1e-110 * np.eye(4)])
+    for order in (1, -1, np.inf, -np.inf, "fro"):
+        found = pg.linalg.cond(pg.tensor(matrices), order).numpy()
+        np.testing.assert_allclose(found, np.linalg.cond(matrices, order), rtol=1e-14)
+        assert pg.linalg.cond(matrices[1], order).item() == np.inf
+    for order in (None, 2, -2):
+        found = pg.linalg.cond(matrices[:2], order).numpy()
+        np.testing.assert_array_equal(found, [1.0, np.inf])
+    pg.check_grads(lambda a: pg.linalg.cond(a, 1), [regular(2, 3, 3)], order=1)
+
+
+def test_ranks_by_tolerances_of_each_matrix() -> None:
+    stack, rtol = np.stack([np.diag([1.0, 1e-3]), np.diag([4.0, 1e-3])]), np.array([1e-2, 1e-5])
+    for given in ({"rtol": rtol}, {"tol": rtol}, {"rtol": 1e-2}):
+        expected = np.linalg.matrix_rank(stack, **given)
+        np.testing.assert_array_equal(pg.linalg.matrix_rank(stack, **given), expected)

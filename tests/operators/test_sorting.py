@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,21 @@ def test_arrays_of_quantiles_and_dtypes_are_numpys(method: str) -> None:
             np.testing.assert_allclose(found, expected, 1e-6)
 
 
+def test_weighted_quantiles_of_what_is_not_nan() -> None:
+    x = np.array([[1.0, np.nan, 4.0, 2.0], [3.0, 9.0, np.nan, 5.0]], np.float32)
+    weights = np.array([[0.0, 1, 3, 2], [2, 1, 1, 3]])
+    for q in (0.0, 0.3, [0.2, 0.9], 1.0):
+        given: Any = {"axis": 1, "method": "inverted_cdf", "weights": weights}
+        expected = np.nanquantile(x, q, **given)
+        found = pg.nanquantile(x, q, **given)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+        parts = 100 * np.array(q)
+        np.testing.assert_array_equal(pg.nanpercentile(x, parts, **given), expected)
+    with pytest.raises(pg.ArgumentError, match="Only method 'inverted_cdf' supports weights"):
+        pg.nanquantile(x, 0.5, 1, weights=weights)
+
+
 @pytest.mark.parametrize("weights", [np.array([1.0, 0.0, 3.0]), np.array([[0.0, 1, 3], [2, 1, 1]])])
 def test_weighted_quantiles_are_numpys(weights: Any) -> None:
     x = np.array([[1.0, 2.0, 4.0], [3.0, 9.0, 5.0]])
@@ -303,3 +319,28 @@ def test_arrays_of_unknown_size_are_sorted() -> None:
         np.testing.assert_allclose(slope(np.array(x)), [sum(p) for p in parts], rtol=1e-15)
     with pytest.raises(pg.UnknownSizeError, match="number has to be known"):
         pg.trace(lambda x: pg.median(x), pg.spec((n,)))
+
+
+NAN, INF = np.nan, np.inf
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.array([INF, INF, NAN]),
+        np.array([-INF, INF, NAN, 1.0, NAN]),
+        np.array([NAN, NAN]),
+        np.array([[1.0, NAN, 4.0], [NAN, NAN, NAN], [5.0, 2.0, 1.0]], np.float32),
+        np.array([[1 + 2j, complex(NAN, 1), 3], [complex(0, NAN), NAN, 2 - 1j]]),
+    ],
+)
+def test_medians_of_infinities_nan_and_complex_numbers(x: np.ndarray) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for function in (np.nanmedian, np.median, np.nancumprod, np.nancumsum):
+            for axis in (None, 0, -1):
+                expected: Any = function(x, axis=axis)
+                found = np.asarray(function(pg.tensor(x), axis=axis))
+                assert found.dtype == expected.dtype
+                np.testing.assert_array_equal(found, expected)
+    assert np.median(pg.tensor([3.0, 1.0]), overwrite_input=True).item() == 2.0

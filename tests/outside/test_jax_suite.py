@@ -1,4 +1,4 @@
-"""JAX's own tests of `jax.numpy`, `jax.scipy` and of derivatives of `lax`, run with primgraph.
+"""JAX's own tests, run with primgraph in the place of `jax.numpy`, and with imported functions.
 
 They are those of the checkout of JAX that `JAX_CHECKOUT` names; without it, or without jax and
 absl-py, the test is skipped. What does not pass is in `jax_exceptions.txt`, with reasons.
@@ -10,17 +10,31 @@ import importlib.util
 import os
 from pathlib import Path
 
+import jax_imports
 import jax_suite
 import pytest
+
+
+def checkout() -> Path:
+    """The folder of JAX's sources."""
+    given = os.environ.get("JAX_CHECKOUT", "")
+    if not given or not all(map(importlib.util.find_spec, ("jax", "absl"))):
+        pytest.skip("JAX_CHECKOUT names no checkout of JAX, or jax and absl-py are not installed")
+    return Path(given)
+
+
+@pytest.mark.dense
+@pytest.mark.parametrize("file", jax_imports.FILES)
+def test_functions_of_jaxs_tests_are_imported(file: str) -> None:
+    found = jax_suite.outcomes(checkout(), [file], cases=1, plugin="jax_imports")
+    stated = [outcome for _, outcome in found if outcome != "skipped"]
+    assert sum(o == "passed" for o in stated) >= jax_imports.FILES[file] * len(stated)
 
 
 @pytest.mark.dense
 @pytest.mark.parametrize("file", jax_suite.FILES)
 def test_the_suite_of_jax(file: str) -> None:
-    given = os.environ.get("JAX_CHECKOUT", "")
-    if not given or not all(map(importlib.util.find_spec, ("jax", "absl"))):
-        pytest.skip("JAX_CHECKOUT names no checkout of JAX, or jax and absl-py are not installed")
-    found = jax_suite.outcomes(Path(given), [file], cases=2)
+    found = jax_suite.outcomes(checkout(), [file], cases=2)
     known = jax_suite.exceptions()
     named = [(jax_suite.exception_of(name, known), name, outcome) for name, outcome in found]
     assert not [name for key, name, o in named if key is None and o in ("failed", "error")]

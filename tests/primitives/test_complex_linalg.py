@@ -423,12 +423,27 @@ def test_what_has_no_result_is_an_error_of_the_run() -> None:
     for function, array in (
         (L.cholesky, -np.eye(2) + 0j),
         (L.inv, np.ones((2, 2), complex)),
-        (L.sqrtm, -np.eye(2) + 0j),
+        (L.sqrtm, np.zeros((2, 2), complex)),
         (lambda a: pg.grad(L.slogdet(a)[1], a), np.zeros((2, 2), complex)),
     ):
         kernel = pg.compile(pg.trace(lambda a, f=function: f(a), pg.spec((2, 2), "complex128")))
         with pytest.raises(np.linalg.LinAlgError, match=r"test_complex_linalg\.py"):
             kernel(array)
+
+
+def test_roots_and_logarithms_of_matrices_with_negative_eigenvalues() -> None:
+    turn = np.array([[1.0, 2.0, 0.5], [0.3, 1.0, -1.0], [0.2, 0.1, 1.5]])
+    for eigenvalues in ([-1.0, -4.0, 2.0], [-2.0, 1.0 - 3.0j, -1.0 - 1.0j], [-1.0, -3.0, -0.5]):
+        a = turn @ np.diag(eigenvalues) @ np.linalg.inv(turn) + 0j
+        for function, theirs in ((L.sqrtm, scipy.linalg.sqrtm), (L.logm, scipy.linalg.logm)):
+            for kernel in (function, pg.jit(function)):
+                np.testing.assert_allclose(np.asarray(kernel(a)), theirs(a), 1e-9, 1e-9)
+        # Of each derivative: the root R of A solves R dR + dR R = dA.
+        change = np.random.default_rng(1).normal(size=(3, 3)) + 0j
+        root, slope = pg.jvp(L.sqrtm, a, change)
+        np.testing.assert_allclose(root @ slope + slope @ root, change, 1e-8, 1e-8)
+        first = pg.jvp(lambda a, d=change: pg.jvp(L.sqrtm, a, d)[1], a, change)[1]
+        np.testing.assert_allclose(root @ first + first @ root, -2.0 * slope @ slope, 1e-7, 1e-7)
 
 
 def test_the_drop_in_names_take_complex_arrays_and_variables() -> None:

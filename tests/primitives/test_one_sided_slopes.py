@@ -53,6 +53,7 @@ UNARY: dict[str, Callable[..., Any]] = {
     },
     **{name: getattr(sp, name) for name in sp.__all__ if _takes_one_number(name)},
     "sici": lambda x: sp.sici(x).si + sp.sici(x).ci,
+    "wofz": lambda x: pg.real(sp.wofz(x)),
     "polygamma": lambda x: sp.polygamma(2, x),
     "multigammaln": lambda x: sp.multigammaln(x, 3),
     **{f"zeta {s}": partial(sp.zeta, s) for s in (1.5, 2.0)},
@@ -65,6 +66,10 @@ UNARY: dict[str, Callable[..., Any]] = {
     **{
         f"hyp2f1 {given}": partial(sp.hyp2f1, *given)
         for given in ((0.5, 1.5, 2.0), (0.0, 1.0, 2.0), (-1.0, 2.0, -3.0), (-2.0, 3.0, 1.0))
+    },
+    **{
+        f"hyp1f1 {given}": partial(sp.hyp1f1, *given)
+        for given in ((0.5, 1.5), (0.0, 1.0), (-2.0, 2.0), (2.0, 0.5))
     },
     **{
         f"betainc {a} {b}": partial(sp.betainc, a, b) for a in (0.5, 1.0, 2.0) for b in (1.0, 3.0)

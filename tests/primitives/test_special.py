@@ -97,6 +97,7 @@ BORROWED: dict[str, tuple[Any, ...]] = {
     },
     "zeta": (np.array([1.5, 2.0, 3.0, 7.0]), np.array([0.3, 1.0, 2.5, 7.0])),
     "expn": (np.arange(4.0), np.array([0.3, 1.0, 2.5, 7.0])),
+    "hyp1f1": (*np.random.default_rng(0).uniform(0.5, 1.5, (2, 4)), np.linspace(-2.0, 3.0, 4)),
     "hyp2f1": (*np.random.default_rng(0).uniform(0.5, 1.5, (3, 4)), np.linspace(0.0, 0.6, 4)),
 }
 EDGES = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -1.0, 1.0, 2.0, 1e-310, 1e300])
@@ -110,7 +111,7 @@ def test_every_function_has_a_row() -> None:
     rest = {"multigammaln", "polygamma", "erf", "erfc", "log_softmax", "logsumexp", "softmax"}
     # Functions that SciPy does not have.
     rest |= {name for name in sp.__all__ if not hasattr(scipy.special, name)}
-    known = {*GRID, *rest, *BORROWED, "SiciResult", "lambertw", "sici"}
+    known = {*GRID, *rest, *BORROWED, "SiciResult", "lambertw", "sici", "wofz"}
     missing = sorted(set(sp.__all__) - known)
     assert not missing, f"add rows for {missing} to GRID"
     assert known == set(sp.__all__)
@@ -397,9 +398,8 @@ def test_slopes_of_borrowed_functions_at_removable_points() -> None:
 
 
 def test_derivatives_without_a_formula_are_refused() -> None:
-    for function in (lambda v: sp.jv(v, 2.0), lambda v: sp.zeta(v, 2.0), lambda v: sp.expn(v, 2.0)):
-        with pytest.raises(pg.NotDifferentiable, match="has no derivative by"):
-            pg.trace(lambda v, f=function: pg.grad(f(v), v), pg.spec(()))
+    with pytest.raises(pg.NotDifferentiable, match="expn has no derivative by its order"):
+        pg.trace(lambda v: pg.grad(sp.expn(v, 2.0), v), pg.spec(()))
     with pg.Program(), pytest.raises(pg.ArgumentError, match="has the branches 0 and -1, not 2"):
         sp.lambertw(pg.data("x", (3,)), 2)
 

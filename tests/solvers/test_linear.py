@@ -151,6 +151,9 @@ def test_no_unknowns_are_solved(name):
         (lambda s: s.cg(lambda x: x * x, B), pg.ArgumentError, "A is not linear in x"),
         (lambda s: s.cg(lambda x: x + 1.0, B), pg.ArgumentError, "A is not linear in x"),
         (lambda s: s.cg(lambda x: x, {}), pg.ArgumentError, "nothing in b"),
+        (lambda s: s.cg(POSITIVE, B, M=B), pg.ShapeError, "M is a matrix or a function"),
+        (lambda s: s.cg(POSITIVE, B, M=lambda r: r * r), pg.ArgumentError, "M is not linear in x"),
+        (lambda s: s.cg(POSITIVE, B, M=lambda r: pg.sum(r)), pg.ShapeError, "but b is"),
     ],
 )
 def test_wrong_arguments_are_told(call, error, message):
@@ -167,3 +170,63 @@ def test_bicgstab_begins_again_where_both_residuals_are_orthogonal():
     for target in ("numpy", "c"):
         x = pg.compile(graph, target=target)(matrix, b)
         assert np.linalg.norm(matrix @ x - b) <= 2e-11 * np.linalg.norm(b)
+
+
+STIFF = 10.0 ** RNG.uniform(0.0, 4.0, N)
+# Matrices that a diagonal nearly inverts, symmetric ones for `cg`.
+NEAR = {name: np.diag(STIFF) + 0.02 * SOLVERS[name] for name in SOLVERS}
+
+
+@every_solver
+@pytest.mark.parametrize("target", ["numpy", "c"])
+def test_preconditioners_take_fewer_steps_with_the_same_derivatives(name, target, native_cache):
+    def solve(a, b, scale, **options):
+        return getattr(pg.solvers, name)(a, b, M=lambda r: r / scale, **options)
+
+    def loss(solve):
+        return lambda a, b, scale: pg.sum(pg.sin(solve(a, b, scale)))
+
+    a = NEAR[name]
+    _, (converged, trips) = solve(a, B, STIFF, full_output=True)
+    _, (_, plain) = getattr(pg.solvers, name)(a, B, full_output=True)
+    assert converged
+    assert 2 * trips < plain or name == "gmres"
+    found = pg.jit(pg.grad(loss(solve), argnums=(0, 1, 2)), target=target)(a, B, STIFF)
+    exact = pg.grad(loss(lambda a, b, scale: pg.linalg.solve(a, b)), argnums=(0, 1))(a, B, STIFF)
+    for mine, theirs in zip(found, [*exact, 0.0 * B], strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-10 * max(1e-9, np.abs(theirs).max()))
+
+
+@every_solver
+def test_second_derivatives_and_batches_with_preconditioners(name):
+    a, near = NEAR[name][:6, :6], np.diag(1.0 / STIFF[:6])
+    solve = getattr(pg.solvers, name)
+    found = pg.jit(pg.hessian(lambda b: pg.sum(pg.sin(solve(a, b, M=near)))))(B[:6])
+    expected = pg.hessian(lambda b: pg.sum(pg.sin(pg.linalg.solve(a, b))))(B[:6])
+    np.testing.assert_allclose(found, expected, atol=1e-11 * np.abs(expected).max())
+    many = pg.jit(pg.vmap(lambda b, m: solve(a, b, M=lambda r: m * r, full_output=True)))
+    x, (converged, _) = many(np.stack([B[:6], 3.0 * B[:6]]), np.stack([1.0 / STIFF[:6]] * 2))
+    assert converged.all()
+    np.testing.assert_allclose(x[1], 3.0 * np.linalg.solve(a, B[:6]), rtol=1e-8)
+
+
+def test_an_exact_inverse_needs_one_step_and_an_unsymmetric_one_is_transposed():
+    a = GENERAL[:5, :5]
+    for name in ("gmres", "bicgstab"):
+        near = np.linalg.inv(a)
+        _, (converged, trips) = getattr(pg.solvers, name)(a, B[:5], M=near, full_output=True)
+        assert converged
+        assert trips == 1
+        # One step of the transposed equation is enough as well.
+        options = {"M": near, "max_trips": 1}
+        slope = pg.grad(lambda b: pg.sum(getattr(pg.solvers, name)(a, b, **options)))(B[:5])  # noqa: B023
+        np.testing.assert_allclose(slope, np.linalg.solve(a.T, np.ones(5)), rtol=1e-9)
+
+
+def test_sparse_matrices_of_scipy_and_of_ones_own():
+    sparse = pytest.importorskip("scipy.sparse")
+    a = sparse.diags([-1.0, 2.5, -1.0], [-1, 0, 1], shape=(N, N)).tocsr()
+    near = sparse.diags(1.0 / a.diagonal()).tocsr()
+    for matrix in (a, sparse.csr_array(a), pg.sparse_matrix(a)):
+        x = pg.jit(lambda b, m=matrix: pg.solvers.cg(m, b, M=near))(B)
+        np.testing.assert_allclose(a @ x, B, atol=1e-10)

@@ -49,12 +49,11 @@ FILES = {
     "lax_scipy_special_functions_test.py": 0.75,
     "lax_scipy_test.py": 0.8,
     "scipy_stats_test.py": 0.95,
-    "lax_autodiff_test.py": 0.98,
 }
 # The number of a sample in the name of a test.
 _SAMPLE = r"(?<=testOp)\d+|\d+$"
 
-_MODES = {"fwd": "forward", "rev": "reverse"}
+MODES = {"fwd": "forward", "rev": "reverse"}
 # Functions that make arrays, which are tensors here.
 _MAKING = ("arange", "array", "asarray", "full", "linspace", "ones", "zeros")
 # Arguments of JAX's that are left out: how it computes, and dtypes of results.
@@ -203,30 +202,8 @@ def check_traced(
 ) -> None:  # fmt: skip
     """Derivatives of a function of primgraph's are as by differences."""
     # Some files have a tolerance in the place of modes.
-    modes = modes if isinstance(modes, list | tuple) else tuple(_MODES)
-    pg.check_grads(function, [np.asarray(a) for a in args], order, [_MODES[m] for m in modes])
-
-
-def check_imported(
-    function: Callable[..., Any], args: Any, order: int = 2, modes: Any = ("fwd", "rev"),
-    *_: Any, **__: Any,
-) -> None:  # fmt: skip
-    """The graph of a function of JAX's has its values, and derivatives as by differences."""
-    expected = function(*args)
-    known = jax.tree.map(lambda z: ~np.isnan(z), expected)
-
-    def where_known(*given: Any) -> Any:
-        # Differences of NaN say nothing of a slope.
-        return jax.tree.map(
-            lambda z, k: jax.lax.select(k, z, jax.lax.full_like(z, 0)), function(*given), known
-        )
-
-    graph = pg.interop.from_jax(where_known, *args)
-    pairs = zip(*map(jax.tree.leaves, (graph(*args), where_known(*args))), strict=True)
-    for found, value in pairs:
-        np.testing.assert_allclose(found, value, rtol=1e-4, atol=1e-4)
-    leaves = jax.tree.leaves(args)
-    pg.check_grads(graph.graph, [np.asarray(a) for a in leaves], order, [_MODES[m] for m in modes])
+    modes = modes if isinstance(modes, list | tuple) else tuple(MODES)
+    pg.check_grads(function, [np.asarray(a) for a in args], order, [MODES[m] for m in modes])
 
 
 def kinds_match(_case: Any, found: Any, expected: Any, **_: Any) -> None:
@@ -235,17 +212,19 @@ def kinds_match(_case: Any, found: Any, expected: Any, **_: Any) -> None:
     assert kinds[0] == kinds[1]
 
 
-def pytest_configure(config: Any) -> None:
-    """Replace modules and checks before tests are collected."""
-    # Functions of `lax` are imported as graphs: they and `jax.numpy` stay JAX's.
-    imports = any("autodiff" in name for name in config.args)
-    config.seen_as_jax = jax if imports else replace_modules()
-    Handle.at = property(At)
-    test_util.check_grads = check_imported if imports else check_traced
-    # bfloat16 and numbers of four bits are JAX's only.
+def use_dtypes_of_numpy() -> None:
+    """Leave out bfloat16 and numbers of four and eight bits, which are JAX's only."""
     test_util._LazyDtypes.custom_floats = property(lambda self: [])
     numbers = {d for d in test_util.supported_dtypes() if d.__module__ == "numpy"}
     test_util.supported_dtypes = lambda: numbers
+
+
+def pytest_configure(config: Any) -> None:
+    """Replace modules and checks before tests are collected."""
+    config.seen_as_jax = replace_modules()
+    Handle.at = property(At)
+    test_util.check_grads = check_traced
+    use_dtypes_of_numpy()
     case = test_util.JaxTestCase
     case._CheckAgainstNumpy = check_against_numpy
     case._CompileAndCheck = compile_and_check
@@ -272,7 +251,9 @@ def exception_of(name: str, known: dict[str, tuple[str, str]]) -> str | None:
     return next((pattern for pattern in known if fnmatchcase(name, pattern)), None)
 
 
-def outcomes(checkout: Path, tests: Sequence[str], cases: int = 10) -> list[tuple[str, str]]:
+def outcomes(
+    checkout: Path, tests: Sequence[str], cases: int = 10, plugin: str = "jax_suite"
+) -> list[tuple[str, str]]:
     """The outcome of each sample of each test: "passed", "failed", "error" or "skipped".
 
     A test is named by its file and function, without the number of the sample.
@@ -286,7 +267,7 @@ def outcomes(checkout: Path, tests: Sequence[str], cases: int = 10) -> list[tupl
         "JAX_NUM_GENERATED_CASES": str(cases),
     }
     command = [
-        *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "jax_suite", "-v"),
+        *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", plugin, "-v"),
         *("-c", os.devnull, "--rootdir", ".", "-W", "ignore", "--tb=no", *tests),
     ]
     ran = subprocess.run(

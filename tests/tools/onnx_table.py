@@ -11,7 +11,8 @@ import re
 from pathlib import Path
 
 import primgraph.interop.onnx.operators  # noqa: F401
-from primgraph.interop.onnx.export import control, structure, words  # noqa: F401
+from primgraph.interop.compositions.table import COMPOSITIONS
+from primgraph.interop.onnx.export import saving, words  # noqa: F401
 from primgraph.interop.onnx.table import known_operators
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.primitives.special_functions.formulas import FORMULAS
@@ -38,7 +39,8 @@ def primitives() -> list[Primitive]:
 def table() -> str:
     """The lines between the marks."""
     ops = primitives()
-    written = [op for op in ops if op.name in {*words.WORDS, *words.COMPOSED} or op in FORMULAS]
+    named = {*words.WORDS, *words.COMPOSED}
+    written = [op for op in ops if op.name in named or op in FORMULAS or op in COMPOSITIONS]
     composed = [op.name for op in written if op.name not in words.WORDS]
     plain = [f"{op.name}: {words.WORDS[op.name]}" for op in written if op.name in words.WORDS]
     lacking = [op.name for op in ops if op not in written]

@@ -303,3 +303,29 @@ def test_samples_of_several_inputs() -> None:
     moved = build(lambda x, y: x * reverse(y, axes=(0,)), "f64[4]", "f64[4]")
     assert find_mixing(moved, moved.inputs) is not None
     assert find_mixing(moved, moved.inputs[:1]) is None
+
+
+def solved(x: pg.Variable) -> pg.Variable:
+    return pg.root(lambda y: y**3 + y - x[:, 0] * x[:, 1], pg.zeros((N,)))
+
+
+def repeated(x: pg.Variable) -> pg.Variable:
+    return pg.fixed_point(lambda y: pg.cos(y) * x / 3.0, pg.zeros((N, K)))
+
+
+def coupled(x: pg.Variable) -> pg.Variable:
+    return pg.root(lambda y: y**3 + 2.0 * y + pg.mean(y) - x[:, 0], pg.zeros((N,)))
+
+
+def solved_each(x: pg.Variable) -> pg.Variable:
+    return pg.vmap(lambda a: pg.root(lambda y: y**3 + y - pg.sum(a**2), 0.0))(x)
+
+
+@pytest.mark.parametrize("function", [solved, repeated, solved_each, coupled])
+def test_samples_of_solutions_are_those_of_their_equations(function: Function) -> None:
+    x = rng.uniform(0.5, 1.0, (N, K))
+    graph = pg.trace(function, x)
+    slopes = np.asarray(pg.jacobian(function, x)).reshape(N, -1, N, K)
+    meets = [slopes[i, :, j].any() for i in range(N) for j in range(N) if i != j]
+    assert (find_mixing(graph, graph.inputs) is not None) == (function is coupled)
+    assert any(meets) == (function is coupled)

@@ -374,6 +374,23 @@ def test_a_missing_coefficient_makes_no_equation():
     assert not any(e.op.name == "mul" for e in transforms.dead_code(taylor(constant, 9, [0])).body)
 
 
+def test_coefficients_of_the_sigmoid_are_few_and_have_all_digits_far_from_zero():
+    graph = transforms.lower(pg.trace(pg.sigmoid, pg.spec(())))
+    jet = taylor(graph, 7, [0], seeds=[[1]])
+    assert len(transforms.clean_up(jet)) < 70
+    kernel = pg.compile(jet)
+    with mpmath.workdps(40):
+        terms = mpmath.taylor(lambda t: 1 / (1 + mpmath.exp(-t)), -40, 7)
+        wanted = [float(c * math.factorial(k)) for k, c in enumerate(terms)]
+    found = [float(v) for v in kernel(-40.0, 1.0)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-14)
+    # The sigmoid less one half is odd.
+    mirrored = [(-1) ** (k + 1) * float(v) for k, v in enumerate(kernel(40.0, 1.0))]
+    np.testing.assert_allclose(mirrored[1:], wanted[1:], rtol=1e-14)
+    assert all(np.isnan(kernel(math.nan, 1.0)))
+    np.testing.assert_array_equal(kernel(math.inf, 1.0), [1.0] + [0.0] * 7)
+
+
 def test_powers_at_zero_and_elsewhere():
     x, y = np.array(0.7), np.array(1.2)
     value, terms = pg.jet(lambda x, y: x**y, (x, y), ([np.array(1.0)] + [None] * 5, [None] * 6))

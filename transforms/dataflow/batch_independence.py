@@ -28,6 +28,7 @@ from primgraph.ir.index_maps import (
 )
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import Shape
+from primgraph.primitives.control import EQUATION
 from primgraph.transforms.dataflow.activity import relevant_values
 from primgraph.transforms.dataflow.engine import Analysis, Fault, Flow
 from primgraph.transforms.dataflow.locality import inspect_derivative, is_inspecting, slopes_of
@@ -142,7 +143,28 @@ class _Independence(Samples[Place]):
         return [x if v in relevant else None for v, x in zip(eqn.outputs, found, strict=True)]
 
     def transfer(self, eqn: Equation, given: Places, flow: Flow[Place]) -> Places:
+        if eqn.op.fact(EQUATION) is not None:
+            return self._solve(eqn, given, flow)
         return places_after(eqn, given, flow.scope[1])
+
+    def _solve(self, eqn: Equation, given: Places, flow: Flow[Place]) -> Places:
+        """Return the places in the solution of an equation: those in the sides of the equation.
+
+        Samples of the solution are independent if those of the equation are, as its Jacobian has
+        one block for each sample then.
+        """
+        rule = eqn.op.fact(EQUATION)
+        assert rule is not None
+        body, consts = rule(**eqn.kwargs)
+        known = list(given[:consts])
+        state: list[Place | None] = [None] * len(body.outputs)
+        while True:
+            found = self.follow(body, [*known, *state], eqn, flow)
+            pairs = zip(body.outputs, state, found, strict=True)
+            after = [self.join(v, [x, y]) for v, x, y in pairs]
+            if after == state:
+                return [*state, *[None] * (len(eqn.outputs) - len(state))]
+            state = after
 
     def update(self, value: Value, old: Place, new: Place) -> Place:
         if old != new:

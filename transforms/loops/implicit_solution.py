@@ -21,7 +21,7 @@ from primgraph.ir.primitive import Linear, active_recorder, primitive
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.ir.types import BOOL, INT64, TensorType
 from primgraph.primitives.constants import zeros_like
-from primgraph.primitives.control import flops_of
+from primgraph.primitives.control import EQUATION, flops_of
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.batch_graphs import batch
@@ -58,7 +58,7 @@ def _flops(
 ) -> int:
     """Return the FLOPs of one step, as the number of steps is unknown."""
     if step is not None:
-        return flops_of(step)
+        return flops_of(step) + (flops_of(body) if params["linear"] else 0)
     if params["method"] == "known":
         return 0
     if params["method"] == "repeat" or params.get("solver", "dense") != "dense":
@@ -108,7 +108,8 @@ def solution(
     matrix, or by another `solver` from products with it: "cg", "bicgstab" or "gmres"; see `krylov`.
 
     The body is linear in `z` and the last `linear` constants: such a solution is linear in these
-    constants. Without convergence the run raises `LinAlgError` if `checked`; the result is NaN if
+    constants. Its `step` is a preconditioner: it multiplies arrays as `z` by about the inverse of
+    the matrix. Without convergence the run raises `LinAlgError` if `checked`; the result is NaN if
     `strict`, else the last state.
     """
     if method not in METHODS:
@@ -128,6 +129,9 @@ def solution(
         if graph is not None and (graph.input_types != types or graph.output_types != state):
             raise ShapeError("solution: a body does not take the operands, or gives other types")
     return (*state, TensorType(samples, BOOL), TensorType(samples, INT64))
+
+
+solution.declare(EQUATION, lambda *, body, consts, **params: (body, consts))
 
 
 @solution.pushforward
@@ -150,7 +154,8 @@ def _pushforward(
     joint = linearize(body, places, role="cotangent" if turned else "tangent", closed=False)
     graph = Graph(joint.inputs, joint.body, joint.outputs[count:], body.name)
     given = [*inputs[:consts], *z, *[tangents[i] for i in present]]
-    found = _linear_solution(dead_code(graph), given, len(present), params)
+    near = _preconditioner(params["step"], graph, consts) if params["linear"] else None
+    found = _linear_solution(dead_code(graph), near, given, len(present), params)
     return [*found, None, None]
 
 
@@ -180,7 +185,12 @@ def _transpose(
         found = builder.inline(turned, [*turned.inputs[: len(known)], *y])
         ends = [add(a, b) for a, b in zip(found[len(places) :], seeds, strict=True)]
     graph = dead_code(builder.graph(ends))
-    solved = _linear_solution(graph, [*known, *cts[:count]], count, params)
+    near = params["step"]
+    if near is not None:
+        near = transpose(near, [*places, *range(consts, len(inputs))])
+        near = near.with_outputs(near.outputs[len(places) :])
+    near = _preconditioner(near, graph, len(known))
+    solved = _linear_solution(graph, near, [*known, *cts[:count]], count, params)
     assert isinstance(outer, Builder)
     back = dead_code(turned.with_outputs(turned.outputs[: len(places)]))
     results = dict(zip(places, outer.inline(back, [*known, *solved]), strict=True))
@@ -215,29 +225,61 @@ def _batch(
     )
 
 
+def _preconditioner(step: Graph | None, graph: Graph, consts: int) -> Graph | None:
+    """Return the preconditioner of an equation, of other constants, as a graph of the same inputs.
+
+    The first `consts` inputs are those of `step`, and the last ones are the arrays to multiply.
+    """
+    if step is None:
+        return None
+    builder = Builder(step.name, active_recorder().source)
+    with builder:
+        own = [builder.input(t) for t in graph.input_types]
+        return builder.graph(
+            builder.inline(step, [*own[:consts], *own[consts - len(step.inputs) :]])
+        )
+
+
 def _linear_solution(
-    graph: Graph, given: Sequence[Value], linear: int, params: Mapping[str, Any]
+    graph: Graph,
+    near: Graph | None,
+    given: Sequence[Value],
+    linear: int,
+    params: Mapping[str, Any],
 ) -> tuple[Value, ...]:
     """Solve an equation that is linear in the last `linear` constants, starting from zeros.
 
-    Constants that the graph does not read are left out.
+    Constants that the graph and the preconditioner `near` do not read are left out.
     """
     consts = len(given)
-    read = {v for e in graph.body for v in e.inputs}.union(graph.outputs)
-    kept = [i for i in range(consts) if graph.inputs[i] in read or i >= consts - linear]
+    graphs = [g for g in (graph, near) if g is not None]
+    read = {i for g in graphs for i in _inputs_read(g)}
+    kept = [i for i in range(consts) if i in read or i >= consts - linear]
+    kept += range(consts, len(graph.inputs))
     state = graph.inputs[consts:]
-    body = Graph([*[graph.inputs[i] for i in kept], *state], graph.body, graph.outputs, graph.name)
+    body, *steps = [Graph([g.inputs[i] for i in kept], g.body, g.outputs, g.name) for g in graphs]
     method = "repeat" if params["method"] == "repeat" else "newton"
     limit = params["limit"]
     if not params["linear"] and params.get("solver", "dense") != "dense":
         limit = most_steps(own_size([v.type for v in state], params["lead"]), limit)
     return solution(
-        *[given[i] for i in kept],
+        *[given[i] for i in kept[: -len(state)]],
         *map(zeros_like, state),
         body=body,
-        consts=len(kept),
-        **{**params, "step": None, "linear": linear, "method": method, "limit": limit},
+        consts=len(kept) - len(state),
+        **{
+            **params,
+            "step": steps[0] if steps else None,
+            "linear": linear,
+            "method": method,
+            "limit": limit,
+        },
     )[: len(state)]
+
+
+def _inputs_read(graph: Graph) -> list[int]:
+    read = {v for e in graph.body for v in e.inputs}.union(graph.outputs)
+    return [i for i, v in enumerate(graph.inputs) if v in read]
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))

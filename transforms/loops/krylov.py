@@ -40,20 +40,24 @@ _DIRECTIONS, _ALL = 20, 64
 class System(NamedTuple):
     """A linear equation: `product` takes `operands` and a row of unknowns, and returns a row.
 
-    A row has the shape `(*samples, n)`, with `lead` axes of samples.
+    A row has the shape `(*samples, n)`, with `lead` axes of samples. `precondition` multiplies by
+    about the inverse matrix, in the same way.
     """
 
     source: Source
     product: Graph
+    precondition: Graph | None
     operands: Sequence[Value]
     lead: int
     tolerance: float
     limit: int
 
 
+# A product with the matrix, or with about its inverse.
+_Product = Callable[[Value], Value]
 # State of a method after a step, from that before it; the first entries are the unknowns, and the
 # squared norm of the residual comes last.
-_Step = Callable[[Callable[[Value], Value], Sequence[Value]], list[Value]]
+_Step = Callable[[_Product, _Product | None, Sequence[Value]], list[Value]]
 
 
 def solve_by_products(
@@ -62,7 +66,8 @@ def solve_by_products(
     """Return the unknowns, and for each sample whether they were found, and the number of steps.
 
     Steps are taken until the norm of the residual, which is updated with them, is at most the
-    tolerance times that of `rhs`.
+    tolerance times that of `rhs`. Preconditioning is from the right, so that this residual is that
+    of the equation itself.
     """
     start, step = _METHODS[solver]
     samples = rhs.shape[: system.lead]
@@ -75,7 +80,8 @@ def solve_by_products(
     scaled = rhs / broadcast_samples(scale, rhs)
     square = _dot(scaled, scaled)
     allowed = square * (system.tolerance * system.tolerance)
-    state = [scaled * 0.0, *start(scaled), square]
+    precondition = _applied(builder, system.precondition, system.operands)
+    state = [scaled * 0.0, *start(scaled, precondition), square]
     first = [greater(square, allowed), filled_constant(0, TensorType(samples, INT64))]
     operands = [*system.operands, allowed]
     consts = len(operands)
@@ -116,10 +122,11 @@ def _body(system: System, step: _Step, types: Sequence[TensorType], consts: int)
         *operands, allowed = inputs[:consts]
         goes_on, trips, *state = inputs[consts:]
 
-        def product(row: Value) -> Value:
-            return builder.inline(system.product, [*operands, row])[0]
-
-        new = step(product, state)
+        product, precondition = (
+            _applied(builder, graph, operands) for graph in (system.product, system.precondition)
+        )
+        assert product is not None
+        new = step(product, precondition, state)
         if system.lead:
             new = [
                 select(broadcast_samples(goes_on, v), v, old)
@@ -129,38 +136,57 @@ def _body(system: System, step: _Step, types: Sequence[TensorType], consts: int)
         return builder.graph([far, add(trips, cast(goes_on, dtype=INT64)), *new])
 
 
-# Conjugate gradients: the state is x, the residual, the direction, and the residual's square.
+def _applied(builder: Builder, graph: Graph | None, operands: Sequence[Value]) -> _Product | None:
+    """Return the function of a row that inlines `graph`."""
+    if graph is None:
+        return None
+    return lambda row: builder.inline(graph, [*operands, row])[0]
 
 
-def _start_cg(rhs: Value) -> list[Value]:
-    return [rhs, rhs]
+# Conjugate gradients: the state is x, the residual r, the direction, the product of r and z with
+# preconditioning to z, and the square of r.
 
 
-def _step_cg(product: Callable[[Value], Value], state: Sequence[Value]) -> list[Value]:
-    x, r, p, square = state
+def _start_cg(rhs: Value, precondition: _Product | None) -> list[Value]:
+    if precondition is None:
+        return [rhs, rhs]
+    z = precondition(rhs)
+    return [rhs, z, _dot(rhs, z)]
+
+
+def _step_cg(
+    product: _Product, precondition: _Product | None, state: Sequence[Value]
+) -> list[Value]:
+    x, r, p, rho = state[:4]
     q = product(p)
-    length = square / _dot(p, q)
+    length = rho / _dot(p, q)
     x, r = x + broadcast_samples(length, p) * p, r - broadcast_samples(length, q) * q
-    new = _dot(r, r)
-    return [x, r, r + broadcast_samples(new / square, p) * p, new]
+    z = r if precondition is None else precondition(r)
+    new = _dot(r, z)
+    p = z + broadcast_samples(new / rho, p) * p
+    return [x, r, p, new] if precondition is None else [x, r, p, new, _dot(r, r)]
 
 
 # BiCGStab: the state is x, the residual, the first one, the direction, the product of both
 # residuals, and the residual's square.
 
 
-def _start_bicgstab(rhs: Value) -> list[Value]:
+def _start_bicgstab(rhs: Value, precondition: _Product | None) -> list[Value]:
     return [rhs, rhs, rhs, _dot(rhs, rhs)]
 
 
-def _step_bicgstab(product: Callable[[Value], Value], state: Sequence[Value]) -> list[Value]:
+def _step_bicgstab(
+    product: _Product, precondition: _Product | None, state: Sequence[Value]
+) -> list[Value]:
     x, r, first, p, rho, _ = state
-    v = product(p)
+    near = p if precondition is None else precondition(p)
+    v = product(near)
     alpha = _ratio(rho, _dot(first, v))
     s = r - broadcast_samples(alpha, v) * v
-    t = product(s)
+    rest = s if precondition is None else precondition(s)
+    t = product(rest)
     omega = _ratio(_dot(t, s), _dot(t, t))
-    x = x + broadcast_samples(alpha, p) * p + broadcast_samples(omega, s) * s
+    x = x + broadcast_samples(alpha, p) * near + broadcast_samples(omega, s) * rest
     r = s - broadcast_samples(omega, t) * t
     new, square = _dot(first, r), _dot(r, r)
     # Where only rounding is left of the product of both residuals, the method begins again.
@@ -180,10 +206,11 @@ def _ratio(x: Value, y: Value) -> Value:
 
 # GMRES. The basis V of the space has orthonormal rows, and the products A V' = V' H. The columns
 # of H are made orthonormal as they come (rows of Q), and the same steps on V give the directions P,
-# for which A P' = V' Q'. A step so minimizes the residual V' g along one more direction.
+# for which A P' = V' Q'. A step so minimizes the residual V' g along one more direction. With
+# preconditioning, P and the products are of preconditioned rows of V.
 
 
-def _start_gmres(rhs: Value) -> list[Value]:
+def _start_gmres(rhs: Value, precondition: _Product | None) -> list[Value]:
     *samples, n = rhs.shape
     m = n if type(n) is int and n <= _ALL else _DIRECTIONS
     first = _unit(filled_constant(0, TensorType(tuple(samples), INT64)), m + 1, rhs.type)
@@ -193,7 +220,9 @@ def _start_gmres(rhs: Value) -> list[Value]:
     return [done, _outer(first, rhs), directions, columns, first]
 
 
-def _step_gmres(product: Callable[[Value], Value], state: Sequence[Value]) -> list[Value]:
+def _step_gmres(
+    product: _Product, precondition: _Product | None, state: Sequence[Value]
+) -> list[Value]:
     x, j, basis, directions, columns, g, _ = state
     m = directions.shape[-2]
     restarts = equal(j, _like(m, j))
@@ -204,6 +233,7 @@ def _step_gmres(product: Callable[[Value], Value], state: Sequence[Value]) -> li
     )
     now, following = _unit(j, m + 1, x.type), _unit(j + 1, m + 1, x.type)
     v = _combined(now, basis)
+    v = v if precondition is None else precondition(v)
     w = product(v)
     first = _norm(w)
     w, h = _orthogonal(w, basis)
@@ -305,7 +335,7 @@ def _norm(row: Value) -> Value:
     return sqrt(_dot(row, row))
 
 
-_METHODS: dict[str, tuple[Callable[[Value], list[Value]], _Step]] = {
+_METHODS: dict[str, tuple[Callable[[Value, _Product | None], list[Value]], _Step]] = {
     "cg": (_start_cg, _step_cg),
     "bicgstab": (_start_bicgstab, _step_bicgstab),
     "gmres": (_start_gmres, _step_gmres),

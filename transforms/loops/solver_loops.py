@@ -229,6 +229,9 @@ def _newton_step(
         system = System(
             problem.source,
             _row_product(slopes, inputs, problem, values.type),
+            None
+            if problem.step is None
+            else _row_product(problem.step, inputs, problem, values.type),
             inputs,
             lead,
             problem.tolerance,
@@ -245,15 +248,19 @@ def most_steps(size: int | Dim, limit: int) -> int:
 
 
 def _row_product(
-    slopes: Graph, inputs: Sequence[Value], problem: _Problem, row: TensorType
+    linear: Graph, inputs: Sequence[Value], problem: _Problem, row: TensorType
 ) -> Graph:
-    """Return the product of the Jacobian with a row, as a graph of `inputs` and the row."""
+    """Return a function linear in arrays as `z`, its last inputs, as a graph of `inputs` and a row.
+
+    It is the product with the Jacobian, which reads all `inputs`, or with a preconditioner, which
+    reads the constants.
+    """
     builder = Builder(problem.body.name, problem.source)
     lead = problem.lead
     with builder:
         own = [builder.input(v.type) for v in inputs]
         direction = _as_leaves(builder.input(row), own[problem.consts :], lead)
-        found = builder.inline(slopes, [*own, *direction])
+        found = builder.inline(linear, [*own[: len(linear.inputs) - len(direction)], *direction])
         return builder.graph([_as_rows(found, row.shape[:lead], row.dtype)])
 
 

@@ -282,6 +282,19 @@ def _concat_of_concat(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
     return _concat_parts(parts, params["axis"]) if fits else None
 
 
+@_rule(permute, of=(concat,))
+def _permute_of_concat(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Concatenate along the axis where a permutation puts it, if the operands are only reshaped."""
+    inner, axes = seen.made_by(concat, inputs[0]), params["axes"]
+    if inner is None or not seen.single(inputs[0]):
+        return None
+    long = ([a for a in axes if x.shape[a] != 1] for x in inner.inputs)
+    if any(moved != sorted(moved) for moved in long):
+        return None
+    parts = [reshape_to(x, tuple([x.shape[a] for a in axes])) for x in inner.inputs]
+    return _concat_parts(parts, axes.index(inner.kwargs["axis"]))
+
+
 @_rule(add, of=(concat,))
 def _zero_added_to_parts(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Drop additions of zero to the operands of a concatenation to which zero is added."""

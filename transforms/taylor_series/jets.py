@@ -196,6 +196,7 @@ class Jets:
         self._nodes: dict[Any, _Node] = {}
         self._made_by: dict[Series, _Node] = {}
         self._rates: dict[Series, Series] = {}
+        self._defined: dict[Series, Series] = {}
         # Whether the reciprocals of divisors are finite.
         self._divisors: dict[Value, bool] = {}
 
@@ -272,6 +273,16 @@ class Jets:
                 return (None if term is None else scale_value(term, k + 1.0),)
 
             found = self._rates[x] = Series(x.type, Rows(find))
+        return found
+
+    def defined(self, x: Series, find: Callable[[int], Value | None]) -> Series:
+        """Return the series that a rule needs beside `x`, of its type: `find(k)` is coefficient k.
+
+        Later calls for the same `x` return the same series.
+        """
+        found = self._defined.get(x)
+        if found is None:
+            found = self._defined[x] = Series(x.type, Rows(lambda k: (find(k),)))
         return found
 
     def integral(self, slope: Series | None, k: int) -> Value | None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from primgraph.codegen.ir.schedule import Schedule, Step
 from primgraph.codegen.lower.scalars.simplify import in_order, simplify
-from primgraph.codegen.ops.spelling.numbers import WORDS, Number, Numbers
-from primgraph.ir.types import BOOL, FLOAT64, TensorType
+from primgraph.codegen.ops.spelling.numbers import CONSTANT, WORDS, Number, Numbers
+from primgraph.ir.types import BOOL, FLOAT64, INT64, DType, TensorType
 from primgraph.ir.views import Slice
 from primgraph.primitives.linear_algebra.products import CONTRACTS
 from primgraph.primitives.reductions import REDUCES
@@ -29,12 +29,14 @@ class NumberProgram(NamedTuple):
     """Elements of the results of graphs with the same inputs, whose elements are variables.
 
     `finite` must be computed, and be finite, for the results of each graph to be right, so far as
-    those for the graphs before it are. `operators` is the cost.
+    those for the graphs before it are, and the integers `ranged` must be in the range of int64.
+    `operators` is the cost.
     """
 
     inputs: list[list[str]]
     results: list[list[Number]]
     finite: list[list[Number]]
+    ranged: list[list[Number]]
     operators: int
 
     @property
@@ -45,7 +47,8 @@ class NumberProgram(NamedTuple):
     @property
     def needed(self) -> list[Number]:
         """Return all results and values that are checked."""
-        return [*(x for row in self.results for x in row), *self.checked]
+        ranged = (x for row in self.ranged for x in row)
+        return [*(x for row in self.results for x in row), *self.checked, *ranged]
 
 
 def number_program(schedule: Schedule, cards: Mapping[Any, Any]) -> NumberProgram | None:
@@ -61,8 +64,11 @@ def number_program(schedule: Schedule, cards: Mapping[Any, Any]) -> NumberProgra
 
 
 def number_trip(graphs: Sequence[Schedule], cards: Mapping[Any, Any]) -> NumberProgram | None:
-    """Return the program of one iteration of a loop: of its test, if any, and its body."""
-    if not is_small(t for graph in graphs for t in graph.types):
+    """Return the program of one iteration of a loop: of its test, if any, and its body.
+
+    Other than whole graphs, loops may have integers.
+    """
+    if not is_small((t for graph in graphs for t in graph.types), (FLOAT64, BOOL, INT64)):
         return None
     return _program(graphs, cards, 0)
 
@@ -71,7 +77,8 @@ def _program(
     graphs: Sequence[Schedule], cards: Mapping[Any, Any], around: int
 ) -> NumberProgram | None:
     """Return the program if its operators, and so many `around`, take less time than calls."""
-    numbers, found, finite, calls, last = Numbers(), [], [], 0, graphs[-1]
+    numbers, found, finite, ranged, calls = Numbers(), [], [], list[list[Number]](), 0
+    last = graphs[-1]
     names = [_names(i, last.types[i]) for i in range(last.inputs)]
     for graph in graphs:
         expansion = Expansion(graph, cards, numbers)
@@ -81,16 +88,22 @@ def _program(
             return None
         rows = expansion.results()
         # Apart for each graph: a test may end a loop before the results of its body exist.
-        simpler, checks = simplify([x for row in rows for x in row], numbers)
+        simpler, checks = simplify([*(x for row in rows for x in row), *expansion.ranged], numbers)
         at = iter(simpler)
         found += [[next(at) for _ in row] for row in rows]
         finite.append(checks)
+        ranged.append([x for x in dict.fromkeys(at) if _may_leave_range(x)])
         calls += expansion.calls
-    made = NumberProgram(names, found, finite, 0)
+    made = NumberProgram(names, found, finite, ranged, 0)
     operators = sum(WORDS[x.word].cost for x in in_order(made.needed) if x.args)
     if operators > LONGEST or operators + around > _CALL * (calls + 1):
         return None
     return made._replace(operators=operators)
+
+
+def _may_leave_range(x: Number) -> bool:
+    """Return whether an integer may be out of the range of int64: variables are not."""
+    return not -(2**63) <= x.value < 2**63 if x.word == CONSTANT else bool(x.args)
 
 
 def _names(i: int, type: TensorType) -> list[str]:
@@ -114,12 +127,14 @@ class Form(Protocol):
     @property
     def elements(self) -> Any: ...
 
+    @property
+    def integers(self) -> bool: ...
 
-def is_small(types: Iterable[TensorType]) -> bool:
-    """Return whether all types are of few floats or booleans, at least one."""
+
+def is_small(types: Iterable[TensorType], dtypes: Sequence[DType] = (FLOAT64, BOOL)) -> bool:
+    """Return whether all types are of few elements of these dtypes, at least one."""
     return all(
-        t.dtype in (FLOAT64, BOOL) and not t.is_larger(MOST_ELEMENTS) and bool(t.size)
-        for t in set(types)
+        t.dtype in dtypes and not t.is_larger(MOST_ELEMENTS) and bool(t.size) for t in set(types)
     )
 
 
@@ -127,15 +142,18 @@ def is_small(types: Iterable[TensorType]) -> bool:
 class Expansion:
     """The elements of the values of a schedule, as expressions that `numbers` creates.
 
-    `calls` counts the array operations that they replace.
+    `calls` counts the array operations that they replace. Integers in `ranged` must be in the range
+    of int64 for the results to be NumPy's: results, and operands of steps with other results.
+    Wrapped sums and products are those of wrapped operands.
     """
 
-    __slots__ = ("_reversed", "calls", "cards", "elements", "numbers", "schedule")
+    __slots__ = ("_reversed", "calls", "cards", "elements", "numbers", "ranged", "schedule")
 
     def __init__(self, schedule: Schedule, cards: Mapping[Any, Any], numbers: Numbers) -> None:
         self.schedule, self.cards, self.numbers = schedule, cards, numbers
         self.elements: dict[int, Elements] = {}
         self.calls = 0
+        self.ranged: list[Number] = []
         # Values whose elements may be in reverse memory order.
         self._reversed: set[int] = set()
 
@@ -151,7 +169,10 @@ class Expansion:
 
     def results(self) -> list[list[Number]]:
         """Return the elements of each output, in order."""
-        return [self.elements[v].ravel().tolist() for v in self.schedule.outputs]
+        rows = [self.elements[v].ravel().tolist() for v in self.schedule.outputs]
+        for v, row in zip(self.schedule.outputs, rows, strict=True):
+            self.ranged += row if self.schedule.types[v].dtype == INT64 else ()
+        return rows
 
     def _add(self, i: int, step: Step) -> bool:
         card = self.cards.get(step.op)
@@ -159,6 +180,12 @@ class Expansion:
         if form is None:
             return False
         operands = [self.elements[v] for v in step.inputs]
+        if any(t.dtype == INT64 for t in (*step.operands, *step.results)):
+            if not form.integers:
+                return False
+            if step.results[0].dtype != INT64:
+                pairs = zip(operands, step.operands, strict=True)
+                self.ranged += [x for e, t in pairs if t.dtype == INT64 for x in e.ravel().tolist()]
         self.calls += _calls(step, card)
         if form.elements is None:
             self.elements.update(zip(step.outputs, _move_elements(step, operands), strict=True))

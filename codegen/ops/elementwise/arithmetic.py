@@ -29,10 +29,10 @@ from primgraph.codegen.ops.spelling.complex_step import (
 from primgraph.codegen.ops.spelling.literals import dtype_text
 from primgraph.codegen.ops.spelling.notation import reading, statements
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
-from primgraph.codegen.ops.spelling.scalar import Scalar, each, float_word
+from primgraph.codegen.ops.spelling.scalar import Scalar, each, number_word
 from primgraph.codegen.ops.spelling.ufuncs import ufunc
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import BOOL, FLOAT64
+from primgraph.ir.types import BOOL, FLOAT64, INT64
 from primgraph.primitives.elementwise import arithmetic as e
 
 
@@ -93,12 +93,16 @@ def _read_cast(args: Sequence[Text], step: Step) -> Text:
     return Text(f"{args[0].operand_code(ATOM)}.astype({dtype_text(step.params['dtype'])})")
 
 
-def _scalar_cast(new: Numbers, args: Sequence[Number], step: Step) -> Number:
+def _scalar_cast(new: Numbers, args: Sequence[Number], step: Step) -> Number | None:
     source, target = step.operands[0].dtype, step.results[0].dtype
     if source == target:
         return args[0]
     if target == BOOL:
-        return new("!=", args[0], new.constant(0.0))
+        return new("!=", args[0], new.constant(0 if source == INT64 else 0.0))
+    if target == INT64:
+        return new("int", *args) if source == BOOL else None
+    if source == INT64:
+        return new("float", *args)
     return new("if", args[0], new.constant(1.0), new.constant(0.0))
 
 
@@ -123,20 +127,22 @@ def _is_cast_smoothly(inputs: Arrays, params: dict[str, Any]) -> bool:
 
 
 CARDS: dict[Op, Card] = {
-    e.add: operator_card("add", "+", ADD, MOVED, float_word("+"), ANALYTIC),
-    e.sub: operator_card("subtract", "-", ADD, MOVED, float_word("-"), ANALYTIC),
+    e.add: operator_card("add", "+", ADD, MOVED, number_word("+"), ANALYTIC),
+    e.sub: operator_card("subtract", "-", ADD, MOVED, number_word("-"), ANALYTIC),
     # With strided output, NumPy 2.4 reads 4-byte numbers 4 bytes apart, and 8-byte numbers 8 bytes
     # apart, as if contiguous.
     e.neg: replace(
-        operator_card("negative", "-", UNARY, MOVED, float_word("-x"), ANALYTIC), spaced=False
+        operator_card("negative", "-", UNARY, MOVED, number_word("-x"), ANALYTIC), spaced=False
     ),
-    e.mul: operator_card("multiply", "*", MUL, MOVED, float_word("*"), ANALYTIC),
+    e.mul: operator_card("multiply", "*", MUL, MOVED, number_word("*"), ANALYTIC),
     e.div: replace(
-        operator_card("divide", "/", MUL, MOVED, float_word("/"), step_of(_quotient, None)),
+        operator_card(
+            "divide", "/", MUL, MOVED, number_word("/", integers=False), step_of(_quotient, None)
+        ),
         advice="keep its divisor off 0: pg.where on the divisor leaves no NaN in the gradient",
     ),
     e.abs_: replace(
-        ufunc_card("absolute", MOVED, float_word("fabs"), _ABSOLUTE),
+        ufunc_card("absolute", MOVED, number_word("fabs", integers=False), _ABSOLUTE),
         read=reading("np.abs({0})"),
     ),
     e.maximum: ufunc_card("maximum", MOVED, extremum(">"), _LARGER),
@@ -160,7 +166,7 @@ CARDS: dict[Op, Card] = {
     ),
     e.cast: replace(
         element_card(_read_cast, statements("{out}[...] = {0}"), MOVED),
-        scalar=each(_scalar_cast),
+        scalar=each(_scalar_cast, integers=True),
         complex_step=step_of(_complex_cast, _is_cast_smoothly),
         inline=True,
         broadcasts=(0,),

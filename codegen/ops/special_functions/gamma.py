@@ -29,7 +29,7 @@ def support_function_card(op: Op, nanoseconds: float) -> Card:
     """
 
     def arguments(names: Sequence[str], step: Step) -> str:
-        return ", ".join([*names, *(repr(value) for value in step.params.values())])
+        return ", ".join([*names, *map(_literal, step.params.values())])
 
     def read(args: Sequence[Text], step: Step) -> Text:
         return Text(f"{op.name}({arguments([a.code for a in args], step)})")
@@ -44,6 +44,10 @@ def support_function_card(op: Op, nanoseconds: float) -> Card:
         inline=True,
         in_place=ALL,
     )
+
+
+def _literal(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def jvp_complex_step(op: Op) -> ComplexStep:

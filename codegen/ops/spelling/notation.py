@@ -14,6 +14,8 @@ from primgraph.codegen.ops.spelling.literals import parameter_text
 
 # Maximum number of operands in one display; statements with very many variables compile slowly.
 WIDEST = 100
+# An operand that is an argument of a call.
+_WHOLE = re.compile(r"(\(|, )\{(\d+)\}(?=[,)])")
 
 
 @final
@@ -55,15 +57,18 @@ Needs: TypeAlias = Callable[[Site], Sequence[Place]]
 def reading(template: str, rank: int = ATOM) -> Read:
     """Return the expression of a template.
 
-    `{0}` and `{1}` are operands, `{args}` all of them, and `{name}` is the parameter of that name.
+    `{0}` and `{1}` are operands, in parentheses if need be, `{args}` all of them, and `{name}` is
+    the parameter of that name.
     """
     fields = re.findall(r"\{(\w*)", template)
     named = [name for name in fields if name.isidentifier()]
+    marked = _WHOLE.sub(r"\1{whole[\2]}", template)
 
     def read(args: Sequence[Text], step: Step) -> Text:
-        codes = [a.code for a in args]
+        codes, operands = [a.code for a in args], [a.operand_code(ATOM) for a in args]
         texts = {n: parameter_text(step.params[n]) for n in named if n in step.params}
-        return Text(template.format(*codes, **{"args": ", ".join(codes), **texts}), rank)
+        made = marked.format(*operands, whole=codes, args=", ".join(codes), **texts)
+        return Text(made, rank)
 
     return read
 

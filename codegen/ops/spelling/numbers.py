@@ -75,6 +75,9 @@ WORDS: dict[str, Word] = {
     "*": Word("{} * {}", MUL, (MUL, UNARY), operator.mul, (0, 1), (0, 1)),
     "/": Word("{} / {}", MUL, (MUL, UNARY), operator.truediv, (0,), (0,)),
     "-x": Word("-{}", UNARY, (UNARY,), operator.neg, (0,), (0,)),
+    # Of integers, rounded as NumPy does, and of booleans.
+    "float": Word("{} * 1.0", MUL, (MUL,), float, negative_zero=False),
+    "int": Word("{} + 0", ADD, (ADD,), int, negative_zero=False),
     "==": _comparison("==", operator.eq),
     "!=": _comparison("!=", operator.ne),
     ">": _comparison(">", operator.gt),
@@ -203,7 +206,7 @@ class Numbers:
         self.finite: list[Number] = []
         self.step, self.unsigned = -1, False
 
-    def constant(self, value: bool | float) -> Number:
+    def constant(self, value: bool | int | float) -> Number:
         # The text tells zeros of both signs and True from 1.0.
         return self._shared((CONSTANT, repr(value)), CONSTANT, (), value)
 
@@ -243,7 +246,8 @@ def _computed(word: str, values: Sequence[Any]) -> bool | float | None:
         value: bool | float = compute(*values)
     except (ArithmeticError, ValueError):
         return None
-    return value if math.isfinite(value) else None
+    # Integers that leave the range of int64 are found where they are used.
+    return value if value.__class__ is int or math.isfinite(value) else None
 
 
 # Rules that keep every bit, the signs of zeros included. NaNs have no sign here.

@@ -10,7 +10,7 @@ import numpy as np
 
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
-from primgraph.ir.types import FLOAT64
+from primgraph.ir.types import BOOL
 
 # Expressions of the elements of a value, in an array of its shape.
 Elements: TypeAlias = "np.ndarray[Any, Any]"
@@ -23,18 +23,20 @@ class Scalar(NamedTuple):
 
     `elements(step, operands, in_order, new)` returns the elements of the result, created by `new`,
     or None. `in_order` tells that the elements of the first operand are in memory order. Without
-    `elements`, the primitive only moves elements.
+    `elements`, the primitive only moves elements. With `integers`, it computes those as well, but
+    does not wrap them: of a step with integer results, that may be done later.
     """
 
     elements: Rows | None
+    integers: bool = False
 
 
-MOVING = Scalar(None)
+MOVING = Scalar(None, integers=True)
 
 
-def each(rule: Rule) -> Scalar:
+def each(rule: Rule, *, integers: bool = False) -> Scalar:
     """Apply `rule` elementwise to operands of the size of the result, or of one element."""
-    return Scalar(element_rule(rule))
+    return Scalar(element_rule(rule), integers)
 
 
 def element_rule(rule: Rule) -> Rows:
@@ -54,16 +56,18 @@ def element_rule(rule: Rule) -> Rows:
     return elements
 
 
-def word(name: str) -> Scalar:
+def word(name: str, *, integers: bool = False) -> Scalar:
     """Use the same word of `codegen/ops/spelling/numbers.py` for every element."""
-    return each(lambda new, args, step: new(name, *args))
+    return each(lambda new, args, step: new(name, *args), integers=integers)
 
 
-def float_word(name: str) -> Scalar:
-    """Use a word for floats, and none for booleans."""
-    return each(
-        lambda new, args, step: new(name, *args) if step.operands[0].dtype == FLOAT64 else None
-    )
+def number_word(name: str, *, integers: bool = True) -> Scalar:
+    """Use a word for floats, and for integers, but none for booleans."""
+
+    def rule(new: Numbers, args: Sequence[Number], step: Step) -> Number | None:
+        return None if step.operands[0].dtype == BOOL else new(name, *args)
+
+    return each(rule, integers=integers)
 
 
 def total(new: Numbers, terms: Sequence[Number]) -> Number:

@@ -69,8 +69,13 @@ def _temporary_files() -> Any:
 
 
 def cache_folder() -> Path:
-    """Return the path of the cache: $PRIMGRAPH_CACHE, or a folder in the user's cache."""
+    """Return the path of the cache: $PRIMGRAPH_CACHE, or a folder in the user's cache.
+
+    Raises `OSError` if the cache is switched off.
+    """
     given = os.environ.get("PRIMGRAPH_CACHE")
+    if given == "0":
+        raise OSError("PRIMGRAPH_CACHE=0 switches the cache off")
     try:
         if given:
             return Path(given).expanduser()
@@ -258,8 +263,9 @@ def clear() -> Contents:
 
 
 def _contents(*, remove: bool) -> Contents:
-    path, files, size = cache_folder(), 0, 0
+    path, files, size = Path("0"), 0, 0
     try:
+        path = cache_folder()
         folder = open_private(path)
     except FileNotFoundError:
         return Contents(path, 0, 0)

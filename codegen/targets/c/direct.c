@@ -50,6 +50,42 @@ static PyObject *computed_into(Native *n, PyObject *const *args, PyObject *out) 
     return computed(n, args, into, 1);
 }
 
+/* An array of a number where one of the type is awaited; NULL for all else. */
+static PyObject *number_array(PyObject *x, const Type *type) {
+    if (type->axes || type->type != NPY_DOUBLE ||
+        !(PyFloat_CheckExact(x) || Py_IS_TYPE(x, &PyDoubleArrType_Type)))
+        return NULL;
+    PyObject *made = PyArray_SimpleNew(0, NULL, NPY_DOUBLE);
+    if (made == NULL)
+        PyErr_Clear();
+    else
+        *(double *)PyArray_DATA((PyArrayObject *)made) = PyFloat_AS_DOUBLE(x);
+    return made;
+}
+
+static PyObject *given_native(Native *n, PyObject *const *args, PyObject *out) {
+    return out == Py_None ? computed(n, args, NULL, 0) : computed_into(n, args, out);
+}
+
+/* The results of native code for arrays, and for numbers where it takes arrays without axes. */
+static PyObject *computed_with_numbers(Native *n, PyObject *const *args, PyObject *out) {
+    PyObject *all[MOST], *made[MOST];
+    Py_ssize_t count = 0;
+    for (Py_ssize_t i = 0; i < n->inputs; i++) {
+        PyObject *array = n->inputs > MOST || PyArray_CheckExact(args[i])
+                              ? NULL
+                              : number_array(args[i], &n->types[i]);
+        if (array == NULL) continue;
+        if (!count) memcpy(all, args, n->inputs * sizeof *all);
+        made[count++] = all[i] = array;
+    }
+    for (Py_ssize_t k = 0; count && k < n->outputs; k++)
+        if (n->modes[k] >= 0) out = NULL;
+    PyObject *found = out == NULL ? Py_NewRef(Py_None) : given_native(n, count ? all : args, out);
+    while (count > 0) Py_DECREF(made[--count]);
+    return found;
+}
+
 /* What native code gives; None where it is not for that. */
 static PyObject *tried(Direct *d, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     PyObject *native = d->native, *out = Py_None, *all[MOST];
@@ -69,11 +105,9 @@ static PyObject *tried(Direct *d, PyObject *const *args, Py_ssize_t count, PyObj
         for (Py_ssize_t i = 0; i < kept; i++) all[count++] = PyTuple_GET_ITEM(d->kept, i);
         args = all;
     }
-    if (out != Py_None) {
-        if (known) return computed_into((Native *)native, args, out);
-        Py_RETURN_NONE;
-    }
-    if (known && !((Native *)native)->handed) return computed((Native *)native, args, NULL, 0);
+    if (known && (out != Py_None || !((Native *)native)->handed))
+        return computed_with_numbers((Native *)native, args, out);
+    if (out != Py_None) Py_RETURN_NONE;
     return PyObject_Vectorcall(native, args, count, NULL);
 }
 

@@ -7,7 +7,7 @@ from primgraph.codegen.targets.readable.dialect import Dialect, Word
 from primgraph.ir.primitive import Op
 from primgraph.primitives import constants
 from primgraph.primitives import elementwise as e
-from primgraph.primitives.special_functions import gamma, scipy_calls, special
+from primgraph.primitives.special_functions import by_parameters, gamma, scipy_calls, special
 
 _SPECIAL = "special."
 
@@ -30,6 +30,10 @@ LACKING = frozenset(
         constants.random_bernoulli,
         special.random_variate,
         scipy_calls.by_scipy,
+        by_parameters.bessel_by_order,
+        by_parameters.gauss_by_parameters,
+        by_parameters.kummer_by_parameters,
+        by_parameters.zeta_by_exponent,
     }
 )
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-from primgraph.codegen.ir.extents import ATOM, MUL, Text
+from primgraph.codegen.ir.extents import ADD, ATOM, COMPARE, MUL, POWER, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import view_text
 from primgraph.codegen.ops.shapes import assigned_slice
 from primgraph.codegen.ops.spelling.notation import Read, reading
 from primgraph.codegen.targets.libraries.functions import write_functions
-from primgraph.codegen.targets.libraries.words import (
-    first_order,
-    incomplete,
-    read_in_single,
-    read_power,
-)
 from primgraph.codegen.targets.readable.dialect import Dialect, Word
+from primgraph.errors import CompileError
 from primgraph.ir.primitive import Op
+from primgraph.ir.types import FLOAT16
 from primgraph.primitives import constants, indexing, parts, reductions, running, shapes, sorting
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import windows as w
@@ -29,20 +25,33 @@ from primgraph.primitives.linear_algebra import (
     systems,
     ties,
 )
-from primgraph.primitives.special_functions import gamma, scipy_calls, special
+from primgraph.primitives.special_functions import by_parameters, gamma, scipy_calls, special
 
 _SPECIAL = "jax.scipy.special."
+_LOG_GAMMA = f"{_SPECIAL}gammaln"
 _WIDE = """if not jax.config.jax_enable_x64:
     raise ValueError("numbers of 64 bits: call jax.config.update('jax_enable_x64', True) first")"""
 
 
-def _word(template: str, helper: str = "") -> Word:
-    return Word(reading(template), helper)
+def _word(template: str, helper: str = "", rank: int = ATOM) -> Word:
+    return Word(reading(template, rank), helper)
 
 
-def _function(template: str) -> Word:
+def _function(template: str, rank: int = ATOM) -> Word:
     """Return the word of a function of `jax.scipy.special`, which lacks numbers of 16 bits."""
-    return Word(read_in_single(reading(_SPECIAL + template)))
+    return _in_single(reading(_SPECIAL + template, rank))
+
+
+def _in_single(plain: Read, helper: str = "") -> Word:
+    """Return the word of an expression that JAX computes for numbers of at least 32 bits."""
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        if step.results[0].dtype != FLOAT16:
+            return plain(args, step)
+        wide = [Text(f"{a.operand_code(ATOM)}.astype(np.float32)") for a in args]
+        return Text(f"{plain(wide, step).operand_code(ATOM)}.astype(np.float16)")
+
+    return Word(read, helper)
 
 
 def _indexed(method: str) -> Read:
@@ -94,12 +103,56 @@ def _windows(args: Sequence[Text], step: Step) -> Text:
     )
 
 
+def _power(args: Sequence[Text], step: Step) -> Text:
+    x, y = args
+    return Text(f"{x.operand_code(ATOM)} ** {y.operand_code(POWER)}", POWER)
+
+
+def _or_zero(sign: str) -> Word:
+    """Return the word of a division with remainder; of integers by zero, it gives zero."""
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        x, y = args
+        code = f"{x.operand_code(MUL)} {sign} {y.operand_code(UNARY)}"
+        known = y.code.removeprefix("-").isdigit() and int(y.code) != 0
+        if step.results[0].is_float or known:
+            return Text(code, MUL)
+        return Text(f"np.where({y.operand_code(ADD)} == 0, 0, {code})")
+
+    return Word(read)
+
+
+def _first_order(names: Sequence[str], word: str) -> Read:
+    """Return the expression of a function without its derivatives by parameters."""
+    plain = _function(word).read
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        if any(step.params[name] for name in names):
+            raise CompileError(f"JAX lacks derivatives of {step.op.name} by its parameters")
+        return plain(args, step)
+
+    return read
+
+
+def _incomplete(orders: Sequence[str], lower: str, upper: str) -> Read:
+    """Return an incomplete function or its complement, by the parameter `upper`."""
+    below, above = (_first_order(orders, word) for word in (lower, upper))
+    return lambda args, step: (above if step.params["upper"] else below)(args, step)
+
+
 WORDS: dict[Op, Word] = {
     constants.random_uniform: _word(
         "philox_uniform_between({0}, {shape}, {dtype}, {low}, {high})", "philox_uniform_between"
     ),
-    constants.random_bernoulli: _word("philox_uniform({0}, {shape}) < {p}", "philox_uniform"),
-    e.power: Word(read_power),
+    constants.random_bernoulli: _word(
+        "philox_uniform({0}, {shape}) < {p}", "philox_uniform", COMPARE
+    ),
+    e.power: Word(
+        lambda a, s: Text(f"{a[0].operand_code(ATOM)} ** {a[1].operand_code(POWER)}", POWER)
+    ),
+    e.stop_gradient: _word("jax.lax.stop_gradient({0})"),
+    e.floor_divide: _or_zero("//"),
+    e.remainder: _or_zero("%"),
     e.sigmoid: _word("jax.nn.sigmoid({0})"),
     e.erf: _function("erf({args})"),
     e.erfc: _function("erfc({args})"),
@@ -140,34 +193,25 @@ WORDS: dict[Op, Word] = {
     gamma.gammaln: _function("gammaln({args})"),
     gamma.gamma_function: _function("gamma({args})"),
     gamma.polygamma: _function("polygamma({n}, {0})"),
-    gamma.betaln: _function("betaln({args})"),
-    gamma.beta: _function("beta({args})"),
-    gamma.poch: Word(
-        read_in_single(reading(f"ratio_of_gammas({_SPECIAL}gamma, {_SPECIAL}gammaln, {{args}})")),
-        "ratio_of_gammas",
+    gamma.betaln: _in_single(reading(f"beta_logarithm({_LOG_GAMMA}, {{args}})"), "beta_logarithm"),
+    gamma.beta: _in_single(
+        reading(f"beta_by_logarithm({_LOG_GAMMA}, {_SPECIAL}gammasgn, {{args}})"),
+        "beta_by_logarithm",
+    ),
+    gamma.poch: _in_single(
+        reading(f"ratio_of_gammas({_SPECIAL}gamma, {_LOG_GAMMA}, {{args}})"), "ratio_of_gammas"
     ),
     special.erfinv: _function("erfinv({args})"),
     special.log_ndtr: _function("log_ndtr({args})"),
     special.xlogy: _function("xlogy({args})"),
     special.xlog1py: _function("xlog1py({args})"),
     special.logit: _function("logit({args})"),
-    special.erfcinv: Word(
-        read_in_single(reading(f"{_SPECIAL}ndtri(0.5 * {{0}}) * -0.7071067811865476", MUL))
-    ),
-    special.gammainc: Word(
-        incomplete(
-            "JAX", ["k"], _function("gammainc({args})").read, _function("gammaincc({args})").read
-        )
-    ),
+    special.erfcinv: _function("ndtri(0.5 * {0}) * -0.7071067811865476", MUL),
+    special.gammainc: Word(_incomplete(["k"], "gammainc({args})", "gammaincc({args})")),
     special.betainc: Word(
-        incomplete(
-            "JAX",
-            ["j", "k"],
-            _function("betainc({args})").read,
-            _function("betainc({1}, {0}, 1.0 - {2})").read,
-        )
+        _incomplete(["j", "k"], "betainc({args})", "betainc({1}, {0}, 1.0 - {2})")
     ),
-    special.erfcx: Word(first_order("JAX", ["n"], _function("erfcx({0})").read)),
+    special.erfcx: Word(_first_order(["n"], "erfcx({0})")),
 }
 
 LACKING = frozenset(
@@ -178,6 +222,10 @@ LACKING = frozenset(
         matrix_functions.logm_slope,
         special.random_variate,
         scipy_calls.by_scipy,
+        by_parameters.bessel_by_order,
+        by_parameters.gauss_by_parameters,
+        by_parameters.kummer_by_parameters,
+        by_parameters.zeta_by_exponent,
     }
 )
 

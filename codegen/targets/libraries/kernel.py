@@ -19,7 +19,7 @@ from primgraph.ir.graph import Graph
 
 _number = itertools.count()
 # The modules of dialects, by target.
-_HOMES = {
+HOMES = {
     "cupy": "primgraph.codegen.targets.libraries.cupy",
     "jax": "primgraph.codegen.targets.libraries.jax",
     "torch": "primgraph.codegen.targets.libraries.torch",
@@ -28,10 +28,10 @@ _HOMES = {
 
 def dialect_of(target: str) -> Dialect:
     """Return the dialect of a target. Raises `CompileError` for an unknown one."""
-    if target not in _HOMES:
-        listed = ", ".join(map(repr, _HOMES))
+    if target not in HOMES:
+        listed = ", ".join(map(repr, HOMES))
         raise CompileError(f"there is no library {target!r}", hint=f"libraries: {listed}")
-    found: Dialect = getattr(import_module(_HOMES[target]), target.upper())
+    found: Dialect = getattr(import_module(HOMES[target]), target.upper())
     return found
 
 

@@ -49,7 +49,7 @@ from primgraph.primitives.linear_algebra import (
     systems,
     ties,
 )
-from primgraph.primitives.special_functions import gamma, scipy_calls, special
+from primgraph.primitives.special_functions import by_parameters, gamma, scipy_calls, special
 
 _SOLVE = "lambda a, b, **_: torch.linalg.solve_triangular(a, b, upper=False)"
 
@@ -296,6 +296,7 @@ WORDS: dict[Op, Word] = {
     e.minimum: _clamped("minimum", "max"),
     e.power: Word(read_power),
     e.rsqrt: _word("torch.rsqrt({0})"),
+    e.stop_gradient: _word("{0}.detach()"),
     e.sigmoid: _word("torch.sigmoid({0})"),
     e.sign: Word(_read_sign, numbers=False),
     e.logaddexp: _of_tensors("torch.logaddexp({args})"),
@@ -370,6 +371,10 @@ LACKING = frozenset(
         matrix_functions.logm,
         matrix_functions.logm_slope,
         special.betainc,
+        by_parameters.bessel_by_order,
+        by_parameters.gauss_by_parameters,
+        by_parameters.kummer_by_parameters,
+        by_parameters.zeta_by_exponent,
         special.random_variate,
         scipy_calls.by_scipy,
     }

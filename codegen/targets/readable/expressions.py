@@ -43,7 +43,7 @@ def write_step(page: Page, i: int, step: Step) -> None:
         page.pieces[step.outputs[0]] = Piece(text, (), scalar=number)
     elif step.eqn.array is not None:
         page.constant(step)
-    elif step.op.is_view:
+    elif step.op.is_view and step.op not in dialect.words:
         for k, value in enumerate(step.outputs):
             if page.schedule.uses[value] and value not in page.settled:
                 write_view(page, i, step, k, value)

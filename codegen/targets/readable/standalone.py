@@ -54,10 +54,10 @@ def standalone_source(
                 f"primitive {module.users[0]} is called through its own Python function, "
                 "which a file that needs NumPy only cannot do"
             )
-        if _is_wide(graph):
-            module.functions[-1].first(list(dialect.head))
+        wide = list(dialect.head) if _is_wide(graph) else []
+        module.functions[-1].first(list(wide))
         _respell(module, dialect)
-        _add(file, module, dialect)
+        _add(file, module, dialect, wide if shared.constants else [])
         shared.names.update(shared.constants.values(), shared.classes.names.values())
         shared.parts = len(file.functions)
     file.opening = [*_imports(shared), *file.opening[len(dialect.imports) :]]
@@ -104,13 +104,15 @@ def _respell(module: Module, dialect: Dialect) -> None:
             ]
 
 
-def _add(file: Module, module: Module, dialect: Dialect) -> None:
-    """Add the functions of `module` to `file`."""
+def _add(file: Module, module: Module, dialect: Dialect, head: list[str]) -> None:
+    """Add the functions of `module` to `file`, and `head` before its constants."""
     entry, imports = module.functions[-1], len(dialect.imports)
     entry.decorators += dialect.decorators
     # The first lines import the library, which the file does once; lines after a blank are
     # constants.
     constants = module.opening[imports + 1 :]
+    if constants and file.opening[imports + 1 :][: len(head)] != head:
+        constants = [*head, *constants]
     file.opening += ["", *constants] if constants and len(file.opening) == imports else constants
     file.helpers += [helper for helper in module.helpers if helper not in file.helpers]
     file.functions += module.functions

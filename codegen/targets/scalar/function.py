@@ -24,6 +24,7 @@ from primgraph.codegen.ir.schedule import Schedule
 from primgraph.codegen.lower.scalars.program import NumberProgram, number_program, number_trip
 from primgraph.codegen.lower.scalars.simplify import in_order
 from primgraph.codegen.ops.spelling.numbers import (
+    ADD,
     ATOM,
     CONSTANT,
     NOT,
@@ -121,13 +122,16 @@ def _trips(
         made.line(line, depth=1)
     if has_test:
         (truth,) = tests[0]
-        made.body += writer.lines(in_order([truth, *program.finite[0]]), 2)
+        made.body += writer.lines(in_order([truth, *program.finite[0], *program.ranged[0]]), 2)
         made.line(f"if not {writer.text(truth).operand_code(NOT)}:", depth=2)
         made.body += writer.check(program.finite[0], 3)
+        made.body += writer.check_range(program.ranged[0], 3)
         made.line("ended = True", depth=3)
         made.line("break", depth=3)
     made.body += writer.lines(in_order(program.needed), 2)
     made.body += writer.check(program.checked, 2)
+    for row in program.ranged:
+        made.body += writer.check_range(row, 2)
     for k in stacks:
         made.line(f"append{k}({_row([writer.text(x).code for x in found[carries + k]])})", depth=2)
     _write_carries(made, writer, names[consts : consts + carries], found)
@@ -185,7 +189,8 @@ class _Writer:
         order = in_order(program.needed)
         self.uses = Counter(a for x in order for a in x.args)
         # Checks of a test are repeated with those of the body.
-        self.uses.update([*program.needed, *(x for row in program.finite[:-1] for x in row)])
+        repeated = [*program.finite[:-1], *program.ranged[:-1]]
+        self.uses.update([*program.needed, *(x for row in repeated for x in row)])
         words = [WORDS[x.word] for x in order if x.args]
         self.bindings = list(dict.fromkeys(word.binding for word in words if word.binding))
         self._texts: dict[Number, Text] = {}
@@ -239,8 +244,16 @@ class _Writer:
             Line("return None", -1, depth + 1),
         ]
 
+    def check_range(self, integers: Sequence[Number], depth: int) -> list[Line]:
+        """Return the statements that return None unless all these integers are of int64."""
+        lines = []
+        for x in integers:
+            within = f"{-(2**63)} <= {self.text(x).operand_code(ADD)} <= {2**63 - 1}"
+            lines += [Line(f"if not {within}:", -1, depth), Line("return None", -1, depth + 1)]
+        return lines
 
-def _constant_text(value: bool | float) -> Text:
+
+def _constant_text(value: bool | int | float) -> Text:
     code = repr(value)
     for name in ("inf", "nan"):
         code = code.replace(name, f"float_{name}")

@@ -8,7 +8,7 @@ from typing import Any
 from primgraph.control.branches import switch
 from primgraph.control.checkpoints import checkpoint
 from primgraph.control.loops import scan, while_loop
-from primgraph.interop.jax.rules import Site, constant, convert, rule
+from primgraph.interop.jax.rules import Site, constant, convert, index_of_platform, rule
 from primgraph.ir.types import BOOL, INT64
 from primgraph.operators.variable import Variable
 
@@ -47,6 +47,9 @@ def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 @rule("cond", keys=True)
 def _cond(at: Site, index: Variable, *operands: Variable) -> Sequence[Variable]:
+    platforms = at.params.get("branches_platforms")
+    if platforms is not None:
+        return at.evaluator.run(at["branches"][index_of_platform(platforms)], operands)
     branches = [_branch(at, closed) for closed in at["branches"]]
     if not at.types:
         return ()
@@ -61,13 +64,7 @@ def _branch(at: Site, closed: Any) -> Callable[..., Any]:
 
 @rule("platform_index")
 def _platform_index(at: Site) -> Variable:
-    """The number of the branch for CPUs."""
-    found = 0
-    for number, platforms in enumerate(at["platforms"]):
-        if platforms is None or "cpu" in platforms:
-            found = number
-            break
-    return constant(found, at.dtype)
+    return constant(index_of_platform(at["platforms"]), at.dtype)
 
 
 @rule("scan", keys=True)

@@ -58,6 +58,7 @@ def _custom_jvp_call(at: Site, *operands: Variable) -> Sequence[Variable]:
         return tuple(values), tuple(along)
 
     custom = custom_jvp(_titled(function, at, closed))
+    custom.definition.saved = {}
     custom.definition.skips_zeros = True
     custom.defjvp(tangents)
     return _called(custom, operands)
@@ -94,6 +95,7 @@ def _custom_vjp_call(at: Site, *operands: Variable) -> Sequence[Variable]:
         return (*[None] * consts, *found)
 
     custom = custom_vjp(_titled(function, at, closed))
+    custom.definition.saved = {}
     custom.defvjp(forward, backward)
     return _called(custom, operands)
 
@@ -158,6 +160,7 @@ class _Solver:
         self._at, self._jaxprs, self._lengths, self._count = at, jaxprs, lengths, count
         self._ends = np.cumsum([0, *lengths]).tolist()
         self.custom: CustomFunction = custom_jvp(self.linear_solve)
+        self.custom.definition.saved = {}
         self.custom.definition.skips_zeros = True
         self.custom.defjvp(self._tangents)
         self.custom.defvjp(self._forward, self._backward)

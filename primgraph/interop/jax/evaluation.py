@@ -13,7 +13,14 @@ from primgraph.base.providers import late
 from primgraph.base.user_lines import Source
 from primgraph.control.bodies import active_builder
 from primgraph.errors import UnsupportedError
-from primgraph.interop.jax.rules import RULES, TAKES_KEYS, Site, constant, reshape
+from primgraph.interop.jax.rules import (
+    RULES,
+    TAKES_KEYS,
+    Site,
+    constant,
+    index_of_platform,
+    reshape,
+)
 from primgraph.interop.lacking import Lacking
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import BOOL, NAME_OF_DTYPE, Shape, TensorType
@@ -243,7 +250,12 @@ def require_supported(jaxpr: Any) -> None:
         for eqn in current.eqns:
             defined = None if eqn.primitive.name in RULES else definition_of(eqn)
             _note(lacking, eqn, is_known=defined is not None)
-            waiting += core.jaxprs_in_params(eqn.params)
+            platforms = eqn.params.get("branches_platforms")
+            if platforms is None:
+                waiting += core.jaxprs_in_params(eqn.params)
+            else:
+                # Branches for other platforms may have operators of these.
+                waiting.append(eqn.params["branches"][index_of_platform(platforms)].jaxpr)
             waiting += [] if defined is None else [defined.jaxpr]
     lacking.require_none()
 

@@ -22,7 +22,7 @@ from primgraph.interop.jax.rules import (
     sliced,
     spread,
 )
-from primgraph.interop.jax.segments import fold_segments
+from primgraph.interop.jax.segments import apply_in_order, fold_segments
 from primgraph.interop.jax.shapes import counted
 from primgraph.ir.types import INT64, Shape
 from primgraph.operators.numpy_arguments import call_named
@@ -278,8 +278,11 @@ def _combine(
     parts = reshape(y, (number, *y.shape[places[0].ndim :]))
     if inside is not None:
         at_row = emit(logic.select, reshape(inside, (number,)), at_row, full_like(at_row, count))
+    combine = _combination(at, kind, x)
     is_single = bool(at.params.get("unique_indices")) or math.prod(places[0].shape[:batch]) == 1
-    return _merge_rows(_combination(at, kind, x), rows, parts, at_row, is_single)
+    if kind == "" and combine is not None and not is_single:
+        return apply_in_order(combine, rows, parts, at_row)
+    return _merge_rows(combine, rows, parts, at_row, is_single)
 
 
 def _combination(at: Site, kind: str, x: Variable) -> Callable[[Any, Any], Variable] | None:

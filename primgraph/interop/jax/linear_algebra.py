@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from primgraph import linalg
 from primgraph.control.loops import scan
 from primgraph.interop.jax.rules import (
     Site,
+    concatenated,
     constant,
     convert,
     emit,
@@ -224,33 +227,127 @@ def _symmetric_product(at: Site, a: Variable, c: Variable) -> Variable:
     return emit(e.add, scaled, emit(e.mul, c, full_like(c, at["beta"])))
 
 
+# Reflections `1 - tau v v^H`: the columns below a diagonal of a matrix are the vectors `v`, whose
+# first element, on it, is one.
+
+
 @rule("householder_product")
 def _householder_product(at: Site, a: Variable, taus: Variable) -> Variable:
-    """The first columns of the product of reflections `1 - tau v v^H`, one after the other."""
-    *lead, m, n = a.shape
+    """The first columns of the product of reflections, one after the other."""
     if 0 in a.shape:
         return a
-    shape = (*lead, m, n)
+    *lead, m, n = a.shape
     eye = emit(logic.equal, counted((m, n), 0), counted((m, n), 1))
-    found = spread(convert(eye, a.dtype), shape, (len(lead), len(lead) + 1))
-    for k in reversed(range(taus.shape[-1])):
+    found = spread(convert(eye, a.dtype), a.shape, (len(lead), len(lead) + 1))
+    return _reflected(a, taus, found, reversed(range(taus.shape[-1])))
+
+
+@rule("ormqr")
+def _ormqr(at: Site, a: Variable, taus: Variable, c: Variable) -> Variable:
+    """The product with the reflections: from the left, or of adjoints."""
+    if 0 in c.shape or 0 in taus.shape:
+        return c
+    turned = at["left"] == at["transpose"]
+    if turned and taus.type.is_complex:
+        taus = emit(parts.conj, taus)
+    order = range(taus.shape[-1])
+    value = c if at["left"] else _adjoint(c)
+    value = _reflected(a, taus, value, order if turned else reversed(order))
+    return value if at["left"] else _adjoint(value)
+
+
+@rule("geqrf")
+def _geqrf(at: Site, a: Variable) -> list[Variable]:
+    if 0 in a.shape:
+        return _nothing(at)
+    return [*_eliminated(a, at.types[1].shape[-1], 0)]
+
+
+@rule("hessenberg")
+def _hessenberg(at: Site, a: Variable) -> list[Variable]:
+    if 0 in a.shape or 0 in at.types[1].shape:
+        return [a, constant(0, a.dtype, at.types[1].shape)]
+    return [*_eliminated(a, at.types[1].shape[-1], 1)]
+
+
+def _reflected(a: Variable, taus: Variable, c: Variable, order: Iterable[int]) -> Variable:
+    """Return `c` after the reflections of these columns of `a`."""
+    for k in order:
         v = _reflector(a, k)
-        row = call_named("matmul", _adjoint(v), found)
-        tau = spread(sliced(taus, len(lead), k, 1), shape, range(len(lead) + 1))
-        found = emit(e.sub, found, emit(e.mul, tau, call_named("matmul", v, row)))
-    return found
+        c = _reflect(v, sliced(taus, taus.ndim - 1, k, 1), c)
+    return c
+
+
+def _reflect(v: Variable, tau: Variable, c: Variable) -> Variable:
+    """Return `c - tau v (v^H c)`."""
+    product = call_named("matmul", v, call_named("matmul", _adjoint(v), c))
+    return emit(e.sub, c, emit(e.mul, spread(tau, c.shape, range(tau.ndim)), product))
+
+
+def _eliminated(a: Variable, count: int, offset: int) -> tuple[Variable, Variable]:
+    """Return `a` with zeros below a diagonal by reflections of its first `count` columns, with
+    their vectors in place of the zeros, and their factors.
+
+    With an `offset` of one, reflections are applied from the right, too: the form of Hessenberg.
+    """
+    rows, columns = counted(a.shape, a.ndim - 2), counted(a.shape, a.ndim - 1)
+    below = emit(logic.greater, rows, emit(e.add, columns, full_like(columns, offset)))
+    vectors, taus = full_like(a, 0), list[Variable]()
+    for k in range(count):
+        column = sliced(a, a.ndim - 1, k, 1)
+        v, tau = _annihilator(column, k + offset)
+        here = emit(logic.equal, columns, full_like(columns, k))
+        vectors = emit(logic.select, here, fit(v, a.shape), vectors)
+        taus.append(tau)
+        adjoint = emit(parts.conj, tau) if tau.type.is_complex else tau
+        changed = _reflect(v, adjoint, a)
+        done = emit(logic.less, columns, full_like(columns, k))
+        a = emit(logic.select, done, a, changed)
+        if offset:
+            # `a (1 - tau v v^H)` is the adjoint of `(1 - conj(tau) v v^H) a^H`.
+            a = _adjoint(_reflect(v, adjoint, _adjoint(a)))
+    return emit(logic.select, below, vectors, a), concatenated(taus, a.ndim - 2)
+
+
+def _annihilator(column: Variable, first: int) -> tuple[Variable, Variable]:
+    """Return the vector, and its factor, of the reflection that leaves zeros below row `first`.
+
+    As in LAPACK, the element of that row becomes real, of the other sign.
+    """
+    axis = column.ndim - 2
+    tail = _below(column, first, 0)
+    alpha = sliced(column, axis, first, 1)
+    real = emit(parts.real, alpha) if alpha.type.is_complex else alpha
+    rest = call_named("norm", tail, axis=axis, keepdims=True)
+    size = call_named("hypot", call_named("abs", alpha), rest)
+    is_plus = emit(logic.greater_equal, real, full_like(real, 0))
+    beta = convert(emit(logic.select, is_plus, emit(e.neg, size), size), alpha.dtype)
+    is_done = emit(logic.equal, rest, full_like(rest, 0))
+    if alpha.type.is_complex:
+        imag = emit(parts.imag, alpha)
+        is_real = emit(logic.equal, imag, full_like(imag, 0))
+        is_done = emit(logic.logical_and, is_done, is_real)
+    one = full_like(alpha, 1)
+    tau = emit(e.div, emit(e.sub, beta, alpha), emit(logic.select, is_done, one, beta))
+    tau = emit(logic.select, is_done, full_like(tau, 0), tau)
+    scale = emit(logic.select, is_done, one, emit(e.sub, alpha, beta))
+    v = _below(emit(e.div, tail, fit(scale, tail.shape)), first, 1)
+    return v, reshape(tau, tau.shape[:-1])
 
 
 def _reflector(a: Variable, k: int) -> Variable:
-    """Return column k below the diagonal, with one on it and zeros above, as a matrix."""
-    axis = a.ndim - 1
-    column = sliced(a, axis, k, 1)
-    place = counted(column.shape, axis - 1)
-    below = emit(logic.greater, place, full_like(place, k))
-    on = emit(logic.equal, place, full_like(place, k))
+    """Return the vector of the reflection of column k, as a matrix."""
+    return _below(sliced(a, a.ndim - 1, k, 1), k, 1)
+
+
+def _below(column: Variable, first: int, value: float) -> Variable:
+    """Return a column with zeros above row `first`, and a number in it."""
+    place = counted(column.shape, column.ndim - 2)
+    below = emit(logic.greater, place, full_like(place, first))
+    on = emit(logic.equal, place, full_like(place, first))
     return emit(
         logic.select, below, column,
-        emit(logic.select, on, full_like(column, 1), full_like(column, 0)),
+        emit(logic.select, on, full_like(column, value), full_like(column, 0)),
     )  # fmt: skip
 
 

@@ -143,6 +143,11 @@ def _plain(op: Primitive[Value]) -> Rule:
 # Small parts of rules.
 
 
+def index_of_platform(platforms: Sequence[Sequence[str] | None]) -> int:
+    """Return the number of the branch for CPUs."""
+    return next((i for i, names in enumerate(platforms) if names is None or "cpu" in names), 0)
+
+
 def emit(op: Primitive[Value], *operands: Variable, **params: Any) -> Variable:
     """Apply a primitive with one result in the active program, which may be a body."""
     return emit_all(op, *operands, **params)[0]
@@ -216,6 +221,6 @@ def stacked(parts: Sequence[Variable], axis: int) -> Variable:
 
 __all__ = [
     "RULES", "TAKES_KEYS", "Evaluator", "Results", "Rule", "Site", "concatenated", "constant",
-    "convert", "emit", "emit_all", "fit", "full_like", "permute", "register_plain", "reshape",
-    "rule", "sliced", "spread", "stacked",
+    "convert", "emit", "emit_all", "fit", "full_like", "index_of_platform", "permute",
+    "register_plain", "reshape", "rule", "sliced", "spread", "stacked",
 ]  # fmt: skip

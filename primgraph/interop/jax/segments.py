@@ -1,19 +1,27 @@
-"""Folds of arrays by any associative function: whole axes, prefixes, and segments."""
+"""Folds of arrays by associative functions, along axes and in segments, and by others in order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from primgraph.control.loops import while_loop
 from primgraph.interop.jax.rules import (
     concatenated,
+    constant,
+    convert,
     emit,
+    full_like,
     reshape,
     sliced,
     spread,
 )
+from primgraph.interop.jax.shapes import counted
+from primgraph.ir.types import INT64
+from primgraph.operators.numpy_arguments import call_named
 from primgraph.operators.variable import Variable
-from primgraph.primitives import logic
+from primgraph.primitives import elementwise as e
+from primgraph.primitives import indexing, logic
 
 Combine: TypeAlias = "Callable[[Any, Any], Variable]"
 
@@ -54,4 +62,35 @@ def fold_segments(combine: Combine, x: Variable, keys: Variable) -> Variable:
         joined = emit(logic.select, spread(same, later.shape, (0,)), combine(earlier, later), later)
         found = concatenated([sliced(found, 0, 0, step), joined], 0)
         step *= 2
+    return found
+
+
+def apply_in_order(combine: Combine, x: Variable, y: Variable, at_row: Variable) -> Variable:
+    """Combine rows of `x` with the rows of `y` for them, one after the other.
+
+    `at_row` are the numbers of these rows of `x`; those beyond the last one are dropped.
+    """
+    order = call_named("argsort", at_row, kind="stable")
+    ordered = emit(indexing.gather, at_row, order, axis=0)
+    rows = counted(x.shape[:1], 0)
+    first, last = (
+        convert(call_named("searchsorted", ordered, rows, side=side), INT64)
+        for side in ("left", "right")
+    )
+    many = call_named("max", emit(e.sub, last, first))
+
+    def has_more(state: Any) -> Variable:
+        return emit(logic.less, state[0], many)
+
+    def step(state: Any) -> Any:
+        k, found = state
+        place = emit(e.add, first, spread(k, first.shape, ()))
+        is_there = emit(logic.less, place, last)
+        place = emit(e.minimum, place, full_like(place, y.shape[0] - 1))
+        chosen = emit(indexing.gather, order, place, axis=0)
+        new = combine(found, emit(indexing.gather, y, chosen, axis=0))
+        mask = spread(is_there, found.shape, (0,))
+        return emit(e.add, k, full_like(k, 1)), emit(logic.select, mask, new, found)
+
+    found: Variable = while_loop(has_more, step, (constant(0, INT64), x))[1]
     return found

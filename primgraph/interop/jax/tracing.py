@@ -27,7 +27,7 @@ from primgraph.interop.jax import (  # noqa: F401
     windows,
 )
 from primgraph.interop.jax.evaluation import Evaluation, is_key, require_supported
-from primgraph.interop.lacking import check_version
+from primgraph.interop.lacking import require_library
 from primgraph.ir.dims import Dim
 from primgraph.ir.dims import size as named_size
 from primgraph.ir.frontend.containers import flatten_value, unflatten_value
@@ -70,7 +70,7 @@ def from_jax(function: Callable[..., Any], /, *specs: Any, **named: Any) -> Impo
         norm = pg.interop.from_jax(lambda x: jnp.sqrt(jnp.sum(x * x)), pg.spec(3, "float32"))
         pg.grad(norm)(np.ones(3))
     """
-    check_version("jax", jax.__version__)
+    require_library("jax", "from_jax")
     program = _read_program(function, specs, named)
     given = [_plain(x) for x in program.args], {k: _plain(x) for k, x in program.kwargs.items()}
     order = [place.number for place in _leaves(given)]
@@ -107,10 +107,7 @@ def _read_program(
     flat = [_flatten_spec(spec) for spec in (*specs, *named.values())]
     types = [_type_of(leaf) for leaves, _ in flat for leaf in leaves]
     sizes, scope = _symbolic_sizes(types)
-    structs = iter([
-        jax.ShapeDtypeStruct(_jax_shape(t, scope), t.dtype) if isinstance(t, TensorType) else t
-        for t in types
-    ])  # fmt: skip
+    structs = iter(_structs(types, scope))
     places = iter([_Place(i) for i in range(len(types))])
 
     def filled(items: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -134,6 +131,9 @@ def _flatten_spec(spec: Any) -> tuple[list[Any], Any]:
 
 def _type_of(leaf: Any) -> Any:
     """Return the type of an argument that is one array; an array of keys as JAX describes it."""
+    if type(leaf) in (bool, int, float, complex):
+        # Numbers take part in JAX's promotion as in its own calls.
+        return jax.ShapeDtypeStruct((), example_type(leaf).dtype, weak_type=True)
     if isinstance(leaf, TensorType) or not hasattr(leaf, "dtype"):
         return example_type(leaf)
     if is_key(leaf) or any(not isinstance(n, int) for n in leaf.shape):
@@ -142,6 +142,18 @@ def _type_of(leaf: Any) -> Any:
 
 
 # Symbolic sizes.
+
+
+def symbolic_structs(types: Sequence[TensorType]) -> list[Any]:
+    """Return arguments of these types as JAX describes them."""
+    return _structs(types, _symbolic_sizes(types)[1])
+
+
+def _structs(types: Sequence[Any], scope: Any) -> list[Any]:
+    return [
+        jax.ShapeDtypeStruct(_jax_shape(t, scope), t.dtype) if isinstance(t, TensorType) else t
+        for t in types
+    ]
 
 
 def _symbolic_sizes(types: Sequence[Any]) -> tuple[dict[str, Dim], Any]:

@@ -30,6 +30,8 @@ from primgraph.primitives.linear_algebra.products import matmul
 
 def _windowed(at: Site, x: Variable, value: Variable) -> Variable:
     """Return the windows of `x`, padded by a scalar: first axes of elements, then of windows."""
+    if not x.ndim:
+        return x
     dilation = at.params.get("base_dilation") or (1,) * x.ndim
     apart = at.params.get("window_dilation") or (1,) * x.ndim
     config = [(a, b, d - 1) for (a, b), d in zip(at["padding"], dilation, strict=True)]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from primgraph.base.providers import late
 from primgraph.errors import ArgumentError, ShapeError, UnknownKeyError, UnknownValueError
 from primgraph.interop.imported import ImportedModel
-from primgraph.interop.lacking import Lacking, check_version
+from primgraph.interop.lacking import Lacking, require_library
 from primgraph.interop.onnx.node import UnknownElements, Value, dense, dtype_of
 from primgraph.interop.onnx.walk import Scope, Walker, as_variable
 from primgraph.ir.graph import Graph
@@ -66,7 +66,7 @@ def from_onnx(
         y = f(x)
         gradient = pg.grad(lambda p: pg.mean((f.apply(p, x) - target) ** 2))(f.parameters)
     """
-    check_version("onnx", onnx.__version__)
+    require_library("onnx", "from_onnx")
     proto = _load(model)
     walker = Walker(proto.functions)
     walker.require_known(proto, Lacking("from_onnx", "ONNX"))

@@ -16,7 +16,7 @@ from primgraph.base.providers import late
 from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError, UnsupportedError
 from primgraph.interop.imported import ImportedModel
-from primgraph.interop.lacking import check_version
+from primgraph.interop.lacking import require_library
 from primgraph.ir.dims import Dim
 from primgraph.ir.dims import size as named_size
 from primgraph.ir.types import TensorType, as_dtype, declared_shape
@@ -70,7 +70,7 @@ def from_torch(
         y = f(x)
         gradient = pg.grad(lambda p: pg.mean((f.apply(p, x) - target) ** 2))(f.parameters)
     """
-    check_version("torch", torch.__version__)
+    require_library("torch", "from_torch")
     with warnings.catch_warnings():
         # torch warns of its own use of what it has deprecated.
         warnings.simplefilter("ignore", FutureWarning)

@@ -10,20 +10,32 @@ from primgraph.ir.primitive import Primitive
 from primgraph.operators.call import public
 from primgraph.operators.call_cache import decided_by_types
 from primgraph.operators.elementwise.arithmetic import divide, power
+from primgraph.operators.elementwise.logic import less, where
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.promotion import inexact_dtype, lift
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import elementwise as p
+from primgraph.primitives import parts
+from primgraph.primitives.special_functions.scipy_calls import by_scipy
 
 
 def _function(
-    name: str, op: Primitive[Value], doc: str, example: str
+    name: str,
+    op: Primitive[Value],
+    doc: str,
+    example: str,
+    of_complex: Callable[[Variable], Variable] | None = None,
 ) -> Callable[[ArrayLike], Variable]:
-    """Declare a function of one array with float results; `example` is "argument -> result"."""
+    """Declare a function of one array with float results; `example` is "argument -> result".
+
+    `of_complex` is the function of complex numbers, where the primitive has none.
+    """
 
     def function(x: ArrayLike) -> Variable:
         if not isinstance(x, Variable) or x.value.type.dtype.kind not in "fc":
             x = lift(x, inexact_dtype(x))
+        if of_complex is not None and x.dtype.kind == "c":
+            return of_complex(x)
         return emit(op, x)
 
     function.__name__ = function.__qualname__ = name
@@ -70,14 +82,31 @@ arccosh = _function(
 arctanh = _function(
     "arctanh", p.arctanh, "Compute the inverse of the hyperbolic tangent.", "0.5 -> 0.5493"
 )
+
+
+def _by_scipy(name: str) -> Callable[[Variable], Variable]:
+    return lambda x: emit(by_scipy, x, name=name, part=0)
+
+
+def _complex_sigmoid(x: Variable) -> Variable:
+    """Return the sigmoid by the exponential that does not overflow."""
+    is_left = less(emit(parts.real, x), 0.0)
+    small = exp(where(is_left, x, -x))
+    return divide(where(is_left, small, 1.0), 1.0 + small)
+
+
 erf = _function(
     "erf", p.erf, "Compute the error function, `2/sqrt(pi)` times the integral of `exp(-t*t)`.",
-    "0.5 -> 0.5205",
+    "0.5 -> 0.5205", _by_scipy("erf"),
 )  # fmt: skip
-erfc = _function("erfc", p.erfc, "Compute `1 - erf(x)`, exact in the right tail.", "0.5 -> 0.4795")
+erfc = _function(
+    "erfc", p.erfc, "Compute `1 - erf(x)`, exact in the right tail.", "0.5 -> 0.4795",
+    _by_scipy("erfc"),
+)  # fmt: skip
 sigmoid = _function(
-    "sigmoid", p.sigmoid, "Compute `1 / (1 + exp(-x))`, without overflow.", "0.5 -> 0.6225"
-)
+    "sigmoid", p.sigmoid, "Compute `1 / (1 + exp(-x))`, without overflow.", "0.5 -> 0.6225",
+    _complex_sigmoid,
+)  # fmt: skip
 
 
 @public

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from primgraph.errors import ArgumentError
+from primgraph.ir.types import complex_dtype
 from primgraph.operators.call import namespace_operator
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.promotion import fractional, promote_operands, require_integer
+from primgraph.operators.promotion import fractional, lift, promote_operands, require_integer
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.special_functions.scipy_calls import by_scipy
 
@@ -46,14 +47,14 @@ def _binary_op(name: str, doc: str, example: str) -> Callable[[ArrayLike, ArrayL
         return _emit(name, v, x)
 
     function.__name__ = function.__qualname__ = name
-    source = "Computed by SciPy. Derivatives by `v` are refused with `NotDifferentiable`."
+    source = "Computed by SciPy; derivatives by `v` are in NumPy, for positive `x`, else NaN."
     function.__doc__ = _doc_with_example(f"{doc}\n\n    {source}", name, example)
     return namespace_operator(function)
 
 
 dawsn = _declare(
     "dawsn",
-    "Compute Dawson's integral, `exp(-x*x)` times the integral of `exp(t*t)` to `x`.",
+    "Compute Dawson's integral, `exp(-x*x)` times the integral of `exp(t*t)` from 0 to `x`.",
     "0.5 -> 0.4244",
 )
 ellipe = _declare(
@@ -143,15 +144,39 @@ def expn(n: ArrayLike, x: ArrayLike) -> Variable:
 
 
 @namespace_operator
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
+    """Compute Kummer's confluent hypergeometric function.
+
+    Computed by SciPy; derivatives by `a` and `b` are in NumPy.
+
+    >>> print(f"{pg.special.hyp1f1(1.0, 2.0, 0.5):.4f}")
+    1.2974
+    """
+    return _emit("hyp1f1", a, b, x)
+
+
+@namespace_operator
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, z: ArrayLike) -> Variable:
     """Compute Gauss's hypergeometric function.
 
-    Computed by SciPy. Derivatives by `a`, `b` and `c` are refused with `NotDifferentiable`.
+    Computed by SciPy; derivatives by `a`, `b` and `c` are in NumPy, and NaN from `z = 1` on.
 
     >>> print(f"{pg.special.hyp2f1(1.0, 1.0, 2.0, 0.5):.4f}")
     1.3863
     """
     return _emit("hyp2f1", a, b, c, z)
+
+
+@namespace_operator
+def wofz(z: ArrayLike) -> Variable:
+    """Compute Faddeeva's function, `exp(-z*z) * erfc(-1j * z)`, which is complex.
+
+    Computed by SciPy.
+
+    >>> print(f"{pg.special.wofz(0.5j):.4f}")
+    0.6157+0.0000j
+    """
+    return emit(by_scipy, lift(z, complex_dtype(fractional(z))), name="wofz", part=0)
 
 
 class SiciResult(NamedTuple):
@@ -192,7 +217,7 @@ def lambertw(z: ArrayLike, k: int = 0) -> Variable:
 def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Variable:
     """Compute Hurwitz's zeta function, the sum of `(k + q)**-x` over `k >= 0`; Riemann's for `q` 1.
 
-    Computed by SciPy. Derivatives by `x` raise `NotDifferentiable`.
+    Computed by SciPy; derivatives by `x` are in NumPy, for `x` above 1.
 
     >>> print(f"{pg.special.zeta(2.0, 1.0):.4f}")
     1.6449

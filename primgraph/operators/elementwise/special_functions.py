@@ -27,6 +27,7 @@ from primgraph.operators.promotion import fractional, lift, promote_operands, re
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.special_functions import gamma as gammas
 from primgraph.primitives.special_functions import special
+from primgraph.primitives.special_functions.scipy_calls import by_scipy
 
 
 def _floats(name: str, *operands: ArrayLike) -> list[Variable]:
@@ -199,7 +200,10 @@ def erfcx(x: ArrayLike) -> Variable:
     >>> print(f"{pg.special.erfcx(1.0):.4f}")
     0.4276
     """
-    return emit(special.erfcx, _one(x), n=0)
+    value = _one(x)
+    if value.dtype.kind == "c":
+        return emit(by_scipy, value, name="erfcx", part=0)
+    return emit(special.erfcx, value, n=0)
 
 
 @namespace_operator

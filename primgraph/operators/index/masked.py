@@ -159,7 +159,7 @@ def apply_to_chosen(
     body = body_being_built()
     if body is not None:
         args, kwargs = (_taken_in(body, given) for given in (args, dict(kwargs)))
-    name = function.__name__ if function.__module__.startswith("primgraph.operators.") else ""
+    name = function.__name__ if str(function.__module__).startswith("primgraph.operators.") else ""
     reductions = provider("reductions of masks")
     known = _BY_PLACE.get(name) or reductions.BY_ALL.get(name)
     if known is not None and not isinstance(args[0], list | tuple):

@@ -143,12 +143,12 @@ def _middle(ordered: Variable, count: int) -> Variable:
 
 
 # Methods whose quantiles are elements, of the dtype of the array.
-_OF_ELEMENTS = ("closest_observation", "higher", "inverted_cdf", "lower", "nearest")
+OF_ELEMENTS = ("closest_observation", "higher", "inverted_cdf", "lower", "nearest")
 
 
 def _quantile_dtype(name: str, x: Variable, q: Any, method: str, rank: int) -> DType:
     """Return NumPy's dtype of quantiles: Python numbers as `q` are weak."""
-    if name != "median" and method in _OF_ELEMENTS:
+    if name != "median" and method in OF_ELEMENTS:
         return x.dtype
     if isinstance(q, Variable):
         return np.result_type(x.dtype, q.dtype, np.float16)
@@ -190,11 +190,13 @@ def _quantile(
     elif weights is None:
         result = _interpolate(ordered, places, count)
     else:
-        result = _weighted(name, flat, ordered, _weights_of(value, axes, weights), q, method)
-    if value.type.is_float:
+        result = quantile_by_weight(
+            name, flat, ordered, weights_of(value, axes, weights), q, method
+        )
+    if value.type.is_inexact:
         last = slice_axis(ordered, len(shape), count - 1, 1)
-        bad = isnan(reshape_to(last, (*shape, *(1 for _ in range(rank)))))
-        result = where(bad, math.nan, result)
+        last = reshape_to(last, (*shape, *(1 for _ in range(rank))))
+        result = where(isnan(last), math.nan if value.type.is_float else last, result)
     result = permute_axes(result, (*range(len(shape), result.ndim), *range(len(shape))))
     result = convert_dtype(result, dtype)
     if require_flag("keepdims", keepdims):
@@ -202,7 +204,7 @@ def _quantile(
     return result
 
 
-def _weights_of(x: Variable, axes: tuple[int, ...], weights: ArrayLike) -> Variable:
+def weights_of(x: Variable, axes: tuple[int, ...], weights: ArrayLike) -> Variable:
     """Return the weights of each element, in rows. Raises `ShapeError` for other shapes."""
     given = lift(weights)
     if given.shape != x.shape:
@@ -216,7 +218,7 @@ def _weights_of(x: Variable, axes: tuple[int, ...], weights: ArrayLike) -> Varia
     return _rows(convert_dtype(given, FLOAT64), axes)
 
 
-def _weighted(
+def quantile_by_weight(
     name: str, flat: Variable, ordered: Variable, weights: Variable, q: Any, method: str
 ) -> Variable:
     """Return the first elements up to which the weights make a part `q` of their sum."""

@@ -94,8 +94,10 @@ def expm(a: ArrayLike) -> Variable:
 def sqrtm(a: ArrayLike) -> Variable:
     """Compute the principal square root of each matrix: its eigenvalues have positive real parts.
 
-    A matrix with an eigenvalue that is 0 or on the negative axis has none: a `LinAlgError` of the
-    run. Raises `ShapeError` for matrices that are not square.
+    A real matrix with a negative eigenvalue has no real one, and a matrix with the eigenvalue 0
+    none: a `LinAlgError` of the run. Convert it to complex numbers: there roots of negative
+    eigenvalues are on the positive imaginary axis, as in SciPy. Raises `ShapeError` for matrices
+    that are not square.
 
     >>> pg.linalg.sqrtm([[4.0, 0.0], [0.0, 9.0]]).numpy().round(6)
     array([[2., 0.],

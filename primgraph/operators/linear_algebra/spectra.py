@@ -7,7 +7,7 @@ complex vectors; docs/conventions.md defines their derivatives.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from primgraph.operators.linear_algebra.systems import (
     symmetric,
 )
 from primgraph.operators.promotion import convert_dtype, lift, require_number
-from primgraph.operators.reduce.reductions import any, sum
+from primgraph.operators.reduce.reductions import any, max, sum
 from primgraph.operators.shape.creation import zeros
 from primgraph.operators.shape.joining import slice_axis
 from primgraph.operators.shape.shaping import expand_dims, reshape_to
@@ -178,7 +178,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Variable:
     return result.R if mode == "r" else result
 
 
-def _tolerance(name: str, a: Variable, given: float | None) -> float:
+def _tolerance(name: str, a: Variable, given: Any) -> float:
     """Return the tolerance of singular values, relative to the largest one."""
     if given is not None:
         return require_number(name, given)
@@ -260,16 +260,16 @@ def _count_above(s: Variable, limit: float) -> Variable:
 @namespace_operator
 def matrix_rank(
     A: ArrayLike,
-    tol: float | None = None,
+    tol: ArrayLike | None = None,
     hermitian: bool = False,
     *,
-    rtol: float | None = None,
+    rtol: ArrayLike | None = None,
 ) -> Variable:
     """Return how many singular values of each matrix are larger than `tol`, as int64.
 
     By default, `tol` is `rtol` times the largest one, and `rtol` the machine epsilon times the
-    larger dimension. A vector has rank 1 unless it is zero. Raises `ArgumentError` if both are
-    given.
+    larger dimension; both may be arrays, with a number for each matrix. A vector has rank 1 unless
+    it is zero. Raises `ArgumentError` if both are given.
 
     >>> pg.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]])
     tensor(1, dtype=int64)
@@ -282,7 +282,9 @@ def matrix_rank(
     value = matrices("matrix_rank", value)
     s = emit(spectra.svdvals, value)
     if tol is None:
-        return _count_above(s, _tolerance("matrix_rank", value, rtol))
+        if rtol is None or np.ndim(rtol) == 0:
+            return _count_above(s, _tolerance("matrix_rank", value, rtol))
+        tol = lift(rtol, s.dtype) * max(s, -1)
     return sum(
         convert_dtype(greater(s, expand_dims(lift(tol, s.dtype), -1)), np.dtype(np.int64)), -1
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
+import numpy as np
+
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import BOOL, COMPLEX128, FLOAT64, INT64
 from primgraph.operators.call import public
@@ -15,10 +17,11 @@ from primgraph.operators.elementwise.logic import (
     isnan,
     less,
     logical_and,
+    logical_not,
     not_equal,
     where,
 )
-from primgraph.operators.handle import ArrayLike, Axes
+from primgraph.operators.handle import ArrayLike, Axes, Handle
 from primgraph.operators.index.indexing import take
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.linear_algebra.products import matmul
@@ -332,8 +335,8 @@ def interp(
     `xp` is increasing; outside of it the function is `left` and `right`, by default the first and
     the last of `fp`. With a `period`, points and positions are taken modulo it, in any order, and
     there is no outside. `fp` may be complex. At a point of `xp` its derivative is that of the
-    segment to the right, outside it is 0. Raises `ShapeError` unless the points are vectors of one
-    length, `ArgumentError` for a period of 0.
+    segment to the right, outside it is 0. Points and values may be infinite. Raises `ShapeError`
+    unless the points are vectors of one length, `ArgumentError` for a period of 0.
 
     >>> pg.interp(0.5, [0.0, 1.0], [10.0, 20.0])
     tensor(15.)
@@ -355,10 +358,30 @@ def interp(
     else:
         passed = sum(_reached_points(at, points[1:-1]), -1) if points.size > 2 else None
         piece = passed if passed is not None else zeros(at.shape, INT64)
-        slopes = _less_before(values, 0) / _less_before(points, 0)
-        inside = take(values, piece, 0) + take(slopes, piece, 0) * (at - take(points, piece, 0))
+        inside = _on_segments(at, piece, points, values, _are_finite(xp, fp))
     found = where(less(at, points[0]), first, where(greater(at, points[-1]), last, inside))
     return where(equal(at, points[-1]), values[-1], found)
+
+
+def _are_finite(*given: ArrayLike) -> bool:
+    """Whether all are numbers that are known now, and finite."""
+    return not any(isinstance(v, Handle) or not np.isfinite(v).all() for v in given)
+
+
+def _on_segments(
+    at: Variable, piece: Variable, points: Variable, values: Variable, finite: bool
+) -> Variable:
+    """Interpolate in the segments `piece`; as in NumPy next to infinite points and values."""
+    slope = take(_less_before(values, 0) / _less_before(points, 0), piece, 0)
+    left, low = take(points, piece, 0), take(values, piece, 0)
+    found: Variable = low + slope * (at - left)
+    if finite:
+        return found
+    right, high = take(points, piece + 1, 0), take(values, piece + 1, 0)
+    from_right = high + slope * (at - right)
+    flat = logical_and(equal(low, high), logical_not(isnan(at)))
+    either = where(logical_and(isnan(from_right), flat), low, from_right)
+    return where(isnan(found), where(equal(at, left), low, either), found)
 
 
 def _periodic(

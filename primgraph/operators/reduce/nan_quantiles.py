@@ -22,7 +22,13 @@ from primgraph.operators.elementwise.logic import (
 )
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.index.indexing import take_along_axis
-from primgraph.operators.index.quantiles import METHODS, place_of
+from primgraph.operators.index.quantiles import (
+    METHODS,
+    OF_ELEMENTS,
+    place_of,
+    quantile_by_weight,
+    weights_of,
+)
 from primgraph.operators.promotion import array_of, convert_dtype, lift, require_flag
 from primgraph.operators.reduce.cumulative import cumprod
 from primgraph.operators.reduce.reductions import sum
@@ -41,8 +47,16 @@ def nancumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> V
     tensor([1., 1., 3.])
     """
     value = lift(x)
-    value = where(isnan(value), 1, value) if value.dtype.kind == "f" else value
+    value = where(isnan(value), 1, value) if value.type.is_inexact else value
     return cumprod(value, axis, dtype=dtype)
+
+
+def _middle_of_rows(ordered: Variable, n: Variable) -> Variable:
+    """Return the middle element of each row, or the mean of two; see `_quantile_of_rows`."""
+    lower: Any = astype(floor(where(greater(n, 0), n - 1.0, 0.0) / 2.0), INT64)
+    upper = astype(floor(n / 2.0), INT64)
+    low, high = (take_along_axis(ordered, p, -1) for p in (lower, upper))
+    return where(equal(lower, upper), low, low * 0.5 + high * 0.5)
 
 
 def _quantile_of_rows(ordered: Variable, n: Variable, q: Any, method: str) -> Variable:
@@ -75,13 +89,20 @@ def _numbers(name: str, q: Any) -> tuple[tuple[int, ...], list[Any]]:
 
 
 def _nan_quantile(
-    name: str, x: ArrayLike, q: Any, axis: Axes, method: str, keepdims: bool
+    name: str,
+    x: ArrayLike,
+    q: Any,
+    axis: Axes,
+    method: str,
+    keepdims: bool,
+    weights: ArrayLike | None = None,
 ) -> Variable:
     if method not in METHODS:
         raise ArgumentError(f"{name} takes no method {method!r:.40}", hint=", ".join(METHODS))
     shape_of_q, numbers = _numbers(name, q)
     value = lift(x)
-    value = value if value.type.is_float else convert_dtype(value, FLOAT64)
+    complete = value.type.is_float or (name == "nanmedian" and value.type.is_complex)
+    value = value if complete else convert_dtype(value, FLOAT64)
     entries = range(value.ndim) if axis is None else axis if isinstance(axis, Sequence) else [axis]
     axes = tuple(sorted(as_axis(a, value.ndim) for a in entries))
     others = tuple(a for a in range(value.ndim) if a not in axes)
@@ -91,34 +112,55 @@ def _nan_quantile(
         raise ShapeError(f"{name} over no elements")
     flat = reshape_to(permute_axes(value, (*others, *axes)), (*shape, count))
     ordered = emit(sorting.sort, flat, axis=len(shape))
-    n = sum(convert_dtype(logical_not(isnan(flat)), FLOAT64), -1, True)
-    found = [_quantile_of_rows(ordered, n, number, method) for number in numbers]
+    missing = isnan(flat)
+    if weights is not None:
+        parts = where(missing, 0.0, weights_of(value, axes, weights))
+        found = [quantile_by_weight(name, flat, ordered, parts, q, method) for q in numbers]
+    else:
+        n = sum(convert_dtype(logical_not(missing), FLOAT64), -1, True)
+        if name == "nanmedian":
+            found = [_middle_of_rows(ordered, n)]
+        else:
+            found = [_quantile_of_rows(ordered, n, q, method) for q in numbers]
     kept = keep_axes(value.shape, axes) if require_flag("keepdims", keepdims) else shape
     lines = [reshape_to(f, kept) for f in found]
     if shape_of_q == ():
         return lines[0]
     result = reshape_to(stack(lines), (*shape_of_q, *kept))
-    return result if value.dtype == FLOAT64 else convert_dtype(result, FLOAT64)
+    return result if method in OF_ELEMENTS else convert_dtype(result, FLOAT64)
 
 
 @public
 def nanquantile(
-    x: ArrayLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
+    x: ArrayLike,
+    q: Any,
+    axis: Axes = None,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
 ) -> Variable:
     """Return the quantiles `q` of what is not NaN over `axis`, or of all; NaN where all are.
 
-    Axes of `q`, numbers or variables from 0 to 1, come first; `method` is one of NumPy's. Raises
-    `ShapeError` for no elements, `ArgumentError` for another method. See `quantile`.
+    Axes of `q`, numbers or variables from 0 to 1, come first; `method` is one of NumPy's, and
+    "inverted_cdf" with `weights`. Raises `ShapeError` for no elements and for other weights,
+    `ArgumentError` for another method. See `quantile`.
 
     >>> pg.nanquantile([1.0, np.nan, 3.0], 0.5)
     tensor(2.)
     """
-    return _nan_quantile("nanquantile", x, q, axis, method, keepdims)
+    return _nan_quantile("nanquantile", x, q, axis, method, keepdims, weights)
 
 
 @public
 def nanpercentile(
-    x: ArrayLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
+    x: ArrayLike,
+    q: Any,
+    axis: Axes = None,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
 ) -> Variable:
     """Return the quantiles `q / 100` of what is not NaN; see `nanquantile`.
 
@@ -126,7 +168,7 @@ def nanpercentile(
     tensor(2.)
     """
     parts = (q if isinstance(q, Variable) else array_of(q)) / 100
-    return _nan_quantile("nanpercentile", x, parts, axis, method, keepdims)
+    return _nan_quantile("nanpercentile", x, parts, axis, method, keepdims, weights)
 
 
 @public

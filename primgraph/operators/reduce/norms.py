@@ -15,9 +15,10 @@ from primgraph.operators.linear_algebra.systems import inv, matrices, square_mat
 from primgraph.operators.promotion import convert_dtype, lift, require_flag, require_number
 from primgraph.operators.reduce.reductions import max, min, sum
 from primgraph.operators.reduce.statistics import norm as euclidean
-from primgraph.operators.shape.shaping import permute_axes, reshape_to
+from primgraph.operators.shape.creation import eye
+from primgraph.operators.shape.shaping import expand_dims, permute_axes, reshape_to
 from primgraph.operators.variable import Variable, emit_all
-from primgraph.primitives.linear_algebra import spectra
+from primgraph.primitives.linear_algebra import spectra, systems
 
 Order: TypeAlias = float | str | None
 
@@ -165,9 +166,9 @@ def vector_norm(
 def cond(x: ArrayLike, p: Order = None) -> Variable:
     """Compute the condition number of each matrix: its norm `p` times that of its inverse.
 
-    Without `p`, or with 2 or -2, it is a quotient of singular values, and infinite for a singular
-    matrix, as in NumPy. In the other norms a singular matrix is a `LinAlgError` of the run. Raises
-    `ShapeError` for empty matrices, and for matrices that are not square if an inverse is needed.
+    Without `p`, or with 2 or -2, it is a quotient of singular values. It is infinite for a singular
+    matrix, as in NumPy. Raises `ShapeError` for empty matrices, and for matrices that are not
+    square if an inverse is needed.
 
     >>> print(f"{pg.linalg.cond([[2.0, 0.0], [0.0, 1.0]]):.4f}")
     2.0000
@@ -178,6 +179,10 @@ def cond(x: ArrayLike, p: Order = None) -> Variable:
     if p is None or p in (2, -2):
         s = _singular(value)
         first, last = max(s, -1), min(s, -1)
-        return last / first if p == -2 else first / last
+        found = last / first if p == -2 else first / last
+        # The zero matrix has the quotient 0 / 0.
+        return where(equal(first, 0.0), math.inf, found)
     square_matrices("cond", value)
-    return _matrix_norm(value, p) * _matrix_norm(inv(value), p)
+    singular = equal(emit_all(systems.slogdet, value)[0], 0.0)
+    some = where(expand_dims(singular, (-2, -1)), eye(value.shape[-1], dtype=value.dtype), value)
+    return where(singular, math.inf, _matrix_norm(value, p) * _matrix_norm(inv(some), p))

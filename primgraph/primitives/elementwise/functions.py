@@ -278,6 +278,28 @@ sigmoid: Primitive[Value] = elementwise(
     "sigmoid", lambda x: _sigmoid(x), jvp=lambda z, x, d: d * (z * sigmoid(-x)),
     facts={ALWAYS: {0: POSITIVE}, RANGE: bound_rule(0.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
 )  # fmt: skip
+
+
+@sigmoid.taylor
+def _sigmoid_taylor(jets: Any, k: int, z: Any, x: Any) -> Any:
+    """Return `z_k` from `z' = s x'`, where `s` is `z (1 - z)`; the first order by the JVP rule.
+
+    Coefficient k of `s` is `(1 - 2 z_0) z_k - sum(z_i z_{k-i})`, without the terms with z_k.
+    """
+    if k == 1:
+        return NotImplemented
+
+    def slope(i: int) -> Value | None:
+        first = x.first()
+        if i == 0:
+            return z.first() * sigmoid(-first)
+        term = None if z[i] is None else tanh(first * -0.5) * z[i]
+        found: Value | None = jets.difference(term, jets.square(mul, z, i, 1))
+        return found
+
+    return jets.integral(jets.apply(mul, jets.defined(z, slope), jets.rate(x)), k)
+
+
 logaddexp = elementwise(
     "logaddexp", np.logaddexp, operands=2, commutative=True, singular=True,
     jvp=(lambda z, x, y, d: d * sigmoid(x - y), lambda z, x, y, d: d * sigmoid(y - x)),

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.approximations.matrices import turn_off_axis
 from primgraph.errors import LinAlgError, ShapeError
 from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.graph import Value
@@ -192,20 +193,31 @@ def _wide_root(a: Any) -> Any:
             break
     error = np.max(np.abs(y @ y - a), initial=0.0)
     if not error <= 1e-8 * np.max(np.abs(a), initial=0.0):
-        kind = "" if a.dtype.kind == "c" else "real "
-        raise LinAlgError(f"a matrix has no {kind}principal square root")
+        if a.dtype.kind == "c":
+            raise LinAlgError("a matrix has no principal square root")
+        raise LinAlgError(
+            "a matrix has no real principal square root: a.astype(complex) may have one"
+        )
     return y
 
 
 def _newton_root(a: Any) -> Any:
-    return _wide_root(_widen_dtype(a)).astype(a.dtype)
+    return _principal_root(_widen_dtype(a)).astype(a.dtype)
+
+
+def _principal_root(a: Any) -> Any:
+    """Return the principal square root, of complex matrices also with negative eigenvalues."""
+    if a.dtype.kind != "c" or not np.all(np.isfinite(a)):
+        return _wide_root(a)
+    turn = turn_off_axis(a.astype(np.complex128)).astype(_WIDE)
+    return _wide_root(a * np.exp(-1j * turn)) * np.exp(0.5j * turn)
 
 
 def _log_by_roots(a: Any) -> Any:
     """Return the logarithm by the series of a repeated square root close to the identity."""
     x, identity, roots = _widen_dtype(a), np.eye(a.shape[-1]), 0
     while np.max(np.abs(x - identity), initial=0.0) > 0.25 and roots < 60:
-        x, roots = _wide_root(x), roots + 1
+        x, roots = _principal_root(x), roots + 1
     ratio = _inverse(x + identity) @ (x - identity)
     square, power, total = ratio @ ratio, ratio, np.zeros_like(x)
     for k in range(1, 40, 2):

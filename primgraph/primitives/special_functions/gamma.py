@@ -10,6 +10,7 @@ rule differentiates. Formulas are from DLMF, chapter 5.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 from primgraph.approximations import gamma as gammas
@@ -34,16 +35,26 @@ POLYNOMIAL = 50
 
 
 def declare_with_orders(
-    name: str, impl: Rule, operands: int, params: tuple[str, ...], flops: int
+    name: str,
+    impl: Rule,
+    operands: int,
+    params: tuple[str, ...],
+    flops: int,
+    functions: Collection[str] = (),
 ) -> Primitive[Value]:
-    """Declare a primitive on equal floats, with derivative orders (and a side) as parameters."""
-    orders = [param for param in params if param != "upper"]
+    """Declare a primitive on equal floats, with derivative orders as parameters.
+
+    A parameter `upper` is a side, and `name` is one of `functions`.
+    """
+    orders = [param for param in params if param not in ("name", "upper")]
 
     def type_rule(*types: TensorType, **given: Any) -> TensorType:
         if len(types) != operands:
             raise ShapeError(f"{name} takes {operands} operands, not {len(types)}")
         if set(given) != set(params):
             raise ArgumentError(f"{name} takes {' and '.join(params)}")
+        if given.get("name", "") not in ("", *functions):
+            raise ArgumentError(f"{name} knows no function {given['name']!r:.40}")
         first = common_type(name, *types)
         if first.dtype.kind != "f":
             raise UnsupportedDTypeError(f"{name} does not take {first}")

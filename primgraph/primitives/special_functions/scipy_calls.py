@@ -3,8 +3,10 @@
 One primitive, `by_scipy`, computes all of them, chosen by name. A table holds a derivative rule per
 operand, written with other functions of the table. An entry is None where no stable formula is
 known, and such a derivative is refused. Formulas are from DLMF: chapters 6 (exponential integrals),
-7 (Dawson's integral), 10 (Bessel functions), 15 (hypergeometric functions), 19 (elliptic integrals)
-and section 4.13 (Lambert W). In rules `z` is the result.
+7 (error functions), 10 (Bessel functions), 13 and 15 (hypergeometric functions), 19 (elliptic
+integrals) and section 4.13 (Lambert W). In rules `z` is the result.
+
+Derivatives by parameters are primitives of `by_parameters`.
 """
 
 from __future__ import annotations
@@ -25,10 +27,22 @@ from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import TensorType, common_type
 from primgraph.primitives.constants import filled_constant, zeros_like
 from primgraph.primitives.elementwise import abs_, cos, exp, log, sign, sin
-from primgraph.primitives.logic import equal, less, select
+from primgraph.primitives.logic import less, select
 from primgraph.primitives.shapes import with_batch_axis
+from primgraph.primitives.special_functions.by_parameters import (
+    bessel_by_order,
+    by_neighbours,
+    gauss_by_parameters,
+    kummer_by_parameters,
+    unless_ended,
+    zeta_by_exponent,
+)
 
 Slope = Callable[..., Value]
+
+
+# Which functions take complex numbers. All others are real.
+COMPLEX = frozenset({"dawsn", "erf", "erfc", "erfcx", "erfi", "exp1", "expi", "wofz"})
 
 
 def _type(*types: TensorType, name: str, part: int) -> TensorType:
@@ -37,7 +51,8 @@ def _type(*types: TensorType, name: str, part: int) -> TensorType:
     if len(types) != len(SLOPES[name]):
         raise ShapeError(f"{name} takes {len(SLOPES[name])} operands, not {len(types)}")
     first = common_type(name, *types)
-    if first.dtype.kind != "f":
+    kinds = "fc" if name in COMPLEX else "f"
+    if first.dtype.kind not in ("c" if name == "wofz" else kinds):
         raise UnsupportedDTypeError(f"{name} does not take {first}")
     return first
 
@@ -57,19 +72,15 @@ def _batch(batched: tuple[bool, ...], *inputs: Value, name: str, part: int) -> V
     return by_scipy(*with_batch_axis(batched, inputs), name=name, part=part)
 
 
-# Names, in error messages, of operands without a derivative that are not orders.
-_HELD = {"hyp2f1": "parameter", "zeta": "exponent"}
-
-
 def _declare(position: int) -> None:
     @by_scipy.jvp(position)
     def jvp(z: Value, *inputs: Any, name: str, part: int) -> Value:
         *operands, d = inputs
         slope = SLOPES[name][position]
         if slope is None:
-            held = f"its {_HELD.get(name, 'order')}, operand {position}"
             raise NotDifferentiable(
-                f"{name} has no derivative by {held}, as its formula is not known",
+                f"{name} has no derivative by its order, operand {position}, "
+                "as its formula is not known",
                 hint="hold it constant with pg.stop_gradient, or give a rule by pg.custom_jvp",
             )
         result: Value = d * slope(z, *operands, **({"part": part} if part else {}))
@@ -89,24 +100,16 @@ def _order(name: str, n: int, x: Value) -> Value:
     return _call(name, filled_constant(n, x.type), x)
 
 
-def _bessel_derivative(name: str, below: float, above: float) -> Slope:
-    """Return the derivative rule of a Bessel function, from orders v - 1 and v + 1."""
+def _bessel(name: str) -> tuple[Slope, Slope]:
+    """Return the derivative rules of a Bessel function."""
 
-    def slope(z: Value, v: Value, x: Value) -> Value:
-        return below * _call(name, v - 1.0, x) + above * _call(name, v + 1.0, x)
+    def by_order(z: Value, v: Value, x: Value) -> Value:
+        return bessel_by_order(v, x, name=name, n=1)
 
-    return slope
+    def by_argument(z: Value, v: Value, x: Value) -> Value:
+        return by_neighbours(name, z, v, x, _call)
 
-
-def _scaled_bessel_derivative(name: str, above: float) -> Slope:
-    """Return the derivative rule of one scaled by exp(-abs(x)), or exp(x) if `above` is
-    negative."""
-    unscaled = _bessel_derivative(name, above, above)
-
-    def slope(z: Value, v: Value, x: Value) -> Value:
-        return unscaled(z, v, x) - sign(x) * z if above > 0 else unscaled(z, v, x) + z
-
-    return slope
+    return by_order, by_argument
 
 
 def _quotient(function: Callable[[Value], Value], x: Value) -> Value:
@@ -140,12 +143,19 @@ def _expn_slope(z: Value, n: Value, x: Value) -> Value:
     return -select(lowest, z + z / x, below)
 
 
-def _hypergeometric(z: Value, a: Value, b: Value, c: Value, x: Value) -> Value:
-    """Return the derivative (DLMF 15.5.1): 0 if a * b = 0, even if the next order diverges."""
-    factor = a * b
-    ended = equal(factor, zeros_like(factor))
-    slope = factor / c * _call("hyp2f1", a + 1.0, b + 1.0, c + 1.0, x)
-    return select(ended, zeros_like(slope), slope)
+def _hypergeometric(name: str, derivative: Callable[..., Value], orders: str) -> tuple[Slope, ...]:
+    """Return the derivative rules of a hypergeometric function, DLMF 13.3.15 and 15.5.1."""
+
+    def by_parameter(position: int) -> Slope:
+        given = {order: int(i == position) for i, order in enumerate(orders)}
+        return lambda z, *operands: derivative(*operands, **given)
+
+    def by_argument(z: Value, *operands: Value) -> Value:
+        *above, below, x = operands
+        factor = math.prod(above[1:], start=above[0]) / below
+        return unless_ended(factor, _call(name, *[p + 1.0 for p in operands[:-1]], x))
+
+    return (*[by_parameter(i) for i in range(len(orders))], by_argument)
 
 
 def _elliptic(a: float, b: float, scale: float) -> Slope:
@@ -158,36 +168,46 @@ def _elliptic(a: float, b: float, scale: float) -> Slope:
     return slope
 
 
+_ROOT = 2.0 / math.sqrt(math.pi)
+
 SLOPES: dict[str, tuple[Slope | None, ...]] = {
     "dawsn": (lambda z, x: 1.0 - 2.0 * (x * z),),
+    "erf": (lambda z, x: _ROOT * exp(-(x * x)),),
+    "erfc": (lambda z, x: -_ROOT * exp(-(x * x)),),
+    "erfcx": (lambda z, x: 2.0 * (x * z) - _ROOT,),
     "ellipe": (_elliptic(0.5, 1.5, -1.0),),
     "ellipk": (_elliptic(1.5, 1.5, 1.0),),
-    "erfi": (lambda z, x: 2 / math.sqrt(math.pi) * exp(x * x),),
+    "erfi": (lambda z, x: _ROOT * exp(x * x),),
     "exp1": (lambda z, x: -(exp(-x) / x),),
     "expi": (lambda z, x: exp(x) / x,),
     "expn": (None, _expn_slope),
-    "hyp2f1": (None, None, None, _hypergeometric),
+    "hyp1f1": _hypergeometric("hyp1f1", kummer_by_parameters, "ij"),
+    "hyp2f1": _hypergeometric("hyp2f1", gauss_by_parameters, "ijk"),
     "i0": (lambda z, x: _call("i1", x),),
     "i0e": (lambda z, x: _call("i1e", x) - sign(x) * z,),
     "i1": (lambda z, x: 0.5 * (_call("i0", x) + _order("iv", 2, x)),),
     "i1e": (lambda z, x: 0.5 * (_call("i0e", x) + _order("ive", 2, x)) - sign(x) * z,),
-    "iv": (None, _bessel_derivative("iv", 0.5, 0.5)),
-    "ive": (None, _scaled_bessel_derivative("ive", 0.5)),
+    "iv": _bessel("iv"),
+    "ive": _bessel("ive"),
     "j0": (lambda z, x: -_call("j1", x),),
     "j1": (lambda z, x: 0.5 * (_call("j0", x) - _order("jv", 2, x)),),
-    "jv": (None, _bessel_derivative("jv", 0.5, -0.5)),
+    "jv": _bessel("jv"),
     "k0": (lambda z, x: -_call("k1", x),),
     "k0e": (lambda z, x: z - _call("k1e", x),),
     "k1": (lambda z, x: -0.5 * (_call("k0", x) + _order("kv", 2, x)),),
     "k1e": (lambda z, x: z - 0.5 * (_call("k0e", x) + _order("kve", 2, x)),),
-    "kv": (None, _bessel_derivative("kv", -0.5, -0.5)),
-    "kve": (None, _scaled_bessel_derivative("kve", -0.5)),
+    "kv": _bessel("kv"),
+    "kve": _bessel("kve"),
     "lambertw": (lambda z, x, part=0: 1.0 / (x + exp(z)),),
     "sici": (lambda z, x, part=0: cos(x) / x if part else _sine_quotient(x),),
     "spence": (_spence_slope,),
     "y0": (lambda z, x: -_call("y1", x),),
     "y1": (lambda z, x: 0.5 * (_call("y0", x) - _order("yv", 2, x)),),
-    "yv": (None, _bessel_derivative("yv", 0.5, -0.5)),
-    "zeta": (None, lambda z, s, x: -(s * _call("zeta", s + 1.0, x))),
+    "yv": _bessel("yv"),
+    "wofz": (lambda z, x: 1j * _ROOT - 2.0 * (x * z),),
+    "zeta": (
+        lambda z, s, x: zeta_by_exponent(s, x, n=1),
+        lambda z, s, x: -(s * _call("zeta", s + 1.0, x)),
+    ),
 }
 """How each function is differentiated by each of its operands."""

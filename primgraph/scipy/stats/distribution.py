@@ -6,12 +6,13 @@ import importlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any, final
 
 import numpy as np
 
 from primgraph.errors import ArgumentError, unknown_name
+from primgraph.ir.types import FLOAT64
 from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.arithmetic import add, divide, floor, multiply, subtract
 from primgraph.operators.elementwise.elementary import exp, log
@@ -27,9 +28,9 @@ from primgraph.operators.elementwise.logic import (
     not_equal,
     where,
 )
-from primgraph.operators.promotion import fractional, lift
+from primgraph.operators.promotion import convert_dtype, fractional, lift
 from primgraph.operators.variable import Variable, handles
-from primgraph.scipy.stats.integrals import integral
+from primgraph.scipy.stats.integrals import integral, sum_of_tail
 from primgraph.scipy.stats.parts import (
     Power,
     Rule,
@@ -152,7 +153,7 @@ class Distribution:
             )
         given |= kwargs
         if method not in self._operators:
-            self._operators[method] = namespace_operator(self._methods[method])
+            self._operators[method] = namespace_operator(_in_double(self._methods[method]))
         own = self._operators[method]
         return own(x, *[given.get(n, _STANDARD.get(n)) for n in names])
 
@@ -303,7 +304,8 @@ class Distribution:
             if self._rules[logarithm] is not None:
                 return _composed(exp, self.rule(logarithm))
             if self._rules[other] is None:
-                return partial(integral, self, name == "sf")
+                whole = sum_of_tail if self._is_discrete else integral
+                return partial(whole, self, name == "sf")
             return _composed(_rest_of_one, self.rule(other))
         return lambda *at: log_of(self.rule(part)(*at), self.rule(other)(*at))
 
@@ -315,6 +317,18 @@ class Distribution:
         is_probability = logical_and(greater_equal(q, 0.0), less_equal(q, 1.0))
         found = self.rule(name)(where(is_probability, q, 0.5), *shapes)
         return where(is_probability, add(loc, multiply(scale, found)), math.nan)
+
+
+def _in_double(method: Callable[..., Variable]) -> Callable[..., Variable]:
+    """Return a method that computes in float64, with a result of the operands' float dtype."""
+
+    @wraps(method)
+    def call_wide(*at: Any) -> Variable:
+        dtype = fractional(*at)
+        wide = dtype if dtype.itemsize >= FLOAT64.itemsize else FLOAT64
+        return convert_dtype(method(*[lift(v, wide) for v in at]), dtype)
+
+    return call_wide
 
 
 def _beyond(

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from primgraph.operators.elementwise.arithmetic import maximum, minimum
 from primgraph.operators.elementwise.elementary import exp
-from primgraph.operators.elementwise.logic import equal, isinf, less, logical_xor, where
+from primgraph.operators.elementwise.logic import (
+    equal,
+    greater,
+    greater_equal,
+    isinf,
+    less,
+    less_equal,
+    logical_and,
+    logical_xor,
+    where,
+)
 from primgraph.operators.reduce.reductions import sum as sum_of
 from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.shape.shaping import expand_dims
@@ -29,6 +41,10 @@ def double_exponential(count: int, reach: float, is_finite: bool) -> tuple[Any, 
 
 _COUNT = 201
 _FINITE, _INFINITE = double_exponential(_COUNT, 3.4, True), double_exponential(_COUNT, 4.0, False)
+
+
+# Of the rule for 0 to infinity: nodes, and the logarithms of weights.
+POSITIVE_NODES, LOG_WEIGHTS = _INFINITE[0], np.log(_INFINITE[1])
 
 
 def total(density: Callable[[Any, Any], Any]) -> Variable:
@@ -70,3 +86,35 @@ def _places(place: Variable, end: Any, sign: float) -> tuple[Any, Any]:
     if is_endless is None:
         return at, weight
     return where(is_endless, endless[0], at), where(is_endless, endless[1], weight)
+
+
+PLACES = np.arange(1024.0)
+
+
+def sum_of_tail(law: Law, is_upper: bool, k: Variable, *shapes: Variable) -> Variable:
+    """Return the sum of the probabilities up to `k`, or above it if `is_upper`.
+
+    The part on that side of the middle of the distribution is summed, and the other one is its rest
+    of one. It is NaN where 1,024 terms are not enough. If there is no last number, the rest above
+    is an integral, by Euler's and Maclaurin's formula.
+    """
+    middle = stop_gradient(law.middle(*shapes))
+    is_left = less(k, middle)
+    place, *wide = [expand_dims(v, -1) for v in (k, *shapes)]
+    first, last = law.support(*wide)
+    side = expand_dims(is_left, -1)
+    density = law.rule("density")
+    at = where(side, place - PLACES, place + 1.0 + PLACES)
+    is_in = logical_and(greater_equal(at, first), less_equal(at, last))
+    inside = where(is_in, at, maximum(first, minimum(last, place)))
+    terms = where(is_in, exp(density(inside, *wide)), 0.0)
+    part, end = sum_of(terms, -1), terms[..., -1]
+    is_cut = greater(end, 1e-17 * part)
+    if is_infinite(last):
+        start = where(side, 0.0, place) + (PLACES.size + 0.5)
+        beyond = sum_of(exp(density(start + POSITIVE_NODES, *wide)) * _INFINITE[1], -1)
+        following = exp(density(start + 0.5, *wide))[..., 0]
+        part = part + where(is_left, 0.0, beyond + (following - end) / 24.0)
+        is_cut = logical_and(is_cut, is_left)
+    part = where(is_cut, math.nan, part)
+    return where(logical_xor(is_left, is_upper), part, 1.0 - part)

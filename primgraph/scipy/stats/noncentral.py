@@ -200,7 +200,7 @@ ncf = Distribution(
 _STEPS = np.linspace(0.0, 1.0, 241)
 
 
-def _scales(x: Variable, df: Variable, nc: Variable) -> tuple[Variable, Variable]:
+def scales(x: Variable, df: Variable, nc: Variable) -> tuple[Variable, Variable]:
     """Return logarithms of `s` around the largest term, and the logarithms of their weights.
 
     The terms fall at least like exponentials, to the left by the power `df`, and to the right like
@@ -221,7 +221,7 @@ def _scales(x: Variable, df: Variable, nc: Variable) -> tuple[Variable, Variable
     return places, log(spread * cosh(w) * (way * _STEPS[1]))
 
 
-def _log_chi(u: Variable, df: Variable) -> Variable:
+def log_chi(u: Variable, df: Variable) -> Variable:
     """Return the logarithm of the density of `u = log(sqrt(chi2 / df))`."""
     half = 0.5 * df
     return 2.0 * half * u - half * exp(2.0 * u) + half * log(half) - gammaln(half) + math.log(2.0)
@@ -231,9 +231,9 @@ def _average(rule: Callable[[Variable, Variable, Variable], Variable]) -> Callab
     """Return the logarithm of the mean over `s` of `exp(rule(s, x, nc))`."""
 
     def average(x: Variable, df: Variable, nc: Variable) -> Variable:
-        u, weight = _scales(x, df, nc)
+        u, weight = scales(x, df, nc)
         at, count, mean = (expand_dims(v, -1) for v in (x, df, nc))
-        return log_sum(rule(exp(u), at, mean) + _log_chi(u, count) + weight)
+        return log_sum(rule(exp(u), at, mean) + log_chi(u, count) + weight)
 
     return average
 

@@ -437,6 +437,17 @@ def test_a_damaged_file_is_made_again(tmp_path, own_cache):
     assert all(f.read_bytes() != b"not what it was" for f in files)
 
 
+def test_zero_switches_the_cache_off(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run_with(PRIMGRAPH_CACHE="0")
+    assert done.returncode == 0, done.stderr
+    assert not [*tmp_path.iterdir()]
+    monkeypatch.setenv("PRIMGRAPH_CACHE", "0")
+    found = cache.contents()
+    assert (found.files, found.size) == (0, 0)
+    assert "switches the cache off" in found.fault
+
+
 def test_what_is_kept_may_be_removed_meanwhile(tmp_path, monkeypatch):
     folder = tmp_path / "kept"
     monkeypatch.setenv("PRIMGRAPH_CACHE", str(folder))

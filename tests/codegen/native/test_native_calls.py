@@ -76,6 +76,32 @@ def test_what_fits_goes_to_native_code_without_a_line_of_python(alone, two):
     assert "__call__" in lines_of_python(lambda: alone(x=X))[1]
 
 
+def test_numbers_go_to_native_code_without_a_line_of_python():
+    kernel = pg.compile(pg.trace(lambda x, a: x * a, X, pg.spec(())), target="c")
+    out = np.empty_like(X)
+    for number in (0.3, np.float64(-0.0), float("nan"), np.array(0.3)):
+        for given in ({}, {"out": out}):
+            found, called = lines_of_python(lambda n=number, given=given: kernel(X, n, **given))
+            assert called == []
+            np.testing.assert_array_equal(found, X * number)
+            assert (np.signbit(found) == np.signbit(X * number)).all()
+    # Other numbers are converted, or refused, by Python.
+    for number in (2, True, np.float32(0.5), np.int64(3)):
+        np.testing.assert_array_equal(kernel(X, number), X * number)
+    for number in (1j, 2**60 + 1, "0.3", None):
+        with pytest.raises(pg.FeedError):
+            kernel(X, number)
+    with pytest.raises(pg.FeedError):
+        kernel(0.3, X)
+    # A result is never the array of a number.
+    same = pg.compile(pg.trace(lambda a: a + 0.0, pg.spec(())), target="c")
+    first, second = same(0.5), same(0.25)
+    assert (first, second) == (0.5, 0.25)
+    single = pg.compile(pg.trace(lambda a: a * 2, pg.spec((), "float32")), target="c")
+    assert single(0.5) == 1.0
+    assert single(0.5).dtype == np.float32
+
+
 def test_what_does_not_is_converted_or_refused_as_ever(alone, two):
     expected = np.sin(X) + 1
     odd = np.asfortranarray(X)

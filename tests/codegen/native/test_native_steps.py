@@ -36,10 +36,10 @@ def all_in_c(function, *arrays, rtol=1e-14):
 # Primitives. Of samples in float64 and int64, what NumPy does: functions that need tables or
 # iterations, or what LAPACK has no single function for.
 BY_NUMPY = {
-    "beta", "betainc", "betaln", "by_scipy", "cofactors",
+    "bessel_by_order", "beta", "betainc", "betaln", "by_scipy", "cofactors",
     "eig", "erfcx", "expm",
-    "expm_slope", "gammainc", "logm", "logm_slope", "pinv", "polygamma",
-    "random_variate", "sqrtm", "sqrtm_slope", "unless_any",
+    "expm_slope", "gammainc", "gauss_by_parameters", "kummer_by_parameters", "logm", "logm_slope",
+    "pinv", "polygamma", "random_variate", "sqrtm", "sqrtm_slope", "unless_any", "zeta_by_exponent",
 }  # fmt: skip
 
 

@@ -70,6 +70,25 @@ def bessel_or_integral(x: Any, *, name: str, part: int) -> Any:
     return mpmath.ci(x) if part else mpmath.besselj(0, x)
 
 
+_BESSEL = {"jv": mpmath.besselj, "kve": lambda v, x: mpmath.exp(x) * mpmath.besselk(v, x)}
+
+
+def bessel_slope(v: Any, x: Any, *, n: int, name: str) -> Any:
+    return mpmath.diff(lambda order: _BESSEL[name](order, x), v, n)
+
+
+def kummer_slope(a: Any, b: Any, x: Any, **orders: int) -> Any:
+    return mpmath.diff(lambda a, b: mpmath.hyp1f1(a, b, x), (a, b), tuple(orders.values()))
+
+
+def gauss_slope(a: Any, b: Any, c: Any, x: Any, **orders: int) -> Any:
+    return mpmath.diff(lambda a, b, c: mpmath.hyp2f1(a, b, c, x), (a, b, c), tuple(orders.values()))
+
+
+def zeta_slope(s: Any, x: Any, *, n: int) -> Any:
+    return mpmath.diff(lambda s: mpmath.zeta(s, x), s, n)
+
+
 def scaled_erfc(x: Any, *, n: int) -> Any:
     """Derivative `n` without its sign, by the integral."""
     factor = 2 / mpmath.sqrt(mpmath.pi)
@@ -158,6 +177,36 @@ ROWS: dict[str, Row] = {
         domain=[ABOVE_ONE],
         params=[{"name": "j0", "part": 0}, {"name": "sici", "part": 1}],
         wrong={"name": "j7", "part": 0},
+        refusal=UnsupportedDTypeError,
+    ),
+    "bessel_by_order": special(
+        bessel_slope,
+        2,
+        params=[{"n": 1, "name": "jv"}, {"n": 2, "name": "kve"}],
+        wrong={"n": 1, "name": "hv"},
+        refusal=UnsupportedDTypeError,
+    ),
+    "kummer_by_parameters": special(
+        kummer_slope,
+        3,
+        params=[{"i": 1, "j": 0}, {"i": 0, "j": 1}],
+        wrong={"i": 1, "j": -1},
+        refusal=UnsupportedDTypeError,
+    ),
+    "gauss_by_parameters": special(
+        gauss_slope,
+        4,
+        domain=[ABOVE_ONE, ABOVE_ONE, ((3.0, 4.0),), ((0.1, 0.3),)],
+        params=[{"i": 1, "j": 0, "k": 0}, {"i": 0, "j": 1, "k": 1}],
+        wrong={"i": 1, "j": -1, "k": 0},
+        refusal=UnsupportedDTypeError,
+    ),
+    "zeta_by_exponent": special(
+        zeta_slope,
+        2,
+        domain=[((3.0, 4.0),), ABOVE_ONE],
+        params=[{"n": 1}, {"n": 2}],
+        wrong={"n": -1},
         refusal=UnsupportedDTypeError,
     ),
     "gammainc": special(

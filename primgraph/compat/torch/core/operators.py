@@ -22,7 +22,7 @@ _ARITHMETIC = frozenset((
 # Functions of the order of numbers: torch has none for complex numbers.
 _ORDERED = frozenset((
     *("less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "fmax", "fmin"),
-    *("clip", "max", "min", "argmax", "argmin"),
+    *("clip", "max", "min", "argmax", "argmin", "sort", "argsort", "searchsorted", "isin"),
 ))  # fmt: skip
 _NUMBERS = (int, float, complex)
 # Objects whose elements `x == other` compares; of others it is False.

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from primgraph.base.providers import late
-from primgraph.interop.onnx.export.structure import back, filled, flipped, front, require_numbers
+from primgraph.interop.onnx.export.structure import (
+    SymbolicSizeError,
+    back,
+    counted,
+    filled,
+    flipped,
+    front,
+)
 from primgraph.interop.onnx.export.words import cast, composes, number, write_equation
-from primgraph.interop.onnx.export.writer import Writer, tensor_info
+from primgraph.interop.onnx.export.writer import Writer, tensor_info, type_in_parts
+from primgraph.ir.dims import TRIPS
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.types import BOOL, TensorType
 
@@ -46,7 +54,7 @@ def _subgraph(
     return onnx.helper.make_graph(w.nodes, w.fresh("body"), declared, infos)
 
 
-@composes("cond")
+@composes("cond", complex=True)
 def _cond(w: Writer, eqn: Equation, index: str, *operands: str) -> list[str]:
     branches = eqn.kwargs["branches"]
     if eqn.inputs[0].dtype == BOOL:
@@ -77,12 +85,13 @@ def _choose(w: Writer, condition: str, yes: Graph, no: Graph, operands: Sequence
     return w.emit_several("If", [condition], len(types), then_branch=then, else_branch=other)
 
 
-@composes("scan")
+@composes("scan", complex=True)
 def _scan(w: Writer, eqn: Equation, *operands: str) -> list[str]:
     """Write a scan; one without rows, or with a computed number of steps, counts them."""
     kwargs = eqn.kwargs
     body, consts, carries = kwargs["body"], kwargs["consts"], kwargs["carries"]
-    require_numbers(eqn, (kwargs["length"],))
+    if kwargs["length"] is TRIPS:
+        raise SymbolicSizeError("scan of an unknown number of steps")
     if kwargs["length"] == 0:
         lead = int(kwargs["counted"]) + consts
         stacks = [filled(w, 0, v.shape, v.dtype) for v in eqn.outputs[carries:]]
@@ -93,7 +102,7 @@ def _scan(w: Writer, eqn: Equation, *operands: str) -> list[str]:
     rows = list(given[consts + carries :])
     names = [*given[:consts], *(name for name, _ in own)]
     if not rows or limit:
-        rows.append(w.constant(np.arange(kwargs["length"])))
+        rows.append(counted(w, kwargs["length"]))
         own.append((inner.fresh("k"), _INDEX))
     found = _inline(inner, body, names)
     types = [v.type for v in body.outputs]
@@ -117,7 +126,7 @@ def _scan(w: Writer, eqn: Equation, *operands: str) -> list[str]:
     return results
 
 
-@composes("checkpoint")
+@composes("checkpoint", complex=True)
 def _checkpoint(w: Writer, eqn: Equation, *operands: str) -> list[str]:
     return _inline(w, eqn.kwargs["body"], operands)
 
@@ -151,7 +160,7 @@ def _neutral(name: str, dtype: np.dtype[Any]) -> Any:
     return np.iinfo(dtype).min if name == "cummax" else np.iinfo(dtype).max
 
 
-@composes("while_loop")
+@composes("while_loop", complex=True)
 def _while_loop(w: Writer, eqn: Equation, *operands: str) -> list[str]:
     """Write a loop whose body also computes whether it goes on, and counts the steps."""
     test, body, consts = (eqn.kwargs[name] for name in ("test", "body", "consts"))
@@ -174,7 +183,7 @@ def _while_loop(w: Writer, eqn: Equation, *operands: str) -> list[str]:
         return results
     kept = len(state) + 1
     padded = [
-        _pad_rows(w, name, results[kept - 1], limit, v.type.ndim)
+        _pad_rows(w, name, results[kept - 1], limit, type_in_parts(v.type).ndim)
         for name, v in zip(results[kept:], body.outputs[len(state) :], strict=True)
     ]
     return [*results[:kept], *padded]

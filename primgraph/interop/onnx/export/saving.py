@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from primgraph.base.files import require_own
 from primgraph.base.providers import late
 from primgraph.errors import CompileError, UnsupportedError
-from primgraph.interop.lacking import Lacking, check_version
+from primgraph.interop.compositions.compose import compose
+from primgraph.interop.compositions.table import is_complex
+from primgraph.interop.lacking import Lacking, nested_equations, require_library
+from primgraph.interop.onnx.export import transforms  # noqa: F401
 from primgraph.interop.onnx.export.control import write_body
 from primgraph.interop.onnx.export.structure import SymbolicSizeError
 from primgraph.interop.onnx.export.words import has_word
 from primgraph.interop.onnx.export.writer import FORMAT, OPSET, Writer, tensor_info
-from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.graph import Graph
 from primgraph.ir.slices import drop_formal
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ else:
 _PRODUCER = "primgraph"
 
 
-def save_onnx(path: str | os.PathLike[str], graph: Graph, *, force: bool) -> None:
+def save_model(path: str | os.PathLike[str], graph: Graph, *, force: bool) -> None:
     """Write a model; overwrite files of other origin only with `force`.
 
     Raises `ArgumentError` for such files without `force`, and the errors of `onnx_model`.
@@ -43,9 +45,9 @@ def onnx_model(graph: Graph) -> Any:
     Symbolic sizes become named axes. Raises `UnsupportedError` that lists all primitives for which
     ONNX has no words, and `CompileError` for symbolic sizes that no input has as an axis.
     """
-    check_version("onnx", onnx.__version__)
-    plain = drop_formal(graph)
-    _require_words(plain)
+    require_library("onnx", "kernel.save")
+    plain = compose(drop_formal(graph), has_word)
+    require_words(plain)
     w = Writer()
     inputs = []
     for k, value in enumerate(plain.inputs):
@@ -74,19 +76,11 @@ def onnx_model(graph: Graph) -> Any:
     return model
 
 
-def _require_words(graph: Graph) -> None:
+def require_words(graph: Graph) -> None:
+    """Raise `UnsupportedError` that lists all primitives for which ONNX has no words."""
     lacking = Lacking("save", "primgraph", "ONNX")
-    for eqn in _equations(graph):
-        dtypes = [v.dtype for v in (*eqn.inputs, *eqn.outputs)]
-        if any(dtype.kind == "c" for dtype in dtypes):
-            lacking.add(f"{eqn.op.name} of complex numbers", str(eqn.source or ""))
-        elif not has_word(eqn):
-            lacking.add(eqn.op.name, str(eqn.source or ""))
+    for eqn in nested_equations(graph):
+        if not has_word(eqn):
+            of = " of complex numbers" if is_complex(eqn) else ""
+            lacking.add(f"{eqn.op.name}{of}", str(eqn.source or ""))
     lacking.require_none()
-
-
-def _equations(graph: Graph) -> Iterator[Equation]:
-    for eqn in graph.body:
-        yield eqn
-        for body in eqn.bodies:
-            yield from _equations(body)

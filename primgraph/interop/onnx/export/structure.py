@@ -18,11 +18,13 @@ from primgraph.primitives.shapes import strided_slices
 
 def filled(w: Writer, value: Any, shape: Sequence[Any], dtype: Any) -> str:
     """Write an array of equal elements."""
+    if dtype.kind == "c":
+        return w.emit("Expand", number(w, value, dtype), w.integers([*shape, 2]))
     one = number(w, value, dtype)
     return one if len(shape) == 0 else w.emit("Expand", one, w.integers(shape))
 
 
-@composes("full")
+@composes("full", complex=True)
 def _full(w: Writer, eqn: Equation) -> str:
     return filled(w, eqn.kwargs["value"], eqn.output.shape, eqn.output.dtype)
 
@@ -35,7 +37,7 @@ def _extent(w: Writer, eqn: Equation) -> str:
     return w.emit("Expand", size, w.integers(eqn.output.shape))
 
 
-@composes("constant")
+@composes("constant", complex=True)
 def _constant(w: Writer, eqn: Equation) -> str:
     return w.hold(eqn.kwargs["value"].data)
 
@@ -46,12 +48,19 @@ def _iota(w: Writer, eqn: Equation) -> str:
     along = [1] * len(shape)
     along[axis] = -1
     if type(shape[axis]) is Dim:
-        end = w.emit("Reshape", w.size(shape[axis]), w.constant(np.zeros(0, np.int64)))
-        numbers = w.emit("Range", number(w, 0, np.int64), end, number(w, 1, np.int64))
+        numbers = counted(w, shape[axis])
         column = cast(w, w.emit("Reshape", numbers, w.integers(along)), dtype)
     else:
         column = w.constant(np.arange(shape[axis]).reshape(along), dtype)
     return w.emit("Expand", column, w.integers(shape))
+
+
+def counted(w: Writer, size: Any) -> str:
+    """Write the integers below a size."""
+    if type(size) is not Dim:
+        return w.constant(np.arange(size))
+    end = w.emit("Reshape", w.size(size), w.constant(np.zeros(0, np.int64)))
+    return w.emit("Range", number(w, 0, np.int64), end, number(w, 1, np.int64))
 
 
 @composes("assumed")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.interop.compositions.table import is_complex
 from primgraph.interop.onnx.export.writer import Writer, code_of
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.types import BOOL, FLOAT32, FLOAT64
@@ -37,26 +38,41 @@ BOOLEAN = {
     "bitwise_or": "Or", "bitwise_xor": "Xor", "bitwise_not": "Not", "abs": "Identity",
 }  # fmt: skip
 
+# Operators that onnxruntime has for float32 only; there are compositions.
+_SINGLE = {"det"}
+
 # Compositions of several operators, by primitive.
 COMPOSED: dict[str, Write] = {}
 
-# Integer dtypes that ONNX's arithmetic has in full.
+# Integer dtypes that ONNX's arithmetic has in full, and operators with the same bits for numbers
+# with and without sign, which onnxruntime has only with it.
 _WIDE = ("int32", "int64", "uint64")
+_WRAPPING = ("add", "sub", "mul", "neg")
 
 
-def composes(*names: str) -> Callable[[Write], Write]:
-    """Declare `f(w, eqn, *names)` as what writes these primitives."""
+def composes(*names: str, complex: bool = False) -> Callable[[Write], Write]:
+    """Declare `f(w, eqn, *names)` as what writes these primitives, those of `complex` ones too."""
 
     def declare(function: Write) -> Write:
         for name in names:
             COMPOSED[name] = function
+            if complex:
+                COMPLEX.add(name)
         return function
 
     return declare
 
 
+# Primitives of complex numbers that are written; compositions of real numbers replace others.
+COMPLEX = {"stop_gradient"}
+
+
 def has_word(eqn: Equation) -> bool:
-    """Return whether an equation can be written, its dtypes apart."""
+    """Return whether an equation can be written."""
+    if is_complex(eqn):
+        return eqn.op.name in COMPLEX
+    if eqn.op.name in _SINGLE and eqn.output.dtype == FLOAT64:
+        return False
     return eqn.op.name in COMPOSED or eqn.op.name in WORDS or _has_formula(eqn)
 
 
@@ -80,14 +96,23 @@ def _written(w: Writer, eqn: Equation, names: list[str]) -> Any:
         return w.emit(BOOLEAN[name], *names)
     if eqn.inputs and eqn.inputs[0].dtype == BOOL and name in _ORDERS:
         return w.emit(WORDS[name], *[cast(w, x, np.int32) for x in names])
+    if name == "select" and eqn.output.dtype == BOOL:
+        return _select_truth(w, *names)
     if name in COMPOSED:
         return COMPOSED[name](w, eqn, *names)
     if _has_formula(eqn):
         return _write_formula(w, eqn, *names)
     dtype = eqn.inputs[0].dtype
-    if dtype.kind in "iu" and dtype.name not in _WIDE and name not in _SMALL:
+    wraps = dtype.name == "uint64" and name in _WRAPPING
+    if wraps or (dtype.kind in "iu" and dtype.name not in _WIDE and name not in _SMALL):
         return _in_integers(w, eqn, WORDS[name], names)
     return w.emit(WORDS[name], *names)
+
+
+def _select_truth(w: Writer, test: str, x: str, y: str) -> str:
+    """Write a choice between booleans, which onnxruntime's `Where` lacks."""
+    other = w.emit("And", w.emit("Not", test), y)
+    return w.emit("Or", w.emit("And", test, x), other)
 
 
 # Comparisons that ONNX does not have for booleans.
@@ -100,7 +125,7 @@ _SMALL = {
 
 
 def _in_integers(w: Writer, eqn: Equation, word: str, names: list[str]) -> str:
-    """Write an operator on small integers by way of those of 64 bits."""
+    """Write an operator on other integers by way of those of 64 bits with sign."""
     wide = [w.emit("Cast", name, to=code_of("int64")) for name in names]
     found = w.emit(word, *wide)
     return found if eqn.output.dtype == BOOL else cast(w, found, eqn.output.dtype)

@@ -11,6 +11,7 @@ import numpy as np
 from primgraph.base.providers import late
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Graph, Value
+from primgraph.ir.types import TensorType, real_dtype
 
 if TYPE_CHECKING:
     import onnx
@@ -62,7 +63,7 @@ class Writer:
 
     def constant(self, array: Any, dtype: Any = None) -> str:
         """Return the name of an array that belongs to the formula: a number, or indices."""
-        held = np.array(array, dtype, order="C")
+        held = np.array(in_parts(np.asarray(array, dtype)), order="C")
         key = held.dtype.str, held.shape, held.tobytes()
         constants = self.root.constants
         if key not in constants:
@@ -74,7 +75,8 @@ class Writer:
     def hold(self, array: Any) -> str:
         """Return the name of an array of the user's, which the model holds as an initializer."""
         name = self.fresh(f"w{len(self.root.held)}")
-        self.root.held.append(onnx.numpy_helper.from_array(np.array(array, order="C"), name))
+        held = np.array(in_parts(array), order="C")
+        self.root.held.append(onnx.numpy_helper.from_array(held, name))
         return name
 
     def integers(self, numbers: Sequence[Any]) -> str:
@@ -116,10 +118,23 @@ class Writer:
                     self.sizes[str(extent)] = self.emit("Shape", name, start=axis, end=axis + 1)
 
 
-def tensor_info(name: str, type_: Any) -> Any:
+def tensor_info(name: str, type_: TensorType) -> Any:
     """Return the declaration of a tensor: name, dtype and shape."""
-    shape = [str(n) if type(n) is Dim else n for n in type_.shape]
-    return onnx.helper.make_tensor_value_info(name, code_of(type_.dtype), shape)
+    plain = type_in_parts(type_)
+    shape = [str(n) if type(n) is Dim else n for n in plain.shape]
+    return onnx.helper.make_tensor_value_info(name, code_of(plain.dtype), shape)
+
+
+def type_in_parts(type_: TensorType) -> TensorType:
+    """Return the type of a tensor; complex numbers are two real ones, along a last axis."""
+    if not type_.is_complex:
+        return type_
+    return TensorType((*type_.shape, 2), real_dtype(type_.dtype))
+
+
+def in_parts(array: Any) -> Any:
+    """Return an array as a tensor; complex numbers are two real ones, along a last axis."""
+    return np.stack([array.real, array.imag], -1) if array.dtype.kind == "c" else array
 
 
 def code_of(dtype: Any) -> int:

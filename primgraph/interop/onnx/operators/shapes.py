@@ -12,6 +12,7 @@ import primgraph.numpy as pnp
 from primgraph.interop.onnx.node import Known, Node, Optional, Value, dtype_of, has_sizes, plain
 from primgraph.interop.onnx.table import means
 from primgraph.ir.dims import Dim
+from primgraph.operators.promotion import lift
 
 
 @means("Constant")
@@ -162,7 +163,8 @@ def _expand(node: Node, x: Value, shape: Value) -> Any:
     own = [*lead, *x.shape]
     wanted = [1] * (x.ndim - len(wanted)) + wanted
     both = [n if type(m) is int and m == 1 else m for m, n in zip(wanted, own, strict=True)]
-    return pnp.broadcast_to(x, tuple(both))
+    symbolic = any(type(n) is not int for n in both)
+    return pnp.broadcast_to(lift(x) if symbolic else x, tuple(both))
 
 
 @means("Tile")

@@ -1,0 +1,1 @@
+"""Primitives as compositions of others, for targets that have no words for them."""
