@@ -271,9 +271,9 @@ class Kernel(Fixed, Drawn, Awaited):
     ) -> None:
         """Write a file with a function, named as its graph, for this kernel and each of `others`.
 
-        - `.py` gives Python that needs NumPy only, or the `target` "jax" or "cupy". Functions take
-          what `np.asarray` converts, return an array or a tuple, and raise ValueError on a wrong
-          shape. With `scipy` the file may import SciPy, as for `erf`.
+        - `.py` gives Python that needs NumPy only, or the `target` "jax", "torch" or "cupy".
+          Functions take what `np.asarray` converts, return an array or a tuple, and raise
+          ValueError on a wrong shape. With `scipy` the file may import SciPy, as for `erf`.
         - `.c` gives C11 that needs the C library only, and a header. Sizes come first among the
           arguments. With `blas`, large matrix products call BLAS, as declared in `cblas.h`.
         - `.onnx` gives a model of ONNX, by the package `onnx`; symbolic sizes are named axes.

@@ -10,7 +10,7 @@ from primgraph.errors import CompileError, DTypeError
 from primgraph.ir.types import FLOAT64, DType, as_dtype
 
 # Targets of `pg.compile` that are array libraries.
-LIBRARIES = ("cupy", "jax")
+LIBRARIES = ("cupy", "jax", "torch")
 TARGETS = ("numpy", "c", "auto")
 
 # The default target is the only item; None stands for that of the environment.

@@ -151,15 +151,15 @@ def element_card(read: Read, write: Write, nanoseconds: Time) -> Card:
     )
 
 
-def changed_expression(card: Card, read: Read, helper: str) -> Card:
+def changed_expression(card: Card, read: Read, helper: str, amend: Amend | None = None) -> Card:
     """Return the card with another expression, which calls a support function or none."""
     return replace(
         card,
         read=read,
         helper=helper,
-        amend=None,
+        amend=amend,
         repeated=None,
         library="",
-        broadcasts=() if card.amend else card.broadcasts,
+        broadcasts=() if card.amend and amend is None else card.broadcasts,
         inline=card.inline and not helper,
     )

@@ -23,8 +23,8 @@ import numpy as np
 BUILTINS = {
     f.__name__: f
     for f in (
-        __import__, ArithmeticError, ImportError, ValueError, complex, divmod, enumerate, float,
-        getattr, len, max, min, range, reversed, slice, tuple, zip,
+        __import__, ArithmeticError, ImportError, ValueError, complex, dict, divmod, enumerate,
+        float, getattr, isinstance, len, list, max, min, range, reversed, slice, tuple, zip,
     )
 }  # fmt: skip
 
@@ -426,6 +426,11 @@ _COLLECTED = {
         tangent_of_cholesky slope_of_cholesky slope_of_exponential lu_in_order eig_or_nan
         placed_at windows_of sums_of_windows ratio_of_gammas beta_logarithm beta_by_logarithm
         high_product philox_uniform philox_uniform_between
+        """,
+    "primgraph.codegen.runtime.torch_support": """
+        device_of on_the_device_of_arguments as_tensor stack_rows prod_over placed_in windows_over
+        add_windows safe_root_of_squares along_exponential real_or_nan rows_of_factors signed_gamma
+        rising_factorial
         """,
     "primgraph.approximations.matrices": """
         PADE expm turn_off_axis sqrtm newton_root in_double logm expm_slope sqrtm_slope logm_slope

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from typing import Any, final
 
 import numpy as np
@@ -62,6 +64,45 @@ class Imported:
 
     def __repr__(self) -> str:
         return f"<imported {self.graph!r:.200}>"
+
+
+class ImportedModel:
+    """Function imported with its parameters, which are arrays by name."""
+
+    def __init__(
+        self, graph: Graph, parameters: dict[str, Any], fixed: tuple[Any, ...] = ()
+    ) -> None:
+        self.imported = Imported(graph)
+        self.parameters = parameters
+        # Arguments between the parameters and those of a call.
+        self.fixed = fixed
+        self.__name__ = self.__qualname__ = graph.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.imported.graph, self.parameters, self.fixed)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        names = self.imported.graph.parameters[1 + len(self.fixed) :]
+        return inspect.Signature([inspect.Parameter(name, kind) for name in names])
+
+    @property
+    def specs(self) -> tuple[TensorType, ...]:
+        """Return the types of the arrays of a call."""
+        count = len(self.parameters) + sum(map(len, self.fixed))
+        return self.imported.graph.input_types[count:]
+
+    def apply(self, parameters: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Call the function with other parameters."""
+        return self.imported(parameters, *self.fixed, *args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.imported(self.parameters, *self.fixed, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        count = len(self.parameters)
+        return f"<{self.imported!r:.200}, {count} parameter{'s' * (count != 1)}>"
 
 
 def _convert(given: Variable, wanted: TensorType, name: str) -> Variable:

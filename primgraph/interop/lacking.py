@@ -12,7 +12,7 @@ from primgraph.errors import UnsupportedError
 from primgraph.ir.graph import Equation, Graph
 
 # The newest version of each library, major and minor, that the importers were tried with.
-TRIED = {"jax": (0, 10), "onnx": (1, 23), "sympy": (1, 14)}
+TRIED = {"jax": (0, 10), "onnx": (1, 23), "sympy": (1, 14), "torch": (2, 13)}
 
 # The libraries whose version has been warned of.
 _told: set[str] = set()

@@ -42,7 +42,7 @@ _sources: WeakKeyDictionary[Kernel | SizedKernel, tuple[Graph, str | None]] = We
 def compile(  # type: ignore[overload-overlap]
     graph: Graph,
     *,
-    target: Literal["jax", "cupy"],
+    target: Literal["jax", "torch", "cupy"],
     math: str = "exact",
     skip: Collection[str] = (),
 ) -> ArrayKernel: ...
@@ -83,9 +83,9 @@ def compile(
       occurs. "fast" may round differently; in C, functions are within four units in the last place.
     - `target` is "numpy"; "c" for native code, or NumPy with a warning if there is no C compiler;
       or "auto", the faster one: calls run in NumPy while C is compiled in the background, and the
-      times of both decide. The default is that of `pg.config`, or NumPy. "jax" and "cupy" give an
-      `ArrayKernel`, for arrays of these libraries; `style`, `donated` and `explain` are not for
-      them.
+      times of both decide. The default is that of `pg.config`, or NumPy. "jax", "torch" and
+      "cupy" give an `ArrayKernel`, for arrays of these libraries; `style`, `donated` and `explain`
+      are not for them.
     - `donated` maps positions of outputs to positions of inputs of the same type, whose arrays they
       overwrite. A donated array must share memory with no other input. Positions count arrays, as
       in `graph.inputs` and `graph.outputs`.

@@ -25,6 +25,7 @@ NEEDS = {
     "tutorial/distributed": "dask",
     "recipes/equations-of-motion": "sympy",
     "reference/jax": "jax",
+    "reference/torch": "torch",
     "reference/onnx": "onnx",
     "reference/stablehlo": "jax",
 }

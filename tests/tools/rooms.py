@@ -58,7 +58,8 @@ FLOORS = (
         "primgraph.nn",
         "primgraph.scipy",
     ),
-    ("primgraph.__main__", "primgraph.compat", "primgraph.interop"),
+    ("primgraph.__main__", "primgraph.compat"),
+    ("primgraph.interop",),
 )
 
 

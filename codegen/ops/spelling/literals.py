@@ -121,15 +121,20 @@ def array_text(array: np.ndarray[Any, Any]) -> str:
     """Return a small array as `np.array` of nested lists, reshaped if it is empty."""
     if array.size == 0 and array.ndim > 1:
         return f"np.array([], {dtype_text(array.dtype)}).reshape({shape_text(array.shape)})"
+    natural = array.size > 0 and is_weak_default(array.dtype)
+    dtype = "" if natural else f", {dtype_text(array.dtype)}"
+    return f"np.array({rows_text(array)}{dtype})"
+
+
+def rows_text(array: np.ndarray[Any, Any]) -> str:
+    """Return the elements of an array as nested lists."""
 
     def format_rows(rows: Any) -> str:
         if isinstance(rows, list):
             return f"[{', '.join(map(format_rows, rows))}]"
         return scalar_text(rows, array.dtype)
 
-    natural = array.size > 0 and is_weak_default(array.dtype)
-    dtype = "" if natural else f", {dtype_text(array.dtype)}"
-    return f"np.array({format_rows(array.tolist())}{dtype})"
+    return format_rows(array.tolist())
 
 
 def array_lines(name: str, array: np.ndarray[Any, Any], *, changes: bool = True) -> list[str]:

@@ -22,6 +22,7 @@ _number = itertools.count()
 HOMES = {
     "cupy": "primgraph.codegen.targets.libraries.cupy",
     "jax": "primgraph.codegen.targets.libraries.jax",
+    "torch": "primgraph.codegen.targets.libraries.torch",
 }
 
 
@@ -36,11 +37,11 @@ def dialect_of(target: str) -> Dialect:
 
 @final
 class ArrayKernel:
-    """A graph as a function of JAX or CuPy, on arrays of that library and where they are.
+    """A graph as a function of JAX, torch or CuPy, on arrays of that library and where they are.
 
     `source` is its code, which needs that library only, and `function` the function in it, for
-    `jax.jit`, `jax.vmap` or `jax.grad`. Calls take and return containers as the traced function
-    did; in JAX they are compiled by `jax.jit`. `graph` is what it computes.
+    `jax.jit`, `jax.vmap`, `jax.grad` or `torch.compile`. Calls take and return containers as the
+    traced function did; in JAX they are compiled by `jax.jit`. `graph` is what it computes.
 
     Raises `CompileError` for a graph with primitives that the library lacks.
 

@@ -28,16 +28,16 @@ Value: TypeAlias = "Piece | int"
 
 def write_control(page: Page, i: int, step: Step, write: Write) -> None:
     """Write a branch or a loop to a page, as statements."""
-    words = Statements(page, i, step, write)
-    if step.flow in (Flow.CHOICE, Flow.ONCE):
-        words.names = name_of_values(page, step.outputs, "v")
-    write_flow(words, step, words.given, step.outputs)
-    if step.flow in (Flow.CHOICE, Flow.ONCE):
-        words.results(words.names)
+    Statements(page, i, step, write).run()
 
 
 class Statements:
-    """Readable code for one branch or loop; values are pieces, and numbers of results."""
+    """Readable code for one branch or loop; values are pieces, and numbers of results.
+
+    If it `appends`, the rows of all stacks are appended to lists.
+    """
+
+    appends = False
 
     def __init__(self, page: Page, i: int, step: Step, write: Write) -> None:
         self.page, self.i, self.step, self.write = page, i, step, write
@@ -45,7 +45,7 @@ class Statements:
             if page.pieces[value].is_pending:
                 page.write(value)
         pairs = zip(step.inputs, step.operands, strict=True)
-        self.given: list[Value] = [explicit(page.pieces[v], t) for v, t in pairs]
+        self.given: list[Value] = [explicit(page, page.pieces[v], t) for v, t in pairs]
         for value in step.inputs:
             page.use(page.pieces[value])
         page.write_source_comment(step)
@@ -57,6 +57,15 @@ class Statements:
         self.index = self.trips = ""
         self.heads: list[str] = []
         self.starts: list[int] = []
+
+    def run(self) -> None:
+        """Write the whole branch or loop."""
+        step, is_branch = self.step, self.step.flow in (Flow.CHOICE, Flow.ONCE)
+        if is_branch:
+            self.names = name_of_values(self.page, step.outputs, "v")
+        write_flow(self, step, self.given, step.outputs)
+        if is_branch:
+            self.results(self.names)
 
     def line(self, text: str, within: Within | None = None) -> None:
         self.rows.append(Line(text, self.i, within=within))
@@ -110,7 +119,7 @@ class Statements:
         self.names = _write_initial_carries(self, loop.state, named)
         grows = p["limit"] is None if is_test else p["length"] is TRIPS
         values, rows = outputs[carries + is_test :], named[carries:]
-        if grows:
+        if grows or self.appends:
             self.stacks = _lists(self, values, rows)
         else:
             counted = is_test or loop.count is not None
@@ -121,7 +130,7 @@ class Statements:
             self.trips = page.names.name_from_hint("trips", "n")
             self.line(f"{self.trips} = 0")
             page.parts.bind(self.trips)
-            self.index = "" if grows else self.trips
+            self.index = "" if grows or self.appends else self.trips
         return [named_piece(n, t) for n, t in zip(self.names, loop.kinds, strict=True)]
 
     def repeat(self, loop: Loop[Value]) -> Sequence[Value]:
@@ -166,10 +175,10 @@ class Statements:
         for n, (stack, value) in enumerate(zip(self.stacks, found[count:], strict=True)):
             within = pending_equation(inner, value, graph)
             code = text_of_result(inner, value, graph, count + n).code
-            add = (f"{stack}[{self.index}] = ", code)
-            for line in statement(
-                *add if self.index else ("", f"{stack}.append({code})"), inner.depth
-            ):
+            add = ("", f"{stack}.append({code})")
+            if self.index and not self.appends:
+                add = (f"{stack}[{self.index}] = ", code)
+            for line in statement(*add, inner.depth):
                 self.line(line, within)
         self.assign(inner, self.names, found[:count], graph)
         if self.trips:
@@ -187,7 +196,7 @@ class Statements:
         count = self.trips if counted else f"len({self.stacks[0]})"
         names = (self.trips if counted else self.stacks[0],)
         self.page.pieces[self.step.outputs[len(self.names)]] = Piece(
-            Text(f"np.int64({count})"), (), names
+            Text(self.page.phrases.counted.format(count)), (), names
         )
 
     # Parts of statements.
@@ -327,7 +336,7 @@ def text_of_result(inner: Page, value: int, graph: Graph, k: int) -> Text:
         if graph.outputs.count(graph.outputs[k]) > 1:
             inner.write(value)
             piece = inner.pieces[value]
-    piece = explicit(piece, graph.outputs[k].type)
+    piece = explicit(inner, piece, graph.outputs[k].type)
     inner.use(piece)
     return piece.text
 

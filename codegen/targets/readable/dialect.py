@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, NamedTuple, final
 
 from primgraph.base.records import dataclass
 from primgraph.codegen.ops.card import Card, changed_expression
-from primgraph.codegen.ops.spelling.notation import Read
+from primgraph.codegen.ops.reductions import MEAN
+from primgraph.codegen.ops.spelling.notation import Amend, Read
 from primgraph.codegen.ops.table import CARDS
+from primgraph.codegen.targets.readable.phrases import Phrases
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Graph
 from primgraph.ir.primitive import Op
+from primgraph.ir.types import TensorType
 
 
 @final
 class Word(NamedTuple):
-    """An expression of a library other than NumPy, and the support function that it calls."""
+    """An expression of a library other than NumPy, and the support function that it calls.
+
+    If it `amends`, the expression is a copy that the statement of NumPy's card changes, or that of
+    `amend`. Unless it takes `numbers`, these are arrays without axes.
+    """
 
     read: Read
     helper: str = ""
+    amend: Amend | None = None
+    numbers: bool = True
+
+
+@final
+class Placing(NamedTuple):
+    """A support function that decorates functions with lines that `makes` finds, and its import."""
+
+    helper: str
+    makes: re.Pattern[str]
+    requires: str
 
 
 @final
@@ -31,7 +50,9 @@ class Dialect:
     `words` are expressions in place of NumPy's, and `lacking` has the primitives without one. Where
     arrays do not change, every primitive is an expression, and `control` writes branches and loops
     as functions. `decorators` precede the function of a file, and `head` are the first lines of one
-    that has numbers of 64 bits. `compiler` compiles a function when it is called.
+    that has numbers of 64 bits. `compiler` compiles a function when it is called. `phrases` are
+    expressions of the printer, and `respell` turns a line with names of NumPy into one of the
+    library. `lacking_dtypes` are names of dtypes. `placing` decorates functions that make arrays.
     """
 
     title: str
@@ -42,6 +63,11 @@ class Dialect:
     head: tuple[str, ...] = ()
     control: Callable[..., None] | None = None
     compiler: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
+    phrases: Phrases = Phrases()
+    respell: Callable[[str], str] | None = None
+    lacking_dtypes: frozenset[str] = frozenset()
+    placing: Placing | None = None
+    mean: Card = MEAN
     _cards: dict[Op, Card] = field(default_factory=dict)
 
     @property
@@ -60,8 +86,13 @@ class Dialect:
         if word is None:
             return None if op in self.lacking else CARDS.get(op)
         if op not in self._cards:
-            self._cards[op] = changed_expression(CARDS[op], word.read, word.helper)
+            self._cards[op] = changed_expression(CARDS[op], word.read, word.helper, word.amend)
         return self._cards[op]
+
+    def takes_numbers(self, op: Any) -> bool:
+        """Return whether the expression of a primitive has numbers in place of arrays."""
+        word = self.words.get(op)
+        return word is None or word.numbers
 
 
 def require_words(graph: Graph, dialect: Dialect) -> None:
@@ -69,6 +100,19 @@ def require_words(graph: Graph, dialect: Dialect) -> None:
     missing = sorted(op.name for op in graph.ops & dialect.lacking)
     if missing:
         raise CompileError(f"{dialect.title} lacks functions of this graph: {', '.join(missing)}")
+    if dialect.lacking_dtypes:
+        kinds = sorted({t.dtype.name for t in _types(graph)} & dialect.lacking_dtypes)
+        if kinds:
+            raise CompileError(f"{dialect.title} lacks dtypes of this graph: {', '.join(kinds)}")
+
+
+def _types(graph: Graph) -> Iterator[TensorType]:
+    """Yield the types of the values of a graph, and of the bodies in it."""
+    yield from graph.input_types
+    for eqn in graph.body:
+        yield from (v.type for v in eqn.outputs)
+        for inner in eqn.bodies:
+            yield from _types(inner)
 
 
 NUMPY = Dialect("NumPy", ("import numpy as np",), {}, decorators=('@np.errstate(all="ignore")',))

@@ -12,10 +12,8 @@ from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.constants import literal
 from primgraph.codegen.ops.elementwise.functions import SHORT_CUTS
 from primgraph.codegen.ops.indexing import amend_scatter, assign_scatter
-from primgraph.codegen.ops.reductions import MEAN, is_divided_by_count
+from primgraph.codegen.ops.reductions import is_divided_by_count
 from primgraph.codegen.ops.spelling.literals import (
-    dtype_text,
-    full_text,
     is_weak_default,
     scalar_text,
 )
@@ -102,14 +100,20 @@ def _compute(page: Page, i: int, step: Step, card: Card) -> None:
 def _right_hand_side(page: Page, step: Step, card: Card) -> tuple[list[Piece], Text]:
     """Return the operands of a step as written, and its expression."""
     args = [_operand(page, step, card, k) for k in range(len(step.inputs))]
-    _type_literals(step, card, args)
+    _type_literals(page, step, card, args)
+    if not page.file.dialect.takes_numbers(step.op):
+        kinds = [TensorType((), t.dtype) for t in step.operands]
+        args = [
+            a if a.scalar is None else explicit(page, a, t)
+            for a, t in zip(args, kinds, strict=True)
+        ]
     return args, _expression(page, step, card, args)
 
 
 def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
     """Return the right-hand side; an array to be amended is copied, or new if it is uniform."""
     if _is_mean(page, step):
-        card = MEAN
+        card = page.file.dialect.mean
     for value, arg in zip(step.inputs, args, strict=True):
         made = page.maker(value)
         if made is not None and _is_mean(page, made):
@@ -117,10 +121,10 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
     first = page.pieces[step.inputs[0]] if step.inputs else None
     if card.amend is not None and first is not None and first.scalar is not None:
         type = step.results[0]
-        return Text(full_text(first.scalar, type.shape, type.dtype))
+        return Text(page.phrases.full(first.scalar, type.shape, type.dtype))
     if card.repeated is not None and _may_repeat(page, step, args[-1]):
         page.include(card.helper)
-        last = explicit(args[-1], step.operands[-1])
+        last = explicit(page, args[-1], step.operands[-1])
         return card.repeated([*(a.text for a in args[:-1]), last.text], step)
     library = _library(page, step, card)
     if library:
@@ -165,10 +169,10 @@ def _joined(page: Page, step: Step) -> Text:
         piece, shape = page.pieces[value], page.shown.get(value, type.shape)
         if piece.scalar is not None and type.shape[axis] == 1:
             shape = (*type.shape[:axis], *type.shape[axis + 1 :])
-        if piece.scalar is not None and not shape and type.dtype == FLOAT64:
+        if page.phrases.mixes and piece.scalar is not None and not shape and type.dtype == FLOAT64:
             parts.append(scalar_text(piece.scalar, type.dtype))
         else:
-            parts.append(explicit(piece, TensorType(shape, type.dtype)).text.code)
+            parts.append(explicit(page, piece, TensorType(shape, type.dtype)).text.code)
     listed = f"[{', '.join(parts)}]"
     if step.operands[0].ndim > 1:
         return Text(f"np.stack({listed})" if not axis else f"np.stack({listed}, axis={axis})")
@@ -176,7 +180,8 @@ def _joined(page: Page, step: Step) -> Text:
     numbers = numbers and all(
         v in page.shown or page.pieces[v].scalar is not None for v in step.inputs
     )
-    return Text(f"np.array({listed})" if numbers else f"np.hstack({listed})")
+    joined = "np.array" if page.phrases.mixes else "np.stack"
+    return Text(f"{joined}({listed})" if numbers else f"np.hstack({listed})")
 
 
 def _library(page: Page, step: Step, card: Card) -> str:
@@ -215,10 +220,10 @@ def _operand(page: Page, step: Step, card: Card, k: int) -> Piece:
         piece = page.pieces[value]
     if k in card.broadcasts and not (k == 0 and card.amend is not None):
         return piece
-    return explicit(piece, page.written_type(value, step.operands[k]))
+    return explicit(page, piece, page.written_type(value, step.operands[k]))
 
 
-def _type_literals(step: Step, card: Card, args: list[Piece]) -> None:
+def _type_literals(page: Page, step: Step, card: Card, args: list[Piece]) -> None:
     """Give one operand a dtype if all operands that determine the result's dtype are literals."""
     if not card.broadcasts or not args or card.amend is not None:
         return
@@ -226,10 +231,10 @@ def _type_literals(step: Step, card: Card, args: list[Piece]) -> None:
     if any(a.scalar is None for a in args[first:]):
         return
     dtype = step.operands[first].dtype
-    if step.op is select and is_weak_default(dtype) and args[0].scalar is None:
+    is_default = is_weak_default(dtype) and page.phrases.mixes
+    if step.op is select and is_default and args[0].scalar is None:
         return
-    typed = f"{dtype_text(dtype)}({scalar_text(args[first].scalar, dtype)})"
-    args[first] = Piece(Text(typed), ())
+    args[first] = explicit(page, args[first], TensorType((), dtype))
 
 
 def _call_user(page: Page, i: int, step: Step) -> None:
@@ -254,7 +259,7 @@ def _whole_operands(page: Page, step: Step) -> list[Piece]:
         if page.pieces[value].is_pending:
             page.write(value)
     pairs = zip(step.inputs, step.operands, strict=True)
-    return [explicit(page.pieces[v], t) for v, t in pairs]
+    return [explicit(page, page.pieces[v], t) for v, t in pairs]
 
 
 def _unpack(page: Page, i: int, step: Step, text: Text, pieces: list[Piece]) -> None:

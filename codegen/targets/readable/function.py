@@ -6,6 +6,7 @@ The modules beside this one decide the details: `titles` (names), `shapes` (axes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from primgraph.codegen.ir.extents import Text
@@ -49,8 +50,21 @@ def readable(
     if len(page.opening) > imports:
         page.opening.insert(imports, "")
     functions[-1].docstring = interface.docstring()
+    _decorate(page, functions)
     helpers = [_strip_annotations(support.text_of(name)) for name in page.helpers]
+    if page.file.dialect.respell is not None:
+        helpers = [page.file.dialect.respell(helper) for helper in helpers]
     return Module(page.opening, helpers, functions, functions[-1].name, page.table, page.users)
+
+
+def _decorate(page: Page, functions: Sequence[Function]) -> None:
+    """Decorate the entry, if the library asks for it where a function makes arrays."""
+    placing = page.file.dialect.placing
+    rows = [row.text for function in functions for row in function.rows]
+    if placing is not None and any(map(placing.makes.search, rows)):
+        page.include(placing.helper)
+        page.file.imports[placing.requires] = None
+        functions[-1].decorators.append(f"@{placing.helper}")
 
 
 def _write_steps(page: Page, arguments: list[str]) -> None:
@@ -136,4 +150,5 @@ def _strip_annotations(function: str) -> str:
         (": str", ""),
     ):
         listed = [p.replace(annotation, text) for p in listed]
-    return "\n".join(signature(name, listed))[:-1] + colon + body
+    inner = re.sub(r"(?m)^ +def .*$", lambda line: re.sub(r"(: | -> )Any", "", line[0]), body)
+    return "\n".join(signature(name, listed))[:-1] + colon + inner

@@ -125,7 +125,7 @@ class Interface:
             self.page.write(value)
         found, type = self.page.pieces[value], self.page.schedule.types[value]
         with self.page.noting_sizes():
-            piece = explicit(found, type)
+            piece = explicit(self.page, found, type)
         self.page.use(piece)
         if not self.page.standalone:
             return piece.text.code
@@ -140,8 +140,9 @@ class Interface:
         computed = value >= schedule.inputs and not schedule.is_view(value)
         fresh = computed and not repeated and value not in self.page.shared
         if not fresh or schedule.outputs.count(value) > 1:
-            return f"np.array({piece.text.code})"
-        return piece.text.code if schedule.types[value].shape else f"np.asarray({piece.text.code})"
+            return self.page.phrases.copied(piece.text)
+        text = piece.text.code
+        return text if schedule.types[value].shape else self.page.phrases.own.format(text)
 
     def return_lines(self, results: list[str]) -> list[str]:
         """Return the lines of the results in their containers."""
@@ -158,15 +159,16 @@ def argument_checks(page: Page, names: Sequence[str], given: Sequence[str]) -> l
     types, sizes, lines = page.schedule.types[: len(names)], page.sizes, []
     shared = sum(not t.names for t in types) >= SEVERAL
     if shared:
-        page.include("as_array")
+        page.include(page.phrases.converter)
     rows = zip(names, given, types, range(len(names)), strict=True)
     for type, group in groupby(rows, lambda row: row[2]):
         members = list(group)
         if sizes is None or not type.names:
             for name, text, _, i in members:
-                lines += _check(name, text, type, _spoken(name, i), shared=shared)
+                lines += _check(page, name, text, type, _spoken(name, i), shared=shared)
         else:
-            lines += [f"{name} = {_array(text, type)}" for name, text, _, _ in members]
+            bind = page.phrases.as_array
+            lines += [f"{name} = {bind(text, type.dtype)}" for name, text, _, _ in members]
             lines += _sized_checks(
                 page, sizes, [(n, _spoken(n, i)) for n, _, _, i in members], type
             )
@@ -178,18 +180,19 @@ def _spoken(name: str, i: int) -> str:
     return name if name.isidentifier() else f"argument {i}"
 
 
-def _array(text: str, type: TensorType) -> str:
-    return f"np.asarray({text}, {dtype_text(type.dtype)})"
-
-
-def _check(name: str, text: str, type: TensorType, spoken: str, *, shared: bool) -> list[str]:
+def _check(
+    page: Page, name: str, text: str, type: TensorType, spoken: str, *, shared: bool
+) -> list[str]:
     """Return the conversion of an argument of known shape, and its check."""
     dtype, shape = dtype_text(type.dtype), shape_text(type.shape)
     if shared:
-        return statement(f"{name} = ", f'as_array({text}, {dtype}, {shape}, "{spoken}")')
+        return statement(
+            f"{name} = ", f'{page.phrases.converter}({text}, {dtype}, {shape}, "{spoken}")'
+        )
     condition = f"{name}.shape != {shape}"
     message = f"{spoken} must have shape {shape}, not {{{name}.shape}}"
-    return [f"{name} = {_array(text, type)}", f"if {condition}:", *raise_lines(f'f"{message}"')]
+    bound = f"{name} = {page.phrases.as_array(text, type.dtype)}"
+    return [bound, f"if {condition}:", *raise_lines(f'f"{message}"')]
 
 
 def _sized_checks(

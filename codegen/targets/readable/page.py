@@ -16,18 +16,12 @@ import numpy as np
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.extents import ATOM, Text, sizes_written
 from primgraph.codegen.ir.schedule import Schedule, Step
-from primgraph.codegen.ops.spelling.literals import (
-    array_lines,
-    dtype_text,
-    full_text,
-    scalar_text,
-    shape_text,
-    short_text,
-)
+from primgraph.codegen.ops.spelling.literals import shape_text, short_text
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.runtime import support
 from primgraph.codegen.targets.readable.containers import Classes
 from primgraph.codegen.targets.readable.dialect import NUMPY, Dialect
+from primgraph.codegen.targets.readable.phrases import Phrases
 from primgraph.codegen.targets.readable.shapes import shown_shapes
 from primgraph.codegen.targets.readable.sizes import Sizes
 from primgraph.codegen.targets.text.identifiers import function_name, name_values
@@ -126,19 +120,6 @@ class _Group:
         return ", ".join(listed) + (f" and {spots[-1]}" if spots else "")
 
 
-def explicit(piece: Piece, type: TensorType) -> Piece:
-    """Return the piece in full shape and with a dtype."""
-    if piece.scalar is not None and type.shape:
-        return Piece(Text(full_text(piece.scalar, type.shape, type.dtype)), type.shape)
-    if piece.scalar is not None:
-        number = scalar_text(piece.scalar, type.dtype)
-        return Piece(Text(f"{dtype_text(type.dtype)}({number})"), ())
-    if piece.shape == type.shape:
-        return piece
-    text = Text(f"np.broadcast_to({piece.text.code}, {shape_text(type.shape)})")
-    return Piece(text, type.shape, piece.names, None, piece.depth, piece.value, piece.step)
-
-
 @final
 class Page:
     """The statements of a module so far, and the expression of each value."""
@@ -188,6 +169,11 @@ class Page:
         self._makers: dict[int, Step] = {}
         # Pending expressions, which must be written at the end of a function.
         self.waiting: dict[int, None] = {}
+
+    @property
+    def phrases(self) -> Phrases:
+        """Return the expressions of the library that the printer itself writes."""
+        return self.file.dialect.phrases
 
     def settle(self, piece: Piece, inline: bool) -> None:
         """Keep an expression pending for its only reader, or write it as a statement."""
@@ -254,11 +240,11 @@ class Page:
             name = known[value] = self.names.name_from_hint(hint, "k")
             self.define(name, array)
         self.shared.add(step.outputs[0])
-        self.pieces[step.outputs[0]] = Piece(Text(name), array.shape)
+        self.pieces[step.outputs[0]] = Piece(Text(self.phrases.known.format(name)), array.shape)
 
     def define(self, name: str, array: np.ndarray[Any, Any]) -> None:
         if self.standalone or short_text(array) is not None:
-            lines = array_lines(name, array, changes=not self.file.dialect.is_functional)
+            lines = self.phrases.lines(name, array, changes=not self.file.dialect.is_functional)
             head = f"{name} = "
             self.opening += (
                 statement(head, lines[0].removeprefix(head), depth=0) if len(lines) == 1 else lines
@@ -334,6 +320,18 @@ class Page:
         for required in support.required_names(name):
             self.include(required)
         self.helpers.setdefault(name)
+
+
+def explicit(page: Page, piece: Piece, type: TensorType) -> Piece:
+    """Return the piece in full shape and with a dtype."""
+    if piece.scalar is not None and type.shape:
+        return Piece(Text(page.phrases.full(piece.scalar, type.shape, type.dtype)), type.shape)
+    if piece.scalar is not None:
+        return Piece(Text(page.phrases.number(piece.scalar, type.dtype)), ())
+    if piece.shape == type.shape:
+        return piece
+    text = Text(f"np.broadcast_to({piece.text.code}, {shape_text(type.shape)})")
+    return Piece(text, type.shape, piece.names, None, piece.depth, piece.value, piece.step)
 
 
 def _is_told(source: Source | None) -> bool:

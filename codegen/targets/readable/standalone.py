@@ -56,6 +56,7 @@ def standalone_source(
             )
         wide = list(dialect.head) if _is_wide(graph) else []
         module.functions[-1].first(list(wide))
+        _respell(module, dialect)
         _add(file, module, dialect, wide if shared.constants else [])
         shared.names.update(shared.constants.values(), shared.classes.names.values())
         shared.parts = len(file.functions)
@@ -83,15 +84,30 @@ def save_source(
 
 def _imports(shared: Shared) -> list[str]:
     """Return the imports of the functions: the standard library before others."""
-    own = sorted({"import math"}.intersection(shared.imports)) + sorted(shared.classes.imports)
+    standard = {"import functools", "import math"}.intersection(shared.imports)
+    own = sorted(standard) + sorted(shared.classes.imports)
     others = [line for line in shared.imports if line not in own]
     return [*own, *([""] if own else []), *shared.dialect.imports, *others]
+
+
+def _respell(module: Module, dialect: Dialect) -> None:
+    """Write the lines of a module with the names of the library."""
+    respell = dialect.respell
+    if respell is None:
+        return
+    module.opening = [respell(line) for line in module.opening]
+    for function in module.functions:
+        for rows in (function.body, function.result):
+            rows[:] = [
+                row if row.text.startswith("#") else row._replace(text=respell(row.text))
+                for row in rows
+            ]
 
 
 def _add(file: Module, module: Module, dialect: Dialect, head: list[str]) -> None:
     """Add the functions of `module` to `file`, and `head` before its constants."""
     entry, imports = module.functions[-1], len(dialect.imports)
-    entry.decorators = list(dialect.decorators)
+    entry.decorators += dialect.decorators
     # The first lines import the library, which the file does once; lines after a blank are
     # constants.
     constants = module.opening[imports + 1 :]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step, assigns, is_repetition, seen_shape
-from primgraph.codegen.ir.views import range_text, view_text
+from primgraph.codegen.ir.views import range_text
 from primgraph.codegen.targets.readable.page import Page, explicit
 from primgraph.codegen.targets.readable.shapes import dropped_axes
 from primgraph.ir.index_maps import Index, IndexMap, view_map
@@ -43,9 +43,9 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
         if piece.base and not piece.is_pending and value in page.called:
             page.settle(replace(piece, value=value, step=i), inline=True)
         return
-    piece = explicit(piece, page.written_type(source, step.operands[0]))
+    piece = explicit(page, piece, page.written_type(source, step.operands[0]))
     shape = page.shown.get(value, seen_shape(step, k))
-    text = Text(view_text(how, piece.text.operand_code(ATOM)))
+    text = Text(page.phrases.view(how, piece.text.operand_code(ATOM)))
     turned = isinstance(how, Permute) and how.axes == tuple(reversed(range(len(how.axes))))
     if turned and not piece.is_pending and value not in page.called:
         # `x.T` is as short as a name.
@@ -132,11 +132,14 @@ def _write(
     assert isinstance(how, Slice)
     shown = view_map(how, source.shape, step.results[k].shape)
     assert isinstance(shown, IndexMap)
+    piece = explicit(page, page.pieces[step.inputs[0]], source)
+    code, how = page.phrases.flipped(piece.text.operand_code(ATOM), how, dropped)
+    if code != piece.text.operand_code(ATOM):
+        piece = replace(piece, text=Text(code), base="")
     parts = [
         str(p.start) if a in dropped and isinstance(p, Index) else range_text(r)
         for a, (p, r) in enumerate(zip(shown.operand, how.ranges, strict=False))
     ]
-    piece = explicit(page.pieces[step.inputs[0]], source)
     base, index = (piece.base, _compose(piece.index, parts)) if piece.base else ("", parts)
     base = base or piece.text.operand_code(ATOM)
     while index[-1] == _ALL:
@@ -177,7 +180,7 @@ def write_diagonal(page: Page, i: int, step: Step, value: int) -> bool:
     if not _is_square(shape) or how.ranges != ((None, None, shape[0] + 1),):
         return False
     page.waiting.pop(source, None)
-    whole = explicit(page.pieces[matrix], made.operands[0])
+    whole = explicit(page, page.pieces[matrix], made.operands[0])
     text = Text(f"np.diagonal({whole.text.code})")
     page.settle(page.join_pieces(text, step.results[0].shape, [whole], i, value), inline=True)
     return True
@@ -201,7 +204,7 @@ def write_diagonal_matrix(page: Page, i: int, step: Step) -> bool:
     operand = step.inputs[1]
     if page.pieces[operand].is_pending and not page.belongs(page.pieces[operand], step):
         page.write(operand)
-    whole = explicit(page.pieces[operand], step.operands[1])
+    whole = explicit(page, page.pieces[operand], step.operands[1])
     text = Text(f"np.diag({whole.text.code})", ATOM)
     joined = page.join_pieces(text, wanted, [whole], i, reader.outputs[0])
     page.settled.add(reader.outputs[0])

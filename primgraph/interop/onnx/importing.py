@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from primgraph.base.providers import late
 from primgraph.errors import ArgumentError, ShapeError, UnknownKeyError, UnknownValueError
-from primgraph.interop.imported import Imported
+from primgraph.interop.imported import ImportedModel
 from primgraph.interop.lacking import Lacking, require_library
 from primgraph.interop.onnx.node import UnknownElements, Value, dense, dtype_of
 from primgraph.interop.onnx.walk import Scope, Walker, as_variable
@@ -32,7 +32,7 @@ Arrays = Mapping[str, npt.ArrayLike]
 
 
 @final
-class OnnxFunction:
+class OnnxFunction(ImportedModel):
     """Function imported from an ONNX model; its graph needs nothing of ONNX.
 
     A call takes the inputs of the model, by position or name, and uses `parameters`, the float
@@ -40,35 +40,6 @@ class OnnxFunction:
     that a model can be differentiated by its parameters, and trained. `specs` are the types of the
     inputs, and `imported` is the graph as a function; see `pg.interop.Imported`.
     """
-
-    def __init__(self, graph: Graph, parameters: dict[str, Any]) -> None:
-        self.imported = Imported(graph)
-        self.parameters = parameters
-        self.__name__ = self.__qualname__ = graph.name
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return OnnxFunction, (self.imported.graph, self.parameters)
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        names = self.imported.graph.parameters[1:]
-        return inspect.Signature([inspect.Parameter(name, kind) for name in names])
-
-    @property
-    def specs(self) -> tuple[TensorType, ...]:
-        return self.imported.graph.input_types[len(self.parameters) :]
-
-    def apply(self, parameters: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """Call the function with other parameters."""
-        return self.imported(parameters, *args, **kwargs)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.imported(self.parameters, *args, **kwargs)
-
-    def __repr__(self) -> str:
-        count = len(self.parameters)
-        return f"<{self.imported!r:.200}, {count} parameter{'s' * (count != 1)}>"
 
 
 def from_onnx(

@@ -1,0 +1,46 @@
+"""Expressions of primitives that libraries of arrays share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from primgraph.codegen.ir.extents import ATOM, POWER, Text
+from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ops.spelling.notation import Read
+from primgraph.errors import CompileError
+from primgraph.ir.types import FLOAT16
+
+
+def read_power(args: Sequence[Text], step: Step) -> Text:
+    """Return a power by the operator."""
+    x, y = args
+    return Text(f"{x.operand_code(ATOM)} ** {y.operand_code(POWER)}", POWER)
+
+
+def first_order(title: str, names: Sequence[str], read: Read) -> Read:
+    """Return the expression of a function without its derivatives by the parameters `names`."""
+
+    def read_value(args: Sequence[Text], step: Step) -> Text:
+        if any(step.params[name] for name in names):
+            raise CompileError(f"{title} lacks derivatives of {step.op.name} by its parameters")
+        return read(args, step)
+
+    return read_value
+
+
+def incomplete(title: str, orders: Sequence[str], lower: Read, upper: Read) -> Read:
+    """Return an incomplete function or its complement, by the parameter `upper`."""
+    below, above = first_order(title, orders, lower), first_order(title, orders, upper)
+    return lambda args, step: (above if step.params["upper"] else below)(args, step)
+
+
+def read_in_single(plain: Read) -> Read:
+    """Return an expression that the library computes for numbers of at least 32 bits."""
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        if step.results[0].dtype != FLOAT16:
+            return plain(args, step)
+        wide = [Text(f"{a.operand_code(ATOM)}.astype(np.float32)") for a in args]
+        return Text(f"{plain(wide, step).operand_code(ATOM)}.astype(np.float16)")
+
+    return read

@@ -1,0 +1,1 @@
+"""Functions of ATen's operators, by topic."""
