@@ -102,6 +102,7 @@ TESTS: dict[str, list[str]] = {
     "transforms/jacobians/jacobian_entries.py": ["entries", "sparse_derivatives"],
     "transforms/horizontal_fusion.py": ["loop_code"],
     "transforms/join_sorts.py": ["sorting"],
+    "transforms/pullback.py": ["checking", "custom_functions"],
     "transforms/vectorize_stacks.py": ["vectorize_stacks"],
     "transforms/loops/split_loops.py": ["loop_code", "loops"],
     "transforms/loops/stacks.py": ["open_loops"],

@@ -21,9 +21,8 @@ from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.edits import dead_code
 
-# The parts of complex numbers, and what joins them.
+# The parts of complex numbers.
 _PARTS: dict[Op, int] = {parts.real: 0, parts.imag: 1}
-_JOINED: frozenset[Op] = frozenset({parts.complex_})
 
 
 def compose(graph: Graph, has_word: Callable[[Equation], bool]) -> Graph:
@@ -69,7 +68,7 @@ class _Recorder:
             moved[eqn.output] = self._pairs[inputs[0]][part]
             return
         self._builder.add_all([eqn], moved, source)
-        if eqn.op in _JOINED:
+        if _joins_parts(eqn):
             self._pairs[moved.setdefault(eqn.output, eqn.output)] = inputs
         for v in eqn.outputs:
             moved.setdefault(v, v)
@@ -84,6 +83,12 @@ class _Recorder:
     def result(self, outputs: Sequence[Value]) -> Graph:
         """Return the graph with these outputs of the old one."""
         return self._builder.graph([self.moved[v] for v in outputs])
+
+
+def _joins_parts(eqn: Equation) -> bool:
+    """Return whether an equation makes complex numbers of a real and an imaginary part."""
+    pair = eqn.op.elementwise and len(eqn.inputs) == 2 and eqn.outputs[0].type.is_complex
+    return pair and not any(v.type.is_complex for v in eqn.inputs)
 
 
 def _composed(eqn: Equation) -> Graph:

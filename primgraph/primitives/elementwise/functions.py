@@ -289,14 +289,12 @@ def _sigmoid_taylor(jets: Any, k: int, z: Any, x: Any) -> Any:
     if k == 1:
         return NotImplemented
 
-    def slope(i: int) -> Value | None:
+    def slope(i: int) -> Any:
         first = x.first()
         if i == 0:
-            start: Value = z.first() * sigmoid(-first)
-            return start
+            return z.first() * sigmoid(-first)
         term = None if z[i] is None else tanh(first * -0.5) * z[i]
-        found: Value | None = jets.difference(term, jets.square(mul, z, i, 1))
-        return found
+        return jets.difference(term, jets.square(mul, z, i, 1))
 
     return jets.integral(jets.apply(mul, jets.defined(z, slope), jets.rate(x)), k)
 

@@ -60,7 +60,7 @@ def _scalar_tensor(site: Site, value: Any, **kwargs: Any) -> Variable:
 
 @means("aten.arange")
 def _arange(site: Site, *bounds: Any, **kwargs: Any) -> Variable:
-    return arange(*bounds, dtype=site.dtype)
+    return arange(*bounds, **{"dtype": site.dtype})
 
 
 @means("aten.linspace")

@@ -129,7 +129,8 @@ def _attention(site: Site, q: Variable, k: Variable, v: Variable, *args: Any, **
     if site.name.startswith("aten._scaled_dot_product_flash_attention_for_cpu"):
         drop, causal = [*args, *(0.0, False)[len(args) :]]
     else:
-        mask, drop, causal = [*args, *(None, 0.0, False)[len(args) :]][:3]
+        given: list[Any] = [*args, *(None, 0.0, False)[len(args) :]]
+        mask, drop, causal = given[:3]
         causal, mask = kwargs.get("is_causal", causal), kwargs.get("attn_mask", mask)
     if kwargs.get("dropout_p", drop):
         site.refuse("dropout")
