@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-from primgraph.codegen.ir.extents import ADD, ATOM, COMPARE, MUL, POWER, UNARY, Text
+from primgraph.codegen.ir.extents import ADD, ATOM, COMPARE, MUL, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import view_text
 from primgraph.codegen.ops.shapes import assigned_slice
 from primgraph.codegen.ops.spelling.notation import Read, reading
 from primgraph.codegen.targets.libraries.functions import write_functions
+from primgraph.codegen.targets.libraries.words import (
+    first_order,
+    incomplete,
+    read_in_single,
+    read_power,
+)
 from primgraph.codegen.targets.readable.dialect import Dialect, Word
-from primgraph.errors import CompileError
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import FLOAT16
 from primgraph.primitives import constants, indexing, parts, reductions, running, shapes, sorting
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import windows as w
@@ -43,15 +47,7 @@ def _function(template: str, rank: int = ATOM) -> Word:
 
 
 def _in_single(plain: Read, helper: str = "") -> Word:
-    """Return the word of an expression that JAX computes for numbers of at least 32 bits."""
-
-    def read(args: Sequence[Text], step: Step) -> Text:
-        if step.results[0].dtype != FLOAT16:
-            return plain(args, step)
-        wide = [Text(f"{a.operand_code(ATOM)}.astype(np.float32)") for a in args]
-        return Text(f"{plain(wide, step).operand_code(ATOM)}.astype(np.float16)")
-
-    return Word(read, helper)
+    return Word(read_in_single(plain), helper)
 
 
 def _indexed(method: str) -> Read:
@@ -103,11 +99,6 @@ def _windows(args: Sequence[Text], step: Step) -> Text:
     )
 
 
-def _power(args: Sequence[Text], step: Step) -> Text:
-    x, y = args
-    return Text(f"{x.operand_code(ATOM)} ** {y.operand_code(POWER)}", POWER)
-
-
 def _or_zero(sign: str) -> Word:
     """Return the word of a division with remainder; of integers by zero, it gives zero."""
 
@@ -122,22 +113,13 @@ def _or_zero(sign: str) -> Word:
     return Word(read)
 
 
-def _first_order(names: Sequence[str], word: str) -> Read:
-    """Return the expression of a function without its derivatives by parameters."""
-    plain = _function(word).read
-
-    def read(args: Sequence[Text], step: Step) -> Text:
-        if any(step.params[name] for name in names):
-            raise CompileError(f"JAX lacks derivatives of {step.op.name} by its parameters")
-        return plain(args, step)
-
-    return read
+def _first_order(names: Sequence[str], template: str) -> Read:
+    return first_order("JAX", names, _function(template).read)
 
 
-def _incomplete(orders: Sequence[str], lower: str, upper: str) -> Read:
-    """Return an incomplete function or its complement, by the parameter `upper`."""
-    below, above = (_first_order(orders, word) for word in (lower, upper))
-    return lambda args, step: (above if step.params["upper"] else below)(args, step)
+def _incomplete(orders: Sequence[str], lower: str, upper: str) -> Word:
+    below, above = (_function(template).read for template in (lower, upper))
+    return Word(incomplete("JAX", orders, below, above))
 
 
 WORDS: dict[Op, Word] = {
@@ -147,9 +129,7 @@ WORDS: dict[Op, Word] = {
     constants.random_bernoulli: _word(
         "philox_uniform({0}, {shape}) < {p}", "philox_uniform", COMPARE
     ),
-    e.power: Word(
-        lambda a, s: Text(f"{a[0].operand_code(ATOM)} ** {a[1].operand_code(POWER)}", POWER)
-    ),
+    e.power: Word(read_power),
     e.stop_gradient: _word("jax.lax.stop_gradient({0})"),
     e.floor_divide: _or_zero("//"),
     e.remainder: _or_zero("%"),
@@ -207,10 +187,8 @@ WORDS: dict[Op, Word] = {
     special.xlog1py: _function("xlog1py({args})"),
     special.logit: _function("logit({args})"),
     special.erfcinv: _function("ndtri(0.5 * {0}) * -0.7071067811865476", MUL),
-    special.gammainc: Word(_incomplete(["k"], "gammainc({args})", "gammaincc({args})")),
-    special.betainc: Word(
-        _incomplete(["j", "k"], "betainc({args})", "betainc({1}, {0}, 1.0 - {2})")
-    ),
+    special.gammainc: _incomplete(["k"], "gammainc({args})", "gammaincc({args})"),
+    special.betainc: _incomplete(["j", "k"], "betainc({args})", "betainc({1}, {0}, 1.0 - {2})"),
     special.erfcx: Word(_first_order(["n"], "erfcx({0})")),
 }
 

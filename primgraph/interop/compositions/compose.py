@@ -12,7 +12,7 @@ from primgraph.interop.compositions.table import COMPOSITIONS, has_composition, 
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.params import bits
-from primgraph.ir.primitive import Op
+from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.rebuild import NOWHERE, rebuild
 from primgraph.ir.slices import drop_formal
 from primgraph.operators.variable import Variable
@@ -87,8 +87,9 @@ class _Recorder:
 
 def _joins_parts(eqn: Equation) -> bool:
     """Return whether an equation makes complex numbers of a real and an imaginary part."""
-    pair = eqn.op.elementwise and len(eqn.inputs) == 2 and eqn.outputs[0].type.is_complex
-    return pair and not any(v.type.is_complex for v in eqn.inputs)
+    if not isinstance(eqn.op, Primitive) or not eqn.op.elementwise or len(eqn.inputs) != 2:
+        return False
+    return eqn.output.type.is_complex and not any(v.type.is_complex for v in eqn.inputs)
 
 
 def _composed(eqn: Equation) -> Graph:

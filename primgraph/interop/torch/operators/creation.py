@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from primgraph.interop.torch.table import Site, means, names
-from primgraph.operators import arange, broadcast_to
+from primgraph.operators import broadcast_to
+from primgraph.operators.lazy_loading import functions
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable
 
@@ -60,7 +61,8 @@ def _scalar_tensor(site: Site, value: Any, **kwargs: Any) -> Variable:
 
 @means("aten.arange")
 def _arange(site: Site, *bounds: Any, **kwargs: Any) -> Variable:
-    return arange(*bounds, **{"dtype": site.dtype})
+    found: Variable = functions["arange"](*bounds, dtype=site.dtype)
+    return found
 
 
 @means("aten.linspace")

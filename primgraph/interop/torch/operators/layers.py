@@ -127,9 +127,10 @@ def _dropout_of_evaluation(site: Site, x: Variable, p: float, train: bool) -> An
 def _attention(site: Site, q: Variable, k: Variable, v: Variable, *args: Any, **kwargs: Any) -> Any:
     mask, drop, causal = kwargs.get("attn_mask"), 0.0, False
     if site.name.startswith("aten._scaled_dot_product_flash_attention_for_cpu"):
-        drop, causal = [*args, *(0.0, False)[len(args) :]]
+        given = [*args, *(0.0, False)[len(args) :]]
+        drop, causal = given[0], given[1]
     else:
-        given: list[Any] = [*args, *(None, 0.0, False)[len(args) :]]
+        given = [*args, *(None, 0.0, False)[len(args) :]]
         mask, drop, causal = given[:3]
         causal, mask = kwargs.get("is_causal", causal), kwargs.get("attn_mask", mask)
     if kwargs.get("dropout_p", drop):
