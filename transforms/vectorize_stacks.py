@@ -46,8 +46,8 @@ Columns: TypeAlias = Mapping[Value, tuple[Value, ...]]
 def vectorize_stacks(graph: Graph, least: int = _LEAST) -> Graph:
     """Compute numbers that are computed alike, and then joined or added up, as vectors.
 
-    Each element keeps its bits, and so do sums, which are the last of running sums. Stacks and sums
-    of fewer than `least` numbers are left alone.
+    Each element has the bits of NumPy's functions of arrays, and sums keep theirs, as the last of
+    running sums. Stacks and sums of fewer than `least` numbers are left alone.
 
     >>> def differences(x):
     ...     return pg.stack([x[i + 1] - x[i] for i in range(99)])
