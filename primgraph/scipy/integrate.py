@@ -6,7 +6,7 @@ is SciPy's own on arrays, and recorded with variables and tensors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -61,10 +61,10 @@ def solve_ivp(
     `y0` is a vector, or a container of arrays of any shape, which `fun` and `events` take, and
     `fun` returns; rows of `y` in the result are the elements in order. Results are SciPy's.
 
-    With `vectorized` or `jac`, or a complex `y0`, SciPy is called with the arguments as they are.
-    Raises `ArgumentError` for variables, as `pg.solvers.solve_ivp` is for programs, and where `fun`
-    returns other containers than `y0`; `ShapeError` for another number of elements. Raises as
-    `pg.trace` and SciPy do.
+    With `vectorized` or `jac`, or a complex `y0`, SciPy is called with the arguments as they are;
+    `y0` is a vector then. Raises `ArgumentError` for variables, as `pg.solvers.solve_ivp` is for
+    programs, for a dict there, and where `fun` returns other containers than `y0`; `ShapeError` for
+    another number of elements. Raises as `pg.trace` and SciPy do.
 
     >>> from primgraph.scipy.integrate import solve_ivp
     >>> slope = lambda t, y: np.array([y[1], 1000.0 * (1 - y[0] ** 2) * y[1] - y[0]])
@@ -74,7 +74,12 @@ def solve_ivp(
     """
     theirs, passed = _theirs("solve_ivp"), () if args is None else tuple(args)
     options = {"t_eval": t_eval, "dense_output": dense_output, **options}
-    if vectorized or options.get("jac") is not None or np.iscomplexobj(_first(y0)):
+    refuse_variables("solve_ivp", tree.leaves((tuple(t_span), y0, t_eval)))
+    if vectorized or options.get("jac") is not None or _is_complex(y0):
+        if isinstance(y0, Mapping):
+            raise ArgumentError(
+                "solve_ivp takes a vector as y0 with jac, with vectorized, and of complex numbers"
+            )
         given = {"events": events, "vectorized": vectorized, "args": args}
         return theirs(fun, t_span, y0, method, **given, **options)
     unknowns = Unknowns("solve_ivp", y0)
@@ -84,7 +89,7 @@ def solve_ivp(
         found = call_differentiated(fun, t, unknowns.split(y), *passed)
         return unknowns.vector_like("solve_ivp", found)
 
-    if method in _IMPLICIT:
+    if getattr(method, "__name__", method) in _IMPLICIT:
         options["jac"] = jit(jacobian(slope, argnums=1))
     if events is not None:
         several = isinstance(events, list | tuple)
@@ -168,9 +173,9 @@ def _by_numbers(function: Callable[[Any], Any], p: Any) -> Any:
     return functions["swapaxes"](found, 0, 1)
 
 
-def _first(given: Any) -> Any:
-    """Return the first array of a container."""
-    return next(iter(tree.leaves(given)), None)
+def _is_complex(given: Any) -> bool:
+    """Return whether there are complex numbers in a container."""
+    return any(np.iscomplexobj(leaf) for leaf in tree.leaves(given))
 
 
 def odeint(

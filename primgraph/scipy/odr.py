@@ -46,12 +46,15 @@ def Model(
     def value(beta: Any, x: Any, *args: Any) -> Any:
         return call_differentiated(fcn, beta, x, *args)
 
+    # SciPy calls derivatives with the arrays that are given, which may be of integers.
     def by_parameters(beta: Any, x: Any, *args: Any) -> Any:
+        beta = 1.0 * beta
         return _by_units(lambda b: value(b, x, *args), beta, np.eye(beta.shape[0]))
 
     def by_variables(beta: Any, x: Any, *args: Any) -> Any:
+        x = 1.0 * x
         if x.ndim == 1:
-            return jvp(lambda v: value(beta, v, *args), (x,), (1.0 + 0.0 * x,))[1]
+            return jvp(lambda v: value(beta, v, *args), (x,), (functions["ones_like"](x),))[1]
         return _by_units(lambda v: value(beta, v, *args), x, np.eye(x.shape[0])[:, :, None])
 
     fjacb = jit(by_parameters) if fjacb is None else fjacb
@@ -61,7 +64,9 @@ def Model(
 
 def _by_units(function: Callable[[Any], Any], point: Any, units: Any) -> Any:
     """Return the derivatives along each of `units`, on the axis before that of observations."""
-    found = vmap(lambda unit: jvp(function, (point,), (unit + 0.0 * point,))[1])(units)
+    found = vmap(
+        lambda unit: jvp(function, (point,), (functions["broadcast_to"](unit, point.shape),))[1]
+    )(units)
     return functions["moveaxis"](found, 0, -2)
 
 

@@ -208,6 +208,8 @@ def test_smirnovs_distribution_is_exact_on_all_pieces() -> None:
     np.testing.assert_allclose(stats.ksone.pdf(pg.tensor(x), 5.0).numpy(), slopes, 1e-12)
     np.testing.assert_allclose(pg.grad(lambda x: pg.sum(stats.ksone.cdf(x, 5.0)))(x), slopes, 1e-11)
     assert np.isnan(stats.ksone.sf(pg.tensor(0.1), 2000.0).numpy())
+    upper = [stats.ksone.pdf(pg.tensor(1.0), n).numpy() for n in (1.0, 2.0, 10.0)]
+    assert upper == [1.0, 0.0, 0.0]
 
 
 def test_quantiles_by_roots_have_derivatives_of_second_order() -> None:

@@ -152,3 +152,40 @@ def test_models_of_odr_have_exact_derivatives(fit_type: int) -> None:
     np.testing.assert_allclose(fit.run().beta, plain.run().beta, atol=1e-6)
     one = odr.Model(lambda beta, x, factor: factor * beta[0] * x**2, extra_args=(2.0,))
     np.testing.assert_allclose(one.fjacd(np.array([3.0]), x[0], 2.0), 12.0 * x[0])
+
+
+def test_complex_states_are_vectors_for_scipy_itself() -> None:
+    found = solve_ivp(lambda t, y: 1j * y, (0.0, 1.0), [1.0, 1j], rtol=1e-8)
+    np.testing.assert_allclose(found.y[:, -1], np.exp(1j) * np.array([1.0, 1j]), rtol=1e-6)
+    state: dict[str, Any] = {"x": 1.0, "v": 1j}
+    with pytest.raises(pg.errors.ArgumentError, match="takes a vector as y0"):
+        solve_ivp(lambda t, s: {"x": s["x"], "v": 1j * s["v"]}, (0.0, 1.0), state)
+    with pytest.raises(pg.errors.ArgumentError, match="takes a vector as y0"):
+        solve_ivp(lambda t, s: s, (0.0, 1.0), {"x": 1.0}, method="BDF", jac=[[1.0]])
+
+
+def test_methods_given_as_classes_have_the_exact_jacobian() -> None:
+    arguments: dict[str, Any] = {"args": (10.0,)}
+    named = solve_ivp(van_der_pol, (0.0, 5.0), [2.0, 0.0], "BDF", **arguments)
+    found = solve_ivp(van_der_pol, (0.0, 5.0), [2.0, 0.0], theirs.BDF, **arguments)
+    np.testing.assert_array_equal(found.y, named.y)
+
+
+def test_spans_of_time_are_no_variables() -> None:
+    def decayed(end: Any) -> Any:
+        return solve_ivp(lambda t, y: -y, (0.0, end), [1.0]).y[:, -1]
+
+    with pytest.raises(pg.errors.ArgumentError, match=r"pg\.solvers\.solve_ivp"):
+        pg.jit(decayed)(1.0)
+
+
+def test_errors_in_variables_begin_at_integers() -> None:
+    odr = pytest.importorskip("scipy.odr") and pg.scipy.odr
+    x = np.arange(6)
+    model = odr.Model(lambda beta, x: beta[0] * np.exp(beta[1] * x))
+    found = odr.ODR(odr.Data(x, 3.0 * np.exp(-x)), model, beta0=[1, 0]).run()
+    np.testing.assert_allclose(found.beta, [3.0, -1.0], atol=1e-6)
+    # Infinite places change no derivative.
+    far = np.array([np.inf, 1.0])
+    by_x = odr.Model(lambda beta, x: beta[0] * np.tanh(x)).fjacd(np.array([2.0]), far)
+    np.testing.assert_allclose(by_x, [0.0, 2.0 / np.cosh(1.0) ** 2])

@@ -297,9 +297,11 @@ def _smirnov_below(x: Variable, n: Variable) -> Variable:
 
 def _log_smirnov(x: Variable, n: Variable) -> Variable:
     is_first, small, large = _pieces(x, n)
-    terms, slopes = _smirnov_terms(large, n)
+    # Slopes of the terms are infinite at the upper end, where all terms but one are zero.
+    terms, slopes = _smirnov_terms(minimum(large, 1.0 - 2.0**-53), n)
     closed = (n - 2.0) * log1p(small) + log1p(n * small)
-    return where(is_first, closed, log(-sum_of(terms * slopes, -1)))
+    found = where(is_first, closed, log(-sum_of(terms * slopes, -1)))
+    return where(less(x, 1.0), found, where(equal(n, 1.0), 0.0, -math.inf))
 
 
 ksone = Distribution(
