@@ -643,10 +643,10 @@ NEWCOMERS = [
     ("pg.tensor(1.0).backward()", "NotDifferentiable", "does not require grad",
      "requires_grad=True"),
     # Files.
-    ("kernel.save('model')", "ArgumentError", "'model' does not end in .py, .c or .onnx",
+    ("kernel.save('model')", "ArgumentError", "'model' does not end in .py, .c, .onnx or .mlir",
      "'model.py'"),
-    ("kernel.save('model.pt')", "ArgumentError", "does not end in .py, .c or .onnx", "writes C",
-     "'model.onnx'"),
+    ("kernel.save('model.pt')", "ArgumentError", "does not end in .py, .c, .onnx or .mlir",
+     "writes C", "'model.onnx'"),
     ("pg.save(ones, 'x.npy')", "ArgumentError", "program is a Program, not ndarray",
      "np.savez(path"),
 ]  # fmt: skip
