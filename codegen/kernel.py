@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from primgraph.base.providers import late, provider
+from primgraph.base.providers import MODELS, late, provider
 from primgraph.base.records import Fixed
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.ir.limits import Limits
@@ -35,8 +35,6 @@ else:
 
 Array = np.ndarray[Any, Any]
 
-# Suffixes of models, and who writes them.
-_MODELS = {".mlir": "StableHLO files", ".onnx": "ONNX files"}
 # Suffixes of C files, of headers, and of C++ files.
 _OF_C = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp")
 
@@ -398,7 +396,7 @@ def _require_kernels(path: str | os.PathLike[str], others: Sequence[Any]) -> Non
             hint="compile graphs with pg.compile(graph)",
         )
     suffix = Path(path).suffix.lower()
-    if others and (suffix in PICTURES or suffix in _MODELS):
+    if others and (suffix in PICTURES or suffix in MODELS):
         kind = "picture" if suffix in PICTURES else "model"
         raise ArgumentError(f"{os.fspath(path)!r:.200} would be a {kind} of one kernel")
 
@@ -422,11 +420,11 @@ def _save_code(
         home = importlib.import_module("primgraph.codegen.targets.export.file")
         home.save_c(path, graphs, force=force, blas=blas)
         return
-    if Path(path).suffix.lower() in _MODELS:
+    if Path(path).suffix.lower() in MODELS:
         given = {"scipy": scipy, "blas": blas, "target": target != "numpy"}
         for option in (name for name, is_given in given.items() if is_given):
             raise ArgumentError(f"{told}: {option} is for files of code", hint="leave it out")
-        provider(_MODELS[Path(path).suffix.lower()]).save_model(path, graphs[0], force=force)
+        provider(MODELS[Path(path).suffix.lower()]).save_model(path, graphs[0], force=force)
         return
     if Path(path).suffix.lower() != ".py":
         raise ArgumentError(

@@ -54,9 +54,10 @@ def target_of(target: str | None) -> str:
     """Return `target`, or the default. Raises `CompileError` for an unknown one."""
     wanted = default_target() if target is None else target
     if wanted not in TARGETS:
-        hint = (
-            "only pg.compile takes it" if wanted in LIBRARIES else f"targets: {', '.join(TARGETS)}"
-        )
+        targets, libraries = ", ".join(TARGETS), ", ".join(LIBRARIES)
+        hint = f"targets: {targets}; pg.compile also takes {libraries}"
+        if wanted in LIBRARIES:
+            hint = "only pg.compile takes it"
         raise CompileError(f"there is no target {wanted!r}", hint=hint)
     return wanted
 

@@ -13,6 +13,8 @@ from typing import Any, final
 
 # The module of each task.
 providers: dict[str, str] = {}
+# The tasks of files of models, by suffix.
+MODELS = {".mlir": "StableHLO files", ".onnx": "ONNX files"}
 
 
 def provider(task: str) -> ModuleType:

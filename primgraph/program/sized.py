@@ -338,6 +338,7 @@ class SizedKernel(Fixed, Drawn):
         force: bool = False,
         scipy: bool = False,
         blas: bool = False,
+        target: str = "numpy",
     ) -> None:
         """Write a Python file that needs NumPy only, with one size-generic function.
 
@@ -346,7 +347,7 @@ class SizedKernel(Fixed, Drawn):
         for `Kernel.save`.
         """
         kernels = [k.generic if isinstance(k, SizedKernel) else k for k in others]
-        self.generic.save(path, *kernels, force=force, scipy=scipy, blas=blas)
+        self.generic.save(path, *kernels, force=force, scipy=scipy, blas=blas, target=target)
 
     @property
     def sizes(self) -> tuple[str, ...]:

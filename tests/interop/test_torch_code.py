@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -57,6 +58,28 @@ def test_source_has_the_words_of_torch():
     assert not re.search(r"\bnp\b|numpy", source)
 
 
+class Fields(NamedTuple):
+    axis: object
+    keepdims: object
+    a_long_name_that_makes_the_call_longer_than_a_line: object
+
+
+def test_names_of_the_user_stay():
+    def f(given):
+        x = given["np.x"]
+        total = pg.sum(x, axis=0, keepdims=True)
+        return {
+            "axis=": Fields(axis=x * 2.0, keepdims=total, **{Fields._fields[2]: x + 1.0}),
+            "np.y": -x,
+        }
+
+    x = np.ones((2, 3))
+    found = pg.compile(pg.trace(f, {"np.x": pg.spec((2, 3))}), target="torch")({"np.x": x})
+    assert list(found) == ["axis=", "np.y"]
+    assert found["axis="]._fields == Fields._fields
+    assert np.array_equal(found["axis="].keepdims, x.sum(axis=0, keepdims=True))
+
+
 def test_loops_are_loops_of_python():
     source = compiled(recurrence, pg.spec((4, 3)), pg.spec((3, 3))).source
     assert """
@@ -94,6 +117,19 @@ def test_files_are_for_one_library(tmp_path):
 
 
 @with_torch
+def test_kernels_of_every_kind_write_files_of_torch(tmp_path):
+    graph = pg.trace(lambda x: x * 2.0, pg.spec(("N",)))
+    kernel, path = pg.compile(graph, target="torch"), tmp_path / "f.py"
+    pg.compile(graph).save(path, target="torch")
+    assert path.read_text() == kernel.source
+    for name in ("f.c", "f", "f.svg"):
+        with pytest.raises(
+            pg.errors.ArgumentError, match=r"does not end in \.py, \.onnx or \.mlir"
+        ):
+            kernel.save(tmp_path / name)
+        assert not (tmp_path / name).exists()
+
+
 def test_containers_and_symbolic_sizes():
     def model(p, x):
         return {"y": pg.tanh(x @ p["w"] + p["b"]), "sum": pg.sum(x)}

@@ -27,7 +27,7 @@ from rooms import PICTURE, ROOMS, arrows, drawn, floor, imported, imports, level
 from samples import ROWS
 
 import primgraph as pg
-from primgraph.base.providers import providers
+from primgraph.base.providers import MODELS, providers
 from primgraph.ir.primitive import lookup
 
 pytestmark = pytest.mark.long
@@ -504,6 +504,7 @@ def test_each_task_that_modules_ask_for_has_a_module_that_does_it():
         and isinstance(node.args[0], ast.Constant)
     }
     # Primitives ask for the modules of their rules.
+    asked.update(MODELS.values())
     asked.update(task for name in ROWS if (task := lookup(name).rules_task))
     assert len(asked) > 10
     assert asked - providers.keys() == set()

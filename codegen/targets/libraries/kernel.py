@@ -8,13 +8,15 @@ import os
 import weakref
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any, final
 
 from primgraph.base.locks import cached_property
+from primgraph.base.providers import MODELS, provider
 from primgraph.codegen.targets.readable.dialect import Dialect
 from primgraph.codegen.targets.readable.page import entry_name
 from primgraph.codegen.targets.readable.standalone import save_source, standalone_source
-from primgraph.errors import CompileError
+from primgraph.errors import ArgumentError, CompileError
 from primgraph.ir.graph import Graph
 
 _number = itertools.count()
@@ -78,10 +80,20 @@ class ArrayKernel:
         return self._call(*args, **kwargs)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the source to a file.
+        """Write the source to a file of Python, or a model, `.onnx` or `.mlir`, like `Kernel.save`.
 
-        Raises `ArgumentError` without `force` for a file that primgraph did not write.
+        Raises `ArgumentError` for other endings, and without `force` for a file that primgraph did
+        not write.
         """
+        suffix = Path(path).suffix.lower()
+        if suffix in MODELS:
+            provider(MODELS[suffix]).save_model(path, self.graph, force=force)
+            return
+        if suffix != ".py":
+            raise ArgumentError(
+                f"{os.fspath(path)!r:.200} does not end in .py, .onnx or .mlir",
+                hint="pg.compile(kernel.graph) is a kernel that writes C and pictures",
+            )
         save_source(path, [self.graph], force=force, scipy=False, dialect=self._dialect)
 
     def __repr__(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,30 +31,57 @@ from primgraph.ir.views import WHOLE, Permute, Range, Slice
 
 # NumPy's names in the text of cards and printers, and torch's.
 _NAMES = (
-    (r"\bnp\.bool_", "torch.bool"),
-    (r"\bnp\.concatenate\b", "torch.cat"),
-    (r"\bnp\.take_along_axis\b", "torch.take_along_dim"),
-    (r"\bnp\.rint\b", "torch.round"),
-    (r"\bnp\.power\b", "torch.pow"),
-    (r"\bnp\.equal\b", "torch.eq"),
-    (r"\bnp\.(left|right)_shift\b", r"torch.bitwise_\1_shift"),
-    (r"\bnp\.", "torch."),
-    (r"\bax[ei]s=", "dim="),
-    (r"\bkeepdims=", "keepdim="),
+    (r"(?<!\.)\bnp\.bool_", "torch.bool"),
+    (r"(?<!\.)\bnp\.concatenate\b", "torch.cat"),
+    (r"(?<!\.)\bnp\.take_along_axis\b", "torch.take_along_dim"),
+    (r"(?<!\.)\bnp\.rint\b", "torch.round"),
+    (r"(?<!\.)\bnp\.power\b", "torch.pow"),
+    (r"(?<!\.)\bnp\.equal\b", "torch.eq"),
+    (r"(?<!\.)\bnp\.(left|right)_shift\b", r"torch.bitwise_\1_shift"),
+    (r"(?<!\.)\bnp\.", "torch."),
     (r"\.astype\(", ".to("),
 )
 _PATTERNS = tuple([(re.compile(pattern), name) for pattern, name in _NAMES])
+_WORDS = {"axis=": "dim=", "axes=": "dim=", "keepdims=": "keepdim="}
+# Strings and comments are not code: keys of dicts and messages keep their words.
+_TEXT = re.compile(r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|#[^\n]*)""")
+_CALLS = re.compile(r"[\w.]*[(\[{]|[)\]}]|\b(?:axis|axes|keepdims)=(?!=)")
 _NUMBER = re.compile(r"torch\.tensor\(([^(),]+), dtype=[\w.]+\)|torch\.tensor\(([^(),]+)\)")
 # Arrays up to this size are written number by number.
 _LISTED = 64
 _LINE = 88
 
 
-def respell(line: str) -> str:
-    """Return a line of code with torch's names in place of NumPy's."""
-    for pattern, name in _PATTERNS:
-        line = pattern.sub(name, line)
-    return line
+def respell(lines: Sequence[str]) -> list[str]:
+    """Return successive lines of code with torch's names in place of NumPy's.
+
+    Strings, comments and what belongs to the user, such as fields of a named tuple, stay.
+    """
+    is_library = [False]
+    return [_respelled(line, is_library) for line in lines]
+
+
+def _respelled(line: str, is_library: list[bool]) -> str:
+    parts = _TEXT.split(line)
+    for i in range(0, len(parts), 2):
+        for pattern, name in _PATTERNS:
+            parts[i] = pattern.sub(name, parts[i])
+        parts[i] = _CALLS.sub(lambda found: _word(found[0], is_library), parts[i])
+    return "".join(parts)
+
+
+def _word(text: str, is_library: list[bool]) -> str:
+    """Return a bracket, or torch's word for an argument; `is_library` tells it for each open call.
+
+    Functions and methods of torch have a dot in their names, classes of the user have none.
+    """
+    if text in _WORDS:
+        return _WORDS[text] if is_library[-1] else text
+    if text[-1] in "([{":
+        is_library.append("." in text)
+    elif len(is_library) > 1:
+        is_library.pop()
+    return text
 
 
 def as_number(text: str) -> str | None:

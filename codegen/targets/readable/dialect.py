@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple, final
 
@@ -51,7 +51,7 @@ class Dialect:
     arrays do not change, every primitive is an expression, and `control` writes branches and loops
     as functions. `decorators` precede the function of a file, and `head` are the first lines of one
     that has numbers of 64 bits. `compiler` compiles a function when it is called. `phrases` are
-    expressions of the printer, and `respell` turns a line with names of NumPy into one of the
+    expressions of the printer, and `respell` turns lines with names of NumPy into those of the
     library. `lacking_dtypes` are names of dtypes. `placing` decorates functions that make arrays.
     """
 
@@ -64,7 +64,7 @@ class Dialect:
     control: Callable[..., None] | None = None
     compiler: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
     phrases: Phrases = Phrases()
-    respell: Callable[[str], str] | None = None
+    respell: Callable[[Sequence[str]], list[str]] | None = None
     lacking_dtypes: frozenset[str] = frozenset()
     placing: Placing | None = None
     mean: Card = MEAN

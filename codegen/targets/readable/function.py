@@ -53,7 +53,7 @@ def readable(
     _decorate(page, functions)
     helpers = [_strip_annotations(support.text_of(name)) for name in page.helpers]
     if page.file.dialect.respell is not None:
-        helpers = [page.file.dialect.respell(helper) for helper in helpers]
+        helpers = page.file.dialect.respell(helpers)
     return Module(page.opening, helpers, functions, functions[-1].name, page.table, page.users)
 
 

@@ -95,13 +95,11 @@ def _respell(module: Module, dialect: Dialect) -> None:
     respell = dialect.respell
     if respell is None:
         return
-    module.opening = [respell(line) for line in module.opening]
+    module.opening = respell(module.opening)
     for function in module.functions:
         for rows in (function.body, function.result):
-            rows[:] = [
-                row if row.text.startswith("#") else row._replace(text=respell(row.text))
-                for row in rows
-            ]
+            texts = respell([row.text for row in rows])
+            rows[:] = [row._replace(text=text) for row, text in zip(rows, texts, strict=True)]
 
 
 def _add(file: Module, module: Module, dialect: Dialect, head: list[str]) -> None:
