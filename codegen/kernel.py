@@ -269,21 +269,19 @@ class Kernel(Fixed, Drawn, Awaited):
     ) -> None:
         """Write a file with a function, named as its graph, for this kernel and each of `others`.
 
-        - `.py` gives Python that needs NumPy only, or the `target` "jax", "torch" or "cupy".
-          Functions take what `np.asarray` converts, return an array or a tuple, and raise
-          ValueError on a wrong shape. With `scipy` the file may import SciPy, as for `erf`.
+        - `.py` gives Python that needs NumPy only, or the `target` "jax", "torch" or "cupy". Its
+          functions take what `np.asarray` converts, return an array or a tuple, and raise
+          ValueError on a wrong shape. With `scipy` it may import SciPy, as for `erf`.
         - `.c` gives C11 that needs the C library only, and a header. Sizes come first among the
           arguments. With `blas`, large matrix products call BLAS, as declared in `cblas.h`.
         - `.onnx` gives a model of ONNX, by the package `onnx`; symbolic sizes are named axes.
         - `.mlir` gives a program of StableHLO, by JAX; symbolic sizes are dynamic dimensions.
         - `.svg`, `.html`, `.dot`, `.mmd`, `.json`, `.png` and `.pdf` give a picture of this kernel.
 
-        Raises `CompileError` for a graph with a primitive that has no code, for two graphs of one
-        name, and in C for complex and 16-bit numbers and for names with a meaning in C;
-        `UnsupportedError` for primitives that ONNX or StableHLO lacks, listed all together;
-        ImportError that names the extra if their package is missing; `ArgumentError` for what is
-        no kernel, for `others` in a picture or a model, for other endings, and, without `force`,
-        for an existing file that primgraph did not write.
+        Raises `CompileError` for a primitive without code, for two graphs of one name, and in C
+        for numbers of 16 bits and names with a meaning in C; `UnsupportedError` that lists what
+        ONNX or StableHLO lacks; ImportError without their package; `ArgumentError` for no kernel,
+        `others` in a picture or model, other endings, and, unless `force`, files of other origin.
         """
         _require_kernels(path, others)
         if Path(path).suffix.lower() in PICTURES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -169,7 +169,8 @@ class Runner:
         for k, array in zip(self.handed if handed else (), handed, strict=True):
             given[k] = array
         if any(array is None for array in given):
-            self._add_missing(given, types, arrays, borrow)
+            kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
+            _add_missing(given, types, arrays, self.donated, kept)
         native = self.code.is_native
         by_number = self.code.scalar is not None and not native
         if native and types:
@@ -185,27 +186,6 @@ class Runner:
         elif types:
             self.run(self._code_into(), arrays, given)
         return given
-
-    def _add_missing(
-        self,
-        given: list[Any],
-        types: Sequence[TensorType],
-        arrays: Sequence[Array],
-        borrow: bool,
-    ) -> None:
-        """Put donated, lent or new arrays into `given` for results that have none."""
-        kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
-        # Arrays lent by an earlier call may come back, to be read or written in this one.
-        others = [*arrays, *(a for a in given if a is not None)]
-        for k, type in enumerate(types):
-            if k in self.donated:
-                given[k] = arrays[self.donated[k]]
-            elif given[k] is None:
-                lent = kept.get(k)
-                other = lent is None or lent.shape != type.shape
-                if other or any(np.may_share_memory(lent, a) for a in others):
-                    kept[k] = lent = np.empty(type.shape, type.dtype)
-                given[k] = lent
 
     def _code_into(self) -> Compiled:
         """Return code that writes all outputs into given arrays."""
@@ -248,6 +228,27 @@ def _flatten_out(graph: Graph, out: Any) -> list[Any]:
     if not isinstance(out, Sequence):
         raise ArgumentError(f"out is a list of arrays, one for each result, not {out!r:.60}")
     return list(out)
+
+
+def _add_missing(
+    given: list[Any],
+    types: Sequence[TensorType],
+    arrays: Sequence[Array],
+    donated: Mapping[int, int],
+    kept: dict[int, Array],
+) -> None:
+    """Put donated, lent or new arrays into `given` for results that have none."""
+    # Arrays lent by an earlier call may come back, to be read or written in this one.
+    others = [*arrays, *(a for a in given if a is not None)]
+    for k, type in enumerate(types):
+        if k in donated:
+            given[k] = arrays[donated[k]]
+        elif given[k] is None:
+            lent = kept.get(k)
+            other = lent is None or lent.shape != type.shape
+            if other or any(np.may_share_memory(lent, a) for a in others):
+                kept[k] = lent = np.empty(type.shape, type.dtype)
+            given[k] = lent
 
 
 def _constant_results(runner: Runner, code: Compiled, once: Compiled) -> list[Array]:

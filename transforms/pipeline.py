@@ -13,8 +13,8 @@ from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError
 from primgraph.ir.facts.passes import BY_ORDER, SOLVES, SPECTRUM, STRUCTURED
 from primgraph.ir.frontend.signature import check_arguments
-from primgraph.ir.graph import Equation, Graph
-from primgraph.primitives.elementwise import SIGNS
+from primgraph.ir.graph import Graph
+from primgraph.primitives.elementwise import is_addition
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.rewrite.rule import LEVELS, check_level
@@ -43,11 +43,6 @@ def may_have_loops(graph: Graph) -> bool:
     if max(map(len, [eqn.inputs for eqn in graph.body])) >= _LEAST_OF_LOOP:
         return True
     return sum(map(is_addition, graph.body)) >= _LEAST_OF_LOOP
-
-
-def is_addition(eqn: Equation) -> bool:
-    """Return whether an equation adds or subtracts two arrays."""
-    return len(eqn.op.fact(SIGNS)) == 2
 
 
 def _has_sorts(graph: Graph) -> bool:

@@ -21,12 +21,11 @@ from primgraph.ir.rebuild import require_primitive
 from primgraph.ir.slices import backward_slice
 from primgraph.ir.types import COMPLEX128, FLOAT64
 from primgraph.primitives.constants import constant_op
-from primgraph.primitives.elementwise import SIGNS, neg
+from primgraph.primitives.elementwise import SIGNS, is_addition, neg
 from primgraph.primitives.indexing import gather
 from primgraph.primitives.reductions import cumsum, reduce_sum
 from primgraph.primitives.shapes import JOINED, broadcast, concat, permute, reshape, slice_
 from primgraph.transforms.dataflow.contract import primitives_only, transform
-from primgraph.transforms.pipeline import is_addition
 
 # Minimum count of numbers in a stack for which vectors pay off. One part in so many has one form.
 _LEAST = 32

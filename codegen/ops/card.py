@@ -151,7 +151,7 @@ def element_card(read: Read, write: Write, nanoseconds: Time) -> Card:
     )
 
 
-def changed_expression(card: Card, read: Read, helper: str, amend: Amend | None = None) -> Card:
+def changed_expression(card: Card, read: Read, helper: str, amend: Amend | None) -> Card:
     """Return the card with another expression, which calls a support function or none."""
     return replace(
         card,

@@ -61,10 +61,9 @@ def solve_ivp(
     `y0` is a vector, or a container of arrays of any shape, which `fun` and `events` take, and
     `fun` returns; rows of `y` in the result are the elements in order. Results are SciPy's.
 
-    With `vectorized` or `jac`, or a complex `y0`, SciPy is called with the arguments as they are;
-    `y0` is a vector then. Raises `ArgumentError` for variables, as `pg.solvers.solve_ivp` is for
-    programs, for a dict there, and where `fun` returns other containers than `y0`; `ShapeError` for
-    another number of elements. Raises as `pg.trace` and SciPy do.
+    With `vectorized` or `jac`, or a complex `y0`, SciPy is called with the arguments as they are,
+    and `y0` is a vector. Raises `ArgumentError` for variables, which `pg.solvers.solve_ivp` takes,
+    and where `fun` returns other containers than `y0`; `ShapeError` for another number of elements.
 
     >>> from primgraph.scipy.integrate import solve_ivp
     >>> slope = lambda t, y: np.array([y[1], 1000.0 * (1 - y[0] ** 2) * y[1] - y[0]])
@@ -92,10 +91,15 @@ def solve_ivp(
     if getattr(method, "__name__", method) in _IMPLICIT:
         options["jac"] = jit(jacobian(slope, argnums=1))
     if events is not None:
-        several = isinstance(events, list | tuple)
-        listed = [_event(e, unknowns, passed) for e in (events if several else [events])]
-        options["events"] = listed if several else listed[0]
+        options["events"] = _events(events, unknowns, passed)
     return theirs(jit(slope), t_span, unknowns.start, method, **options)
+
+
+def _events(events: Any, unknowns: Unknowns, args: tuple[Any, ...]) -> Any:
+    """Return one event or several as functions of the vector."""
+    if isinstance(events, list | tuple):
+        return [_event(e, unknowns, args) for e in events]
+    return _event(events, unknowns, args)
 
 
 def _event(event: Callable[..., Any], unknowns: Unknowns, args: tuple[Any, ...]) -> Any:

@@ -115,8 +115,8 @@ def test_helpers_are_functions_of_the_support_file():
 
 def test_helpers_use_nothing_but_what_generated_code_has():
     """Their text is copied into kernels, where there is nothing else."""
-    # Those for JAX are copied into files that import it.
-    known = {"np", "jax", *support.BUILTINS, *support.NAMES}
+    # Those for JAX and torch are copied into files that import them.
+    known = {"np", "jax", "torch", "functools", *support.BUILTINS, *support.NAMES}
     for name in support.NAMES:
         (tree,) = ast.parse(support.text_of(name)).body
         if isinstance(tree, ast.Assign):

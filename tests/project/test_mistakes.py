@@ -645,8 +645,8 @@ NEWCOMERS = [
     # Files.
     ("kernel.save('model')", "ArgumentError", "'model' does not end in .py, .c, .onnx or .mlir",
      "'model.py'"),
-    ("kernel.save('model.pt')", "ArgumentError", "does not end in .py, .c, .onnx or .mlir", "writes C",
-     "'model.onnx'"),
+    ("kernel.save('model.pt')", "ArgumentError", "does not end in .py, .c, .onnx or .mlir",
+     "writes C", "'model.onnx'"),
     ("pg.save(ones, 'x.npy')", "ArgumentError", "program is a Program, not ndarray",
      "np.savez(path"),
 ]  # fmt: skip

@@ -390,5 +390,5 @@ TORCH = Dialect(
     respell=respell,
     lacking_dtypes=frozenset({"uint16", "uint32", "uint64"}),
     placing=PLACING,
-    mean=changed_expression(MEAN, _reduced("mean", "add").read, ""),
+    mean=changed_expression(MEAN, _reduced("mean", "add").read, "", None),
 )

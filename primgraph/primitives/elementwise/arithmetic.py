@@ -70,7 +70,7 @@ from primgraph.primitives.shapes import broadcast, with_batch_axis
 __all__ = [
     "ALGEBRA", "ANY", "FLOATS", "FUNCTION", "INEXACT", "NUMBERS", "ORDERED", "QUOTIENT", "SIGNS",
     "UNIT", "UNSURE", "abs_", "add", "as_another", "as_function_of", "cast", "ceil", "div",
-    "elementwise", "floor", "floor_divide", "maximum", "minimum", "mul", "neg",
+    "elementwise", "floor", "floor_divide", "is_addition", "maximum", "minimum", "mul", "neg",
     "remainder", "round_", "sign", "steady", "stop_gradient", "sub",
 ]  # fmt: skip
 
@@ -190,6 +190,11 @@ def _least_of_sum(least: Sizes) -> float:
 
 # Signs with which the result adds up the operands; empty for other ops.
 SIGNS: Fact[tuple[int, ...]] = Fact("signs", ())
+
+
+def is_addition(eqn: Equation) -> bool:
+    """Return whether an equation adds or subtracts two arrays."""
+    return len(eqn.op.fact(SIGNS)) == 2
 
 
 def _mul_transpose(ct: Value, x: Value | Linear, y: Value | Linear) -> tuple[Any, Any]:
