@@ -38,11 +38,11 @@ def _has_solves(graph: Graph) -> bool:
 
 def may_have_loops(graph: Graph) -> bool:
     """Return whether `graph` may have Python loops that `vectorize_stacks` finds."""
-    if len(graph.body) < _LEAST_OF_LOOP:
+    if len(graph.body) < LEAST_OF_LOOP:
         return False
-    if max(map(len, [eqn.inputs for eqn in graph.body])) >= _LEAST_OF_LOOP:
+    if max(map(len, [eqn.inputs for eqn in graph.body])) >= LEAST_OF_LOOP:
         return True
-    return sum(map(is_addition, graph.body)) >= _LEAST_OF_LOOP
+    return sum(map(is_addition, graph.body)) >= LEAST_OF_LOOP
 
 
 def _has_sorts(graph: Graph) -> bool:
@@ -90,7 +90,7 @@ def _late(module: str, name: str) -> Callable[..., Graph]:
 
 _CLEAN_UP = "clean_up"
 # Python loops of fewer steps are left as they were recorded.
-_LEAST_OF_LOOP = 32
+LEAST_OF_LOOP = 32
 # Code generation takes their results only.
 _REQUIRED = ("lower", "expand_solutions")
 

@@ -408,8 +408,8 @@ _COLLECTED = {
         log_ndtr xlogy xlog1py logit_near_half logit_far logit_chunk logit erf erfc
         """,
     "primgraph.approximations.bessel": """
-        FINER_NODES FINER_WEIGHTS EQUAL_NODES EQUAL_WEIGHTS turned turned_derivative end_of_fall
-        sum_of_powers second_modified first_modified_near first_modified loss_along_axis
+        FINER_NODES FINER_WEIGHTS EQUAL_NODES EQUAL_WEIGHTS phase_of_order turned_derivative
+        end_of_fall sum_of_powers second_modified first_modified_near first_modified loss_along_axis
         integral_along_axis less_sine steepest_path path_above path_below path_from_axis loss_along
         hankel_part hankel_beyond hankel_at_turn hankel_before
         hankel_of_small hankel bessel_pair bessel_chunk bessel_by_order

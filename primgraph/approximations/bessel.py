@@ -30,7 +30,7 @@ EQUAL_NODES = np.concatenate([0.25 * (k + NODES) for k in range(4)])
 EQUAL_WEIGHTS = np.concatenate([0.25 * WEIGHTS for k in range(4)])
 
 
-def turned(v: Any) -> Any:
+def phase_of_order(v: Any) -> Any:
     """exp(i pi v), exact for multiples of one half."""
     whole = np.round(v)
     part = v - whole
@@ -45,7 +45,7 @@ def turned_derivative(v: Any, parts: Any) -> Any:
     for m in range(n + 1):
         total = total + choose * (1j * np.pi) ** m * parts[n - m]
         choose = choose * (n - m) / (m + 1.0)
-    return turned(v) * total
+    return phase_of_order(v) * total
 
 
 def end_of_fall(fall: Any, low: Any, high: Any) -> Any:

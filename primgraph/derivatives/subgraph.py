@@ -18,7 +18,7 @@ from primgraph.primitives.shapes import concat, reshape
 from primgraph.transforms.dataflow.activity import dependent_values, is_diagonal, relevant_values
 from primgraph.transforms.linearize import linearize_with_map
 from primgraph.transforms.lower import lower
-from primgraph.transforms.pipeline import may_have_loops
+from primgraph.transforms.pipeline import LEAST_OF_LOOP, may_have_loops
 from primgraph.transforms.transpose import transpose
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ def _vectorize_stacks(
     that derivatives are functions of these.
     """
     graph = Graph(graph.inputs, graph.body, graph.outputs[:count], graph.name)
-    if not may_have_loops(graph):
+    if len(graph.body) < LEAST_OF_LOOP or not may_have_loops(graph):
         return graph, inner
     plain, columns = vectorizing.vectors_of_stacks(graph, moved, in_order=False)
     if not columns:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -157,7 +156,11 @@ def _range(first: Any, end: Any, by: Any) -> str:
 
 
 def _is_literal(text: str) -> bool:
-    return re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?|True|False|-?np\.(inf|nan)", text) is not None
+    try:
+        float(text.removeprefix("-").removeprefix("np."))
+    except ValueError:
+        return text in ("True", "False")
+    return True
 
 
 def _amended(template: str, amend: Amend) -> Word:

@@ -196,9 +196,17 @@ PHRASES = Phrases(
     mixes=False,
 )
 
+_MAKERS = re.compile(r"\b(np|torch)\.(zeros|ones|full|tensor|eye|arange)\(|torch\.as_tensor\(\w+\)")
+
+
+def _makes_tensors(line: str) -> bool:
+    """Return whether a line makes tensors, which have a device."""
+    return _MAKERS.search(line) is not None
+
+
 PLACING = Placing(
     "on_the_device_of_arguments",
-    re.compile(r"\b(np|torch)\.(zeros|ones|full|tensor|eye|arange)\(|torch\.as_tensor\(\w+\)"),
+    _makes_tensors,
     "import functools",
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple, final
@@ -38,7 +37,7 @@ class Placing(NamedTuple):
     """A support function that decorates functions with lines that `makes` finds, and its import."""
 
     helper: str
-    makes: re.Pattern[str]
+    makes: Callable[[str], bool]
     requires: str
 
 

@@ -6,7 +6,6 @@ The modules beside this one decide the details: `titles` (names), `shapes` (axes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from primgraph.codegen.ir.extents import Text
@@ -61,7 +60,7 @@ def _decorate(page: Page, functions: Sequence[Function]) -> None:
     """Decorate the entry, if the library asks for it where a function makes arrays."""
     placing = page.file.dialect.placing
     rows = [row.text for function in functions for row in function.rows]
-    if placing is not None and any(map(placing.makes.search, rows)):
+    if placing is not None and any(map(placing.makes, rows)):
         page.include(placing.helper)
         page.file.imports[placing.requires] = None
         functions[-1].decorators.append(f"@{placing.helper}")
@@ -150,5 +149,10 @@ def _strip_annotations(function: str) -> str:
         (": str", ""),
     ):
         listed = [p.replace(annotation, text) for p in listed]
-    inner = re.sub(r"(?m)^ +def .*$", lambda line: re.sub(r"(: | -> )Any", "", line[0]), body)
+    inner = "".join(map(_strip_any, body.splitlines(keepends=True)))
     return "\n".join(signature(name, listed))[:-1] + colon + inner
+
+
+def _strip_any(line: str) -> str:
+    is_head = line.lstrip().startswith("def ")
+    return line.replace(": Any", "").replace(" -> Any", "") if is_head else line
