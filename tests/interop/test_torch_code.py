@@ -64,6 +64,7 @@ class Fields(NamedTuple):
     a_long_name_that_makes_the_call_longer_than_a_line: object
 
 
+@with_torch
 def test_names_of_the_user_stay():
     def f(given):
         x = given["np.x"]
@@ -130,6 +131,7 @@ def test_kernels_of_every_kind_write_files_of_torch(tmp_path):
         assert not (tmp_path / name).exists()
 
 
+@with_torch
 def test_containers_and_symbolic_sizes():
     def model(p, x):
         return {"y": pg.tanh(x @ p["w"] + p["b"]), "sum": pg.sum(x)}
