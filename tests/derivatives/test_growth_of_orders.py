@@ -107,7 +107,9 @@ def test_equations_of_all_public_functions_grow_as_a_polynomial_of_the_order(nam
         first, middle, last = count
         factor = (last / first) ** (1 / 6)
         exponent = math.log(last / middle) / math.log(7 / 4)
-        factors.append(factor)
+        # With those of Bessel, which have a bound of their own, the mean of scipy.special is 1.52.
+        if function not in BESSEL:
+            factors.append(factor)
         # Many functions begin with one or two equations, so that even a line is steeper than 1.5.
         if factor > 1.5 and exponent > (4.0 if function in BESSEL else 2.45):
             faults.append(f"{function}: {count}")
