@@ -64,10 +64,11 @@ def Model(
 
 def _by_units(function: Callable[[Any], Any], point: Any, units: Any) -> Any:
     """Return the derivatives along each of `units`, on the axis before that of observations."""
-    found = vmap(
-        lambda unit: jvp(function, (point,), (functions["broadcast_to"](unit, point.shape),))[1]
-    )(units)
-    return functions["moveaxis"](found, 0, -2)
+
+    def along(unit: Any) -> Any:
+        return jvp(function, (point,), (functions["broadcast_to"](unit, point.shape),))[1]
+
+    return functions["moveaxis"](vmap(along)(units), 0, -2)
 
 
 def _theirs(name: str) -> Any:

@@ -45,7 +45,7 @@ OTHERS = {"core", "f2py", "testing", "ctypeslib", "test"}
 # argument, of which there are more, are not counted. Those of Bessel have no recurrence of their
 # own, and as many values as orders in each derivative: their exponent is below 4.
 BESSEL = {"iv", "ive", "jv", "kv", "kve", "yv"}
-BY_ARGUMENT = {"hyp1f1", "hyp2f1", "zeta"} | BESSEL
+BY_ARGUMENT = {"hyp1f1", "hyp2f1"} | BESSEL
 # The shapes of the arguments: of the first that a function accepts.
 MATRIX, VECTOR = (3, 3), (3,)
 ARGUMENTS = [
