@@ -199,6 +199,15 @@ def test_constants_are_on_the_device_of_the_arguments():
 
 
 @with_torch
+def test_complex_numbers_are_no_real_ones():
+    kernel = compiled(lambda p: p["x"] * 2.0, {"x": pg.spec(2)})
+    for x in (np.array([1j, 2.0]), torch.tensor([1j, 2.0])):
+        with pytest.raises(pg.FeedError, match=r"'p.x' is f64\[2\]: .*complex.* no real one"):
+            kernel({"x": x})
+    assert compiled(lambda x: x * 2.0, pg.spec((), "complex128"))(1.5j) == 3j
+
+
+@with_torch
 def test_numbers_at_the_edges():
     """Signs of NaN, quotients by zero, and empty sums are those of NumPy."""
 
