@@ -64,10 +64,11 @@ def kind_in_torch(tensor: Any) -> str:
     return "f" if tensor.is_floating_point() else "b" if str(tensor.dtype) == "torch.bool" else "i"
 
 
-def number_kernel(embedded: Embedded) -> None:
-    """Give a kernel the number by which compiled code finds it."""
-    embedded.number = next(_counter)
-    _kernels[embedded.number] = embedded
+def number_of(embedded: Embedded) -> int:
+    """Return a new number, by which compiled code finds a kernel as long as it lives."""
+    number = next(_counter)
+    _kernels[number] = embedded
+    return number
 
 
 def _run(torch: Any, embedded: Embedded, tensors: Sequence[Any]) -> list[Any]:

@@ -14,7 +14,7 @@ from primgraph.interop.embedded_torch import (
     apply_in_torch,
     define_operator,
     kind_in_torch,
-    number_kernel,
+    number_of,
 )
 from primgraph.ir.frontend.containers import unflatten_value
 from primgraph.ir.graph import Graph, Value
@@ -108,7 +108,7 @@ class _Embedded:
         # The function of JAX or torch, when it has been made.
         self.function: Any = None
         self._batches: dict[Any, _Embedded] = {}
-        number_kernel(self)
+        self.number = number_of(self)
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:
         """Return the results for arrays of NumPy, as arrays."""
