@@ -105,7 +105,7 @@ def _or_zero(sign: str) -> Word:
     def read(args: Sequence[Text], step: Step) -> Text:
         x, y = args
         code = f"{x.operand_code(MUL)} {sign} {y.operand_code(UNARY)}"
-        known = y.code.removeprefix("-").isdigit() and int(y.code) != 0
+        known = type(y.scalar) is int and y.scalar != 0
         if step.results[0].is_float or known:
             return Text(code, MUL)
         return Text(f"np.where({y.operand_code(ADD)} == 0, 0, {code})")
