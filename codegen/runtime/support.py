@@ -420,7 +420,9 @@ _COLLECTED = {
         kummer_far kummer_chunk zeta_chunk gauss_by_parameters kummer_by_parameters
         zeta_by_exponent
         """,
-    "primgraph.approximations.borrowed": "real_result by_scipy",
+    "primgraph.approximations.borrowed": """
+        real_result by_scipy sparse_triangular_solve by_scipys_factors substitute
+        """,
     "primgraph.codegen.runtime.jax_support": """
         scaled_root_of_squares derivative_of_determinant conjugate_transpose halved_triangle
         tangent_of_cholesky slope_of_cholesky slope_of_exponential lu_in_order eig_or_nan
