@@ -193,6 +193,39 @@ def test_the_range_of_two_normal_numbers_is_students_distribution() -> None:
         np.testing.assert_allclose(found[1], np.sqrt(2.0) * ss.t.pdf(t, df), 1e-10)
 
 
+def test_the_range_of_normal_numbers_near_0() -> None:
+    density = stats.studentized_range.pdf
+    at_zero = [density(pg.tensor(0.0), k, 10.0).numpy() for k in (1.5, 2.0, 3.0)]
+    wanted = [np.inf, np.sqrt(2.0) * ss.t.pdf(0.0, 10.0), 0.0]
+    np.testing.assert_allclose(at_zero, wanted, 1e-13)
+    for method in ("logcdf", "logpdf"):
+        found = getattr(stats.studentized_range, method)(pg.tensor([0.0, -1.0]), 3.0, 10.0)
+        np.testing.assert_array_equal(found.numpy(), -np.inf)
+    # For three numbers it is six times the integral of the third power of the normal density.
+    q = np.array([1e-12, 1e-9, 1e-6])
+    wanted = np.sqrt(3.0) / np.pi * q
+    np.testing.assert_allclose(density(pg.tensor(q), 3.0, 10.0).numpy(), wanted, 1e-10)
+
+
+def test_smirnovs_density_below_the_smallest_number() -> None:
+    density = stats.ksone.pdf
+    np.testing.assert_array_equal(density(pg.tensor(0.9), 1000.0).numpy(), 0.0)
+    assert pg.grad(lambda x: density(x, 1000.0))(0.9) == 0.0
+    # All terms but those of the first 100 are zero.
+    x, n = mpmath.mpf("0.9"), 1000
+    with mpmath.workdps(30):
+        wanted = mpmath.log(-mpmath.diff(lambda x: sum(
+            mpmath.binomial(n, j) * x * (x + mpmath.mpf(j) / n) ** (j - 1)
+            * (1 - x - mpmath.mpf(j) / n) ** (n - j) for j in range(100)), x))  # fmt: skip
+    found = stats.ksone.logpdf(pg.tensor(0.9), 1000.0).numpy()
+    np.testing.assert_allclose(found, float(wanted), 1e-12)
+
+
+def test_no_events_are_expected_at_infinity() -> None:
+    found = stats.poisson.pmf(pg.tensor([np.inf, 3.0, 0.0]), 0.0).numpy()
+    np.testing.assert_array_equal(found, [0.0, 0.0, 1.0])
+
+
 def test_smirnovs_distribution_is_exact_on_all_pieces() -> None:
     x, n = np.array([0.05, 0.1999, 0.2001, 0.3, 0.5, 0.7, 0.95]), 5
 

@@ -129,6 +129,25 @@ def test_hypergeometric_functions_of_parameters_that_end_the_series() -> None:
     assert np.isnan(pg.grad(lambda a: sp.hyp2f1(a, 1.5, 2.5, 1.5))(0.5))
 
 
+def test_series_that_end_before_a_pole_have_derivatives_there() -> None:
+    def finite(above: tuple[float, ...], z: float) -> Any:
+        """The derivative at -5 of a polynomial in z of degree 3, by the lower parameter."""
+        rise = mpmath.rf
+        return mpmath.diff(lambda c: sum(
+            math.prod(rise(p, k) for p in above) / rise(c, k) * mpmath.mpf(z) ** k / rise(1, k)
+            for k in range(4)), -5)  # fmt: skip
+
+    for z in (1.0, -1.7, 30.0):
+        found = pg.grad(lambda b: sp.hyp1f1(-3.0, b, z))(-5.0)  # noqa: B023
+        np.testing.assert_allclose(found, float(finite((-3.0,), z)), 1e-13)
+    for above in ((-3.0, 2.0), (2.0, -3.0)):
+        found = pg.grad(lambda c: sp.hyp2f1(*above, c, 0.7))(-5.0)  # noqa: B023
+        np.testing.assert_allclose(found, float(finite(above, 0.7)), 1e-13)
+    for a in (-5.0, -6.0, 0.5):
+        assert np.isnan(pg.grad(lambda b: sp.hyp1f1(a, b, 1.0))(-5.0))  # noqa: B023
+    assert np.isnan(pg.grad(lambda a: sp.hyp1f1(a, -5.0, 1.0))(-3.0))
+
+
 def test_zeta_functions_by_the_exponent() -> None:
     s, q = np.array([1.001, 1.5, 3.0, 30.0]), np.array([0.3, 1.0, 2.5, 7.0])
     places = list(zip(s.tolist(), q.tolist(), strict=True))

@@ -36,6 +36,7 @@ from primgraph.operators.elementwise.special_functions import (
     ndtr,
 )
 from primgraph.operators.promotion import lift
+from primgraph.operators.reduce.reductions import max as max_of
 from primgraph.operators.reduce.reductions import sum as sum_of
 from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.shape.manipulation import broadcast_arrays
@@ -51,6 +52,7 @@ from primgraph.scipy.stats.parts import (
     HALF_LOG_TAU,
     POSITIVE,
     Rule,
+    limit_of_power,
     log_sum,
     vanishes_at_start,
 )
@@ -265,16 +267,16 @@ _MOST_NUMBERS = float(PLACES[-1])
 
 
 def _smirnov_terms(x: Variable, n: Variable) -> tuple[Variable, Variable]:
-    """Return the terms of the upper part, and the slopes of their logarithms."""
+    """Return the logarithms of the terms of the upper part, and the slopes of these."""
     place, count = expand_dims(x, -1), expand_dims(n, -1)
     rest = 1.0 - place - PLACES / count
     is_in = greater(rest, 0.0)
     j, rest = where(is_in, PLACES, 0.0), where(is_in, rest, 1.0 - place)
     before = place + j / count
     choose = gammaln(count + 1.0) - gammaln(j + 1.0) - gammaln(count - j + 1.0)
-    terms = exp(choose + log(place) + (j - 1.0) * log(before) + (count - j) * log(rest))
+    terms = choose + log(place) + (j - 1.0) * log(before) + (count - j) * log(rest)
     slopes = 1.0 / place + (j - 1.0) / before - (count - j) / rest
-    return where(is_in, terms, 0.0), slopes
+    return where(is_in, terms, -math.inf), slopes
 
 
 def _pieces(x: Variable, n: Variable) -> tuple[Variable, Variable, Variable]:
@@ -286,13 +288,13 @@ def _pieces(x: Variable, n: Variable) -> tuple[Variable, Variable, Variable]:
 def _smirnov_above(x: Variable, n: Variable) -> Variable:
     is_first, small, large = _pieces(x, n)
     terms, _ = _smirnov_terms(large, n)
-    return where(is_first, 1.0 - small * exp((n - 1.0) * log1p(small)), sum_of(terms, -1))
+    return where(is_first, 1.0 - small * exp((n - 1.0) * log1p(small)), sum_of(exp(terms), -1))
 
 
 def _smirnov_below(x: Variable, n: Variable) -> Variable:
     is_first, small, large = _pieces(x, n)
     terms, _ = _smirnov_terms(large, n)
-    return where(is_first, small * exp((n - 1.0) * log1p(small)), 1.0 - sum_of(terms, -1))
+    return where(is_first, small * exp((n - 1.0) * log1p(small)), 1.0 - sum_of(exp(terms), -1))
 
 
 def _log_smirnov(x: Variable, n: Variable) -> Variable:
@@ -300,7 +302,10 @@ def _log_smirnov(x: Variable, n: Variable) -> Variable:
     # Slopes of the terms are infinite at the upper end, where all terms but one are zero.
     terms, slopes = _smirnov_terms(minimum(large, 1.0 - 2.0**-53), n)
     closed = (n - 2.0) * log1p(small) + log1p(n * small)
-    found = where(is_first, closed, log(-sum_of(terms * slopes, -1)))
+    # By the largest term, as densities far below one would be zero.
+    most = stop_gradient(max_of(terms, -1, keepdims=True))
+    series = log(-sum_of(exp(terms - most) * slopes, -1)) + most[..., 0]
+    found = where(is_first, closed, series)
     return where(less(x, 1.0), found, where(equal(n, 1.0), 0.0, -math.inf))
 
 
@@ -327,10 +332,17 @@ def _log_bell(z: Any) -> Any:
 
 
 def _log_between(z: Any, width: Variable) -> Variable:
-    """Return the logarithm of the normal distribution's part from `z - width` to `z`."""
+    """Return the logarithm of the normal distribution's part from `z - width` to `z`.
+
+    A narrow one is a Taylor series about its middle, where the difference would lose digits.
+    """
+    is_narrow = less(width, 3e-4)
+    narrow, wide = where(is_narrow, width, 1e-4), where(is_narrow, 1.0, width)
     is_left = less(z, 0.0)
-    up, down = where(is_left, z, width - z), where(is_left, z - width, -z)
-    return log(maximum(ndtr(up) - ndtr(down), 1e-300))
+    up, down = where(is_left, z, wide - z), where(is_left, z - wide, -z)
+    middle = z - 0.5 * narrow
+    series = log(narrow) + _log_bell(middle) + square(narrow) * (square(middle) - 1.0) / 24.0
+    return where(is_narrow, series, log(maximum(ndtr(up) - ndtr(down), 1e-300)))
 
 
 def _range_density(width: Variable, k: Variable) -> Variable:
@@ -368,6 +380,12 @@ def _over_scales(rule: Rule, is_tail: bool, is_density: bool = False) -> Rule:
     return average
 
 
+def _log_range_at_zero(df: Variable) -> Variable:
+    """Return the logarithm of the density of the range of two numbers at 0."""
+    mean = gammaln(0.5 * (df + 1.0)) - gammaln(0.5 * df) + 0.5 * log(2.0 / df)
+    return mean - 0.5 * math.log(math.pi)
+
+
 studentized_range = Distribution(
     "studentized_range",
     shapes="k df",
@@ -375,6 +393,7 @@ studentized_range = Distribution(
     log_below=_over_scales(_range_below, is_tail=False),
     log_above=_over_scales(_range_above, is_tail=True),
     support=lambda k, df: POSITIVE,
+    limits=lambda k, df: (limit_of_power(k - 2.0, _log_range_at_zero(df)), None),
     valid=lambda k, df: logical_and(
         greater(k, 1.0), logical_and(greater(df, 0.0), less_equal(df, 1e5))
     ),
