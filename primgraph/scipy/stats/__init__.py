@@ -125,6 +125,7 @@ from primgraph.scipy.stats.noncentral import (
     ncf,
     nct,
     ncx2,
+    studentized_range,
 )
 from primgraph.scipy.stats.normals import (
     alpha,
@@ -156,7 +157,6 @@ from primgraph.scipy.stats.numerical import (
     rel_breitwigner,
     rice,
     skewnorm,
-    studentized_range,
     tukeylambda,
     vonmises,
     vonmises_line,
