@@ -163,6 +163,33 @@ def test_zeta_functions_by_the_exponent() -> None:
     assert np.isnan(first(np.full(4, 0.5))).all()
 
 
+@pytest.mark.parametrize("name", ["jv", "yv", "iv", "kv", "ive", "kve"])
+def test_bessel_functions_along_curves_of_order_and_argument(name: str) -> None:
+    scales = {"ive": lambda x: mpmath.exp(-x), "kve": mpmath.exp}
+    plain = {"jv": mpmath.besselj, "yv": mpmath.bessely, "iv": mpmath.besseli, "kv": mpmath.besselk}
+    bends = (0.3, -0.2, 0.5, 0.1)
+
+    def curve(t: Any, start: float, slope: float) -> Any:
+        return start + slope * t + sum(
+            c * t ** (k + 2) / math.factorial(k + 2) for k, c in enumerate(bends)
+        )  # fmt: skip
+
+    def exactly(t: Any) -> Any:
+        v, x = curve(t, mpmath.mpf(1.25), 1), curve(t, mpmath.mpf(2), 0.75)
+        return plain[name.removesuffix("e")](v, x) * scales.get(name, lambda x: 1)(x)
+
+    series = ((1.0, *bends), (0.75, *bends))
+    _, found = pg.jet(getattr(sp, name), (1.25, 2.0), series)
+    with mpmath.workdps(40):
+        wanted = [float(mpmath.diff(exactly, 0, k)) for k in range(1, 6)]
+    np.testing.assert_allclose(np.stack(found), wanted, 1e-11)
+    # Those without a pole or a kink at 0 have series there.
+    if name in ("jv", "iv"):
+        _, at_zero = pg.jet(lambda x: getattr(sp, name)(1.0, x), 0.0, (1.0, 0.0, 0.0, 0.0))
+        wanted = [0.5, 0.0, 0.375 if name == "iv" else -0.375, 0.0]
+        np.testing.assert_allclose(np.stack(at_zero), wanted, 1e-15, 1e-15)
+
+
 def test_derivatives_by_parameters_on_c_in_files_and_of_high_order(tmp_path: Path) -> None:
     def slope(v: Any, x: Any) -> Any:
         return pg.grad(pg.sum(sp.jv(v, x) + sp.hyp1f1(v, 1.5, x) + sp.zeta(v + 1.0, x)), v)
