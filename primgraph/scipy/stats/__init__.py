@@ -119,6 +119,7 @@ from primgraph.scipy.stats.hazards import (
 from primgraph.scipy.stats.multivariate import (
     dirichlet,
     multivariate_normal,
+    poisson_binom,
 )
 from primgraph.scipy.stats.noncentral import (
     landau,
@@ -261,6 +262,7 @@ __all__ = [
     "pearson3",
     "planck",
     "poisson",
+    "poisson_binom",
     "powerlaw",
     "powerlognorm",
     "powernorm",
