@@ -95,6 +95,42 @@ def ratio_of_gammas(gamma: Any, gammaln: Any, z: Any, m: Any) -> Any:
     return np.where((m == 0) & np.isfinite(z), 1, ratio).astype(z.dtype)
 
 
+def solution_by_entries(
+    fori_loop: Any, data: Any, b: Any, rows: Any, columns: Any, reverse: bool
+) -> Any:
+    """Solve with triangular matrices, in the order of their elements or in reverse order."""
+
+    def substitute(p: Any, x: Any) -> Any:
+        p = rows.size - 1 - p if reverse else p
+        i, j, entry = rows[p], columns[p], data[..., p, None]
+        row = x[..., i, :]
+        return x.at[..., i, :].set(np.where(i == j, row / entry, row - entry * x[..., j, :]))
+
+    return fori_loop(0, rows.size, substitute, b) if rows.size else b
+
+
+def polygamma_with_limits(polygamma: Any, n: int, x: Any) -> Any:
+    """Return `polygamma(n, x)`, with the limits at poles and infinity that JAX's lacks."""
+    found = polygamma(n, x)
+    if n == 0:
+        limited = np.where(x == 0, np.copysign(np.inf, -x), found)
+    else:
+        is_pole = (x <= 0) & (x == np.floor(x)) & (n % 2 == 0)
+        limited = np.where(x == np.inf, 0, np.where(is_pole, -np.inf, found))
+    return limited.astype(found.dtype)
+
+
+def gamma_part_with_limits(function: Any, at_infinity: float, a: Any, x: Any) -> Any:
+    """Return an incomplete gamma function, with the limits by `a` at 0 and infinity.
+
+    Where `a` is infinite it is `at_infinity`, and where `a` is 0 the other one of 0 and 1.
+    """
+    is_none, is_far = (a == 0) & (x > 0), (a == np.inf) & (x >= 0)
+    found = function(np.where(is_none | is_far, 1, a), x)
+    far = np.where(x < np.inf, at_infinity, np.nan)
+    return np.where(is_none, 1 - at_infinity, np.where(is_far, far, found)).astype(found.dtype)
+
+
 def beta_logarithm(gammaln: Any, a: Any, b: Any) -> Any:
     """Return the logarithm of the absolute value of the beta function, for all signs.
 
