@@ -61,11 +61,12 @@ def _lagrangian(problem: Any, x: Any, weights: Any, total: Callable[[Any], Any])
     return found, value, parts
 
 
-def by_jax(problem: Any, given: tuple[np.ndarray, ...], largest: int) -> Arrays:
-    """Return what JAX computes."""
+def by_jax(
+    problem: Any, given: tuple[np.ndarray, ...], largest: int, *, is_compiled: bool = True
+) -> Arrays:
+    """Return what JAX computes, compiled or operation by operation."""
     jax = importlib.import_module("jax")
 
-    @jax.jit
     def compute(x: Any, v: Any, *weights: Any) -> Any:
         def lagrangian(x: Any) -> Any:
             return _lagrangian(problem, x, weights, jax.numpy.sum)[0]
@@ -81,7 +82,9 @@ def by_jax(problem: Any, given: tuple[np.ndarray, ...], largest: int) -> Arrays:
         found |= {f"along{i}": c for i, c in enumerate(along)}
         return found | ({"hessian": jax.hessian(lagrangian)(x)} if x.size <= largest else {})
 
-    return {k: np.asarray(a) for k, a in compute(*given).items()}
+    run = jax.jit(compute) if is_compiled else compute
+    arrays = run(*map(jax.numpy.asarray, given))
+    return {k: np.asarray(a) for k, a in arrays.items()}
 
 
 def by_primgraph(problem: Any, given: tuple[np.ndarray, ...], largest: int) -> Arrays:
