@@ -145,14 +145,12 @@ def test_products_with_vectors_are_written_as_such_and_have_the_same_bits(shape)
 
     def products(a, x, y):
         z = pg.tanh(a @ x)
-        turned = a.T @ y, a.T @ z
-        return a @ x, y @ a, (z * 2.0) @ a, pg.sum(z * z), x @ x, pg.outer(x, y), *turned
+        return a @ x, y @ a, (z * 2.0) @ a, pg.sum(z * z), x @ x, pg.outer(x, y)
 
     graph = pg.trace(products, pg.spec(shape), pg.spec(shape[1]), pg.spec(shape[0]))
     kernel = pg.compile(graph, style="readable")
     if shape[1] > 1 and shape[0] > 1:
         assert "= a @ x\n" in kernel.source
-        assert "z @ a" in kernel.source
         assert "reshape" not in kernel.source
     feeds = [rng.normal(size=s) for s in (shape, shape[1], shape[0])]
     feeds[0].flat[0] = -0.0

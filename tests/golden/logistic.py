@@ -44,5 +44,5 @@ def logistic(X, y, w, b):
     # in the gradient of logistic.py:8 and logistic.py:7
     z_bar = (sigmoid(z) - y) * 0.01
     db = np.sum(z_bar)
-    dw = 0.01 * w + z_bar @ X
+    dw = 0.01 * w + X.T @ z_bar
     return np.asarray(loss), dw, np.asarray(db)

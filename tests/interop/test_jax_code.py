@@ -324,6 +324,25 @@ def test_beta_functions_below_zero_and_their_digits():
 
 
 @with_jax
+@pytest.mark.parametrize("n", range(4))
+def test_derivatives_of_digamma_at_poles_at_infinity_and_below_zero(n):
+    x = np.array([0.0, -0.0, -1.0, -2.0, -0.5, -10.25, 1e-8, 3.5, 400.0, np.inf, np.nan])
+    kernel = compiled(lambda x: pg.special.polygamma(n, x), pg.spec(x.shape))
+    np.testing.assert_allclose(kernel(x), interpret(kernel.graph, x)[0], rtol=1e-11)
+
+
+@with_jax
+def test_products_of_transposes_and_vectors_copy_no_matrix():
+    kernel = compiled(lambda a, x, y: (a.T @ x, a.T @ y), pg.spec((4, 3)), pg.spec(4),
+                      pg.spec((4, 2)))  # fmt: skip
+    assert "= x @ a\n" in kernel.source
+    assert "= a.T @ y\n" in kernel.source
+    a, x, y = np.arange(12.0).reshape(4, 3), np.arange(4.0), np.arange(8.0).reshape(4, 2)
+    for found, wanted in zip(kernel(a, x, y), (a.T @ x, a.T @ y), strict=True):
+        assert np.array_equal(found, wanted)
+
+
+@with_jax
 def test_derivatives_stop_in_jax_too():
     kernel = compiled(lambda x: pg.sum(pg.stop_gradient(x) * x) + pg.norm(x), pg.spec(2))
     x = np.array([3.0, 4.0])

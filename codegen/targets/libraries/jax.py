@@ -172,7 +172,9 @@ WORDS: dict[Op, Word] = {
     ties.unless_any: _word("np.where(np.any({1}), np.nan, {0})"),
     gamma.gammaln: _function("gammaln({args})"),
     gamma.gamma_function: _function("gamma({args})"),
-    gamma.polygamma: _function("polygamma({n}, {0})"),
+    gamma.polygamma: _in_single(
+        reading(f"polygamma_of_all({_SPECIAL}polygamma, {{n}}, {{0}})"), "polygamma_of_all"
+    ),
     gamma.betaln: _in_single(reading(f"beta_logarithm({_LOG_GAMMA}, {{args}})"), "beta_logarithm"),
     gamma.beta: _in_single(
         reading(f"beta_by_logarithm({_LOG_GAMMA}, {_SPECIAL}gammasgn, {{args}})"),

@@ -135,7 +135,7 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
         page.include(card.helper)
     if joins_parts(step) and any(v in page.shown for v in step.inputs):
         return _joined(page, step)
-    if step.op.fact(CONTRACTS):
+    if step.op.fact(CONTRACTS) and page.file.dialect.is_functional:
         args = _without_transpose(args)
     shown = page.shown.get(step.outputs[0]) if step.op.fact(REDUCES) else None
     return card.read(
@@ -144,7 +144,7 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
 
 
 def _without_transpose(args: list[Piece]) -> list[Piece]:
-    """Return the factors of a product: `x.T @ y` of a vector `y` is `y @ x`, which copies less."""
+    """Return the factors of a product: `x.T @ y` of a vector `y` is `y @ x`, without a copy."""
     x, y = args
     code = x.text.code.removesuffix(".T")
     is_turned = code != x.text.code and len(y.shape) == 1
