@@ -28,6 +28,7 @@ from primgraph.operators.variable import Variable
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import logic, parts
 from primgraph.primitives.linear_algebra.matrix_functions import lu
+from primgraph.scipy.linalg import schur
 
 
 def _swapped(x: Variable) -> Variable:
@@ -218,6 +219,15 @@ def _tridiagonal_solve(at: Site, dl: Variable, d: Variable, du: Variable, b: Var
         whole = emit(logic.select, on, values, whole)
     found: Variable = linalg.solve(whole, b)
     return found
+
+
+@rule("schur")
+def _schur(at: Site, a: Variable) -> list[Variable]:
+    """Return the triangle, and the vectors; real matrices with complex eigenvalues raise."""
+    if 0 in a.shape:
+        return _nothing(at)
+    found: tuple[Variable, Variable] = schur(a, "complex" if a.type.is_complex else "real")
+    return [*found][: len(at.types)]
 
 
 @rule("symmetric_product")
