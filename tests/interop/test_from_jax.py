@@ -298,6 +298,19 @@ def test_loops_of_a_batch_stop_one_by_one():
     assert np.array_equal(tangent, slope)
 
 
+def test_derivatives_of_complex_eigenvectors_are_those_of_jax():
+    def parts(a):
+        w, left, right = lax.linalg.eig(a, enable_eigvec_derivs=True)
+        return w, left**2, right**2
+
+    a, d = MATRIX + 1j * MATRIX[::-1], np.cos(np.arange(9.0)).reshape(3, 3) + 0.5j
+    found = pg.jvp(pg.interop.from_jax(parts, a), a, d)
+    expected = jax.jvp(parts, (a,), (d,))
+    for ours, theirs in zip(found, expected, strict=True):
+        for x, y in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)
+
+
 def test_factors_of_schur_are_a_triangle_and_orthogonal():
     t, z = pg.interop.from_jax(jax.scipy.linalg.schur, MATRIX)(MATRIX)
     np.testing.assert_allclose(z @ t @ z.T, MATRIX, atol=1e-13)
