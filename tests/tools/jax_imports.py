@@ -186,7 +186,7 @@ def check_against_jax(
     error: Exception, function: Callable[..., Any], graph: Callable[..., Any], args: list[Any],
     order: int,
 ) -> None:  # fmt: skip
-    """Derivatives of arrays along directions are those of JAX in both modes, or the error stands."""
+    """Derivatives of arrays are those of JAX in both modes, or the error stands."""
     if not all(isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in args):
         raise error
     rng = np.random.default_rng(0)
