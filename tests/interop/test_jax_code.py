@@ -161,6 +161,25 @@ def test_numbers_of_64_bits_are_not_rounded_silently():
 
 
 @with_jax
+def test_loops_of_float32_need_no_numbers_of_64_bits():
+    def function(x):
+        y = pg.while_loop(lambda v: pg.sum(v) < 100, lambda v: v * 2.0, x, max_trips=10)
+        return y, pg.grad(pg.sum(y), x)
+
+    kernel, x = compiled(function, pg.spec(5, "float32")), np.ones(5, np.float32)
+    jax.config.update("jax_enable_x64", False)
+    for found, wanted in zip(kernel(x), interpret(kernel.graph, x), strict=True):
+        assert np.array_equal(found, wanted)
+
+    def in_double(x):
+        return (x.astype("float64") * 0.1).astype("float32")
+
+    wide = compiled(lambda x: pg.cond(x[0] > 0, in_double, pg.sin, x), pg.spec(5, "float32"))
+    with pytest.raises(ValueError, match="numbers of 64 bits"):
+        wide(x)
+
+
+@with_jax
 def test_constants_of_64_bits_are_not_rounded_silently(tmp_path):
     table = np.array([0.1, 0.2, 0.7])
     pg.compile(pg.trace(lambda x: x * table, pg.spec(3))).save(tmp_path / "f.py", target="jax")
