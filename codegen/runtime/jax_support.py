@@ -104,6 +104,14 @@ def polygamma_of_all(polygamma: Any, n: int, x: Any) -> Any:
     return np.where(x <= 0, below, above).astype(x.dtype)
 
 
+def gammainc_of_all(function: Any, limit: Any, a: Any, x: Any) -> Any:
+    """Return an incomplete gamma function, whose limit at `a = 0` is given, for `a = inf` too."""
+    is_end = (a == 0) | (a == np.inf)
+    found = function(np.where(is_end, 1, a), x)
+    ends = np.where(a == 0, np.where(x > 0, limit, np.nan), np.where(x >= 0, 1 - limit, np.nan))
+    return np.where(is_end, ends, found).astype(found.dtype)
+
+
 def ratio_of_gammas(gamma: Any, gammaln: Any, z: Any, m: Any) -> Any:
     """Return `gamma(z + m) / gamma(z)`, without overflow, and its limit at poles of both."""
     end = z + m

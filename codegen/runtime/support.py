@@ -426,6 +426,7 @@ _COLLECTED = {
         tangent_of_cholesky slope_of_cholesky slope_of_exponential lu_in_order eig_or_nan
         placed_at windows_of sums_of_windows ratio_of_gammas beta_logarithm beta_by_logarithm
         high_product philox_uniform philox_uniform_between polygamma_of_all
+        gammainc_of_all
         """,
     "primgraph.codegen.runtime.torch_support": """
         device_of on_the_device_of_arguments as_tensor stack_rows prod_over placed_in windows_over

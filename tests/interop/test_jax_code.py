@@ -351,6 +351,16 @@ def test_derivatives_of_digamma_at_poles_at_infinity_and_below_zero(n):
 
 
 @with_jax
+def test_incomplete_gamma_functions_at_the_ends_of_their_parameter():
+    ends = [0.0, 1e-8, 2.5, 40.0, np.inf, np.nan, -1.0]
+    a, x = (m.ravel() for m in np.meshgrid(ends, ends))
+    kernel = compiled(lambda a, x: (pg.special.gammainc(a, x), pg.special.gammaincc(a, x)),
+                      pg.spec(a.shape), pg.spec(x.shape))  # fmt: skip
+    for found, wanted in zip(kernel(a, x), interpret(kernel.graph, a, x), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-13)
+
+
+@with_jax
 def test_products_of_transposes_and_vectors_copy_no_matrix():
     kernel = compiled(lambda a, x, y: (a.T @ x, a.T @ y), pg.spec((4, 3)), pg.spec(4),
                       pg.spec((4, 2)))  # fmt: skip

@@ -117,9 +117,9 @@ def _first_order(names: Sequence[str], template: str) -> Read:
     return first_order("JAX", names, _function(template).read)
 
 
-def _incomplete(orders: Sequence[str], lower: str, upper: str) -> Word:
-    below, above = (_function(template).read for template in (lower, upper))
-    return Word(incomplete("JAX", orders, below, above))
+def _incomplete(orders: Sequence[str], lower: str, upper: str, helper: str = "") -> Word:
+    below, above = (_in_single(reading(template)).read for template in (lower, upper))
+    return Word(incomplete("JAX", orders, below, above), helper)
 
 
 WORDS: dict[Op, Word] = {
@@ -189,8 +189,15 @@ WORDS: dict[Op, Word] = {
     special.xlog1py: _function("xlog1py({args})"),
     special.logit: _function("logit({args})"),
     special.erfcinv: _function("ndtri(0.5 * {0}) * -0.7071067811865476", MUL),
-    special.gammainc: _incomplete(["k"], "gammainc({args})", "gammaincc({args})"),
-    special.betainc: _incomplete(["j", "k"], "betainc({args})", "betainc({1}, {0}, 1.0 - {2})"),
+    special.gammainc: _incomplete(
+        ["k"],
+        f"gammainc_of_all({_SPECIAL}gammainc, 1, {{args}})",
+        f"gammainc_of_all({_SPECIAL}gammaincc, 0, {{args}})",
+        "gammainc_of_all",
+    ),
+    special.betainc: _incomplete(
+        ["j", "k"], f"{_SPECIAL}betainc({{args}})", f"{_SPECIAL}betainc({{1}}, {{0}}, 1.0 - {{2}})"
+    ),
     special.erfcx: Word(_first_order(["n"], "erfcx({0})")),
 }
 
