@@ -162,6 +162,25 @@ def test_numbers_of_64_bits_are_not_rounded_silently():
 
 
 @with_jax
+def test_loops_of_float32_need_no_numbers_of_64_bits():
+    def function(x):
+        y = pg.while_loop(lambda v: pg.sum(v) < 100, lambda v: v * 2.0, x, max_trips=10)
+        return y, pg.grad(pg.sum(y), x)
+
+    kernel, x = compiled(function, pg.spec(5, "float32")), np.ones(5, np.float32)
+    jax.config.update("jax_enable_x64", False)
+    for found, wanted in zip(kernel(x), interpret(kernel.graph, x), strict=True):
+        assert np.array_equal(found, wanted)
+
+    def in_double(x):
+        return (x.astype("float64") * 0.1).astype("float32")
+
+    wide = compiled(lambda x: pg.cond(x[0] > 0, in_double, pg.sin, x), pg.spec(5, "float32"))
+    with pytest.raises(ValueError, match="numbers of 64 bits"):
+        wide(x)
+
+
+@with_jax
 def test_constants_of_64_bits_are_not_rounded_silently(tmp_path):
     table = np.array([0.1, 0.2, 0.7])
     pg.compile(pg.trace(lambda x: x * table, pg.spec(3))).save(tmp_path / "f.py", target="jax")
@@ -354,6 +373,35 @@ def test_beta_functions_below_zero_and_their_digits():
     wanted = pg.special.beta(a, b), pg.special.betaln(a, b)
     for found, expected in zip(kernel(a, b), wanted, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
+
+
+@with_jax
+@pytest.mark.parametrize("n", range(4))
+def test_derivatives_of_digamma_at_poles_at_infinity_and_below_zero(n):
+    x = np.array([0.0, -0.0, -1.0, -2.0, -0.5, -10.25, 1e-8, 3.5, 400.0, np.inf, np.nan])
+    kernel = compiled(lambda x: pg.special.polygamma(n, x), pg.spec(x.shape))
+    np.testing.assert_allclose(kernel(x), interpret(kernel.graph, x)[0], rtol=1e-11)
+
+
+@with_jax
+def test_incomplete_gamma_functions_at_the_ends_of_their_parameter():
+    ends = [0.0, 1e-8, 2.5, 40.0, np.inf, np.nan, -1.0]
+    a, x = (m.ravel() for m in np.meshgrid(ends, ends))
+    kernel = compiled(lambda a, x: (pg.special.gammainc(a, x), pg.special.gammaincc(a, x)),
+                      pg.spec(a.shape), pg.spec(x.shape))  # fmt: skip
+    for found, wanted in zip(kernel(a, x), interpret(kernel.graph, a, x), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-13)
+
+
+@with_jax
+def test_products_of_transposes_and_vectors_copy_no_matrix():
+    kernel = compiled(lambda a, x, y: (a.T @ x, a.T @ y), pg.spec((4, 3)), pg.spec(4),
+                      pg.spec((4, 2)))  # fmt: skip
+    assert "= x @ a\n" in kernel.source
+    assert "= a.T @ y\n" in kernel.source
+    a, x, y = np.arange(12.0).reshape(4, 3), np.arange(4.0), np.arange(8.0).reshape(4, 2)
+    for found, wanted in zip(kernel(a, x, y), (a.T @ x, a.T @ y), strict=True):
+        assert np.array_equal(found, wanted)
 
 
 @with_jax

@@ -117,8 +117,9 @@ def _first_order(names: Sequence[str], template: str) -> Read:
     return first_order("JAX", names, _function(template).read)
 
 
-def _incomplete(orders: Sequence[str], lower: Word, upper: Word, helper: str = "") -> Word:
-    return Word(incomplete("JAX", orders, lower.read, upper.read), helper)
+def _incomplete(orders: Sequence[str], lower: str, upper: str, helper: str = "") -> Word:
+    below, above = (_in_single(reading(template)).read for template in (lower, upper))
+    return Word(incomplete("JAX", orders, below, above), helper)
 
 
 WORDS: dict[Op, Word] = {
@@ -175,8 +176,7 @@ WORDS: dict[Op, Word] = {
     gamma.gammaln: _function("gammaln({args})"),
     gamma.gamma_function: _function("gamma({args})"),
     gamma.polygamma: _in_single(
-        reading(f"polygamma_with_limits({_SPECIAL}polygamma, {{n}}, {{0}})"),
-        "polygamma_with_limits",
+        reading(f"polygamma_of_all({_SPECIAL}polygamma, {{n}}, {{0}})"), "polygamma_of_all"
     ),
     gamma.betaln: _in_single(reading(f"beta_logarithm({_LOG_GAMMA}, {{args}})"), "beta_logarithm"),
     gamma.beta: _in_single(
@@ -194,14 +194,12 @@ WORDS: dict[Op, Word] = {
     special.erfcinv: _function("ndtri(0.5 * {0}) * -0.7071067811865476", MUL),
     special.gammainc: _incomplete(
         ["k"],
-        *[
-            _in_single(reading(f"gamma_part_with_limits({_SPECIAL}{name}, {end}, {{args}})"))
-            for name, end in (("gammainc", 0.0), ("gammaincc", 1.0))
-        ],
-        "gamma_part_with_limits",
+        f"gammainc_of_all({_SPECIAL}gammainc, 1, {{args}})",
+        f"gammainc_of_all({_SPECIAL}gammaincc, 0, {{args}})",
+        "gammainc_of_all",
     ),
     special.betainc: _incomplete(
-        ["j", "k"], _function("betainc({args})"), _function("betainc({1}, {0}, 1.0 - {2})")
+        ["j", "k"], f"{_SPECIAL}betainc({{args}})", f"{_SPECIAL}betainc({{1}}, {{0}}, 1.0 - {{2}})"
     ),
     special.erfcx: Word(_first_order(["n"], "erfcx({0})")),
 }
