@@ -3,10 +3,12 @@
 Checks of equinox raise by callbacks, which graphs lack; with `EQX_ON_ERROR=nan` they give NaN.
 """
 
+import functools
 import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -311,16 +313,41 @@ def leapfrog():
     return f, draw(3)
 
 
+@dataclass(frozen=True)
+class Imported:
+    """A function of JAX imported, and JAX's value, gradient and product of Hessian and vector."""
+
+    function: pg.interop.Imported
+    x: np.ndarray
+    v: np.ndarray
+    value: np.ndarray
+    gradient: np.ndarray
+    product: np.ndarray
+
+
+@functools.cache
+def imported(name):
+    function, x = CASES[name]()
+    v = np.cos(np.arange(x.size)).reshape(x.shape)
+
+    def derivatives(x, v):
+        slope, product = jax.jvp(jax.grad(function), (x,), (v,))
+        return function(x), slope, product
+
+    found = [np.asarray(a) for a in jax.jit(derivatives)(x, v)]
+    read = pg.interop.from_jax(function, x)
+    jax.clear_caches()
+    return Imported(read, x, v, *found)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_derivatives_are_those_of_jax(name):
-    function, x = CASES[name]()
-    imported = pg.interop.from_jax(function, x)
-    np.testing.assert_allclose(imported(x), function(x), rtol=1e-9, atol=1e-11)
-    slope = jax.grad(function)
-    np.testing.assert_allclose(pg.grad(imported)(x), slope(x), rtol=1e-8, atol=1e-9)
-    v = np.cos(np.arange(x.size)).reshape(x.shape)
-    second = jax.jvp(slope, (x,), (v,))[1]
-    np.testing.assert_allclose(pg.hvp(imported, x, v)[1], second, rtol=1e-7, atol=1e-8)
+    case = imported(name)
+    function, x = case.function, case.x
+    np.testing.assert_allclose(function(x), case.value, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(pg.grad(function)(x), case.gradient, rtol=1e-8, atol=1e-9)
+    product = pg.hvp(function, x, case.v)[1]
+    np.testing.assert_allclose(product, case.product, rtol=1e-7, atol=1e-8)
 
 
 # A process in which only NumPy and the standard library are found.
@@ -338,28 +365,35 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 given = np.load("given.npz")
-x, value, name = given["x"], given["value"], str(given["name"])
-found = getattr(importlib.import_module("saved"), name)(x)
-np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-11)
-result, doubles = np.empty(()), ctypes.POINTER(ctypes.c_double)
-call = getattr(ctypes.CDLL("./native.so"), name)
+x, name = given["x"], str(given["name"])
+
+
+def check(value, gradient):
+    np.testing.assert_allclose(value, given["value"], rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(gradient, given["gradient"], rtol=1e-8, atol=1e-9)
+
+
+check(*getattr(importlib.import_module("saved"), name)(x))
+value, gradient = np.full((), np.nan), np.full_like(x, np.nan)
 # Larger than the workspace of any of these functions, of which some have none.
 workspace = ctypes.create_string_buffer(1 << 24)
-call(x.ctypes.data_as(doubles), result.ctypes.data_as(doubles), workspace)
-np.testing.assert_allclose(result, value, rtol=1e-9, atol=1e-11)
+doubles = [a.ctypes.data_as(ctypes.POINTER(ctypes.c_double)) for a in (x, value, gradient)]
+getattr(ctypes.CDLL("./native.so"), name)(*doubles, workspace)
+check(value, gradient)
 """
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_sources_run_where_only_numpy_is(name, tmp_path, monkeypatch):
+def test_values_and_gradients_of_saved_files_need_only_numpy(name, tmp_path, monkeypatch):
     compiler = shutil.which("cc") or pytest.skip("there is no C compiler")
+    case = imported(name)
     monkeypatch.chdir(tmp_path)
-    function, x = CASES[name]()
-    graph = pg.interop.from_jax(function, x).graph
+    graph = pg.trace(pg.value_and_grad(case.function), pg.spec(case.x.shape))
     kernel = pg.compile(graph)
     kernel.save("saved.py")
     kernel.save("saved.c")
-    np.savez("given.npz", x=x, value=np.asarray(function(x)), name=graph.name)
-    flags = ["-std=c11", "-O1", "-shared", "-fPIC"]
+    known = {"value": case.value, "gradient": case.gradient}
+    np.savez("given.npz", x=case.x, name=graph.name, **known)
+    flags = ["-std=c11", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     subprocess.run([compiler, *flags, "saved.c", "-o", "native.so", "-lm"], check=True)
     subprocess.run([sys.executable, "-c", _ALONE], check=True, env={"PYTHONPATH": "."})
