@@ -22,6 +22,8 @@ jnp = pytest.importorskip("jax.numpy")
 
 CASES = {}
 RNG = np.random.RandomState(0)
+# Options of XLA: solvers of differential equations take it minutes otherwise.
+_QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 
 @pytest.fixture(autouse=True)
@@ -313,6 +315,98 @@ def leapfrog():
     return f, draw(3)
 
 
+@case
+def diffrax_implicit():
+    return diffrax_of("Kvaerno3", stepsize_controller="PIDController", adjoint="DirectAdjoint")
+
+
+@case
+def flax_lstm():
+    nn = pytest.importorskip("flax.linen")
+    m = nn.RNN(nn.OptimizedLSTMCell(4, param_dtype=jnp.float64))
+    p = m.init(key(), jnp.ones((5, 3)))
+    return lambda x: jnp.sum(m.apply(p, x) ** 2), draw(5, 3)
+
+
+@case
+def flax_nnx():
+    nnx = pytest.importorskip("flax.nnx")
+    m = nnx.Linear(3, 4, rngs=nnx.Rngs(0))
+    n = nnx.GroupNorm(4, num_groups=2, rngs=nnx.Rngs(0))
+    return lambda x: jnp.sum(jnp.sin(n(nnx.silu(m(x))))), draw(2, 3)
+
+
+@case
+def lineax_least_squares():
+    lx = pytest.importorskip("lineax")
+    b = draw(5)
+
+    def f(p):
+        operator = lx.MatrixLinearOperator(p.reshape(5, 2))
+        return jnp.sum(lx.linear_solve(operator, b, solver=lx.QR()).value ** 2)
+
+    return f, draw(10)
+
+
+@case
+def lineax_conjugate_gradients():
+    lx = pytest.importorskip("lineax")
+
+    def f(p):
+        matrix = jnp.diag(jnp.exp(p)) + 0.1
+        operator = lx.MatrixLinearOperator(matrix, lx.positive_semidefinite_tag)
+        solution = lx.linear_solve(operator, jnp.cos(p), solver=lx.CG(rtol=1e-12, atol=1e-12))
+        return jnp.sum(solution.value * p)
+
+    return f, draw(4)
+
+
+@case
+def optimistix_root():
+    optx = pytest.importorskip("optimistix")
+    solver = optx.Newton(rtol=1e-12, atol=1e-12)
+
+    def f(p):
+        def residual(y, p):
+            return y + 0.3 * jnp.sin(y[::-1] * p) - p
+
+        return jnp.sum(optx.root_find(residual, solver, p, args=p).value ** 2)
+
+    return f, draw(3)
+
+
+@case
+def optax_lbfgs():
+    optax = pytest.importorskip("optax")
+    o = optax.scale_by_lbfgs(memory_size=3)
+
+    def f(p):
+        def loss(p):
+            return jnp.sum(jnp.cosh(p) + 0.1 * jnp.sum(p) ** 2)
+
+        s = o.init(p)
+        for _ in range(3):
+            u, s = o.update(jax.grad(loss)(p), s, p)
+            p = p - 0.1 * u
+        return loss(p)
+
+    return f, draw(3)
+
+
+@case
+def numpyro_flow():
+    flows = pytest.importorskip("numpyro.distributions.transforms")
+    t = flows.ComposeTransform(
+        [flows.StickBreakingTransform(), flows.PermuteTransform(jnp.array([2, 0, 1]))]
+    )
+
+    def f(x):
+        y = t(x)
+        return jnp.sum(y**2) + t.log_abs_det_jacobian(x, y)
+
+    return f, draw(2)
+
+
 @dataclass(frozen=True)
 class Imported:
     """A function of JAX imported, and JAX's value, gradient and product of Hessian and vector."""
@@ -334,7 +428,8 @@ def imported(name):
         slope, product = jax.jvp(jax.grad(function), (x,), (v,))
         return function(x), slope, product
 
-    found = [np.asarray(a) for a in jax.jit(derivatives)(x, v)]
+    compiled = jax.jit(derivatives).lower(x, v).compile(_QUICKLY)
+    found = [np.asarray(a) for a in compiled(x, v)]
     read = pg.interop.from_jax(function, x)
     jax.clear_caches()
     return Imported(read, x, v, *found)

@@ -382,7 +382,7 @@ def _root_of_squares(w: Writer, eqn: Equation, x: str, squares: str) -> str:
 
 @composes("argmax", "argmin")
 def _arg_extreme(w: Writer, eqn: Equation, x: str) -> str:
-    """Write the position of the extremum; of the first NaN, which runtimes skip, if there is one."""
+    """Write the position of the extremum, or of the first NaN, which runtimes skip."""
     dtype, axis = eqn.inputs[0].dtype, eqn.kwargs["axis"]
     wide, _ = _wide(w, x, dtype)
     kind = "ArgMax" if eqn.op.name == "argmax" else "ArgMin"
