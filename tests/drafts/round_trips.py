@@ -4,9 +4,9 @@
 
 writes as many random programs (300), from that seed on, as models of ONNX, source for JAX or
 torch, or programs of StableHLO; WAY is "onnx", "jax", "torch" or "stablehlo". Where the library is
-run it gives what the interpreter does, and so does the graph that is imported again. The products of the
-transposed Jacobians with vectors are equal, too. Results that the library has no words for are left
-out, and counted by reason.
+run it gives what the interpreter does, and so does the graph that is imported again. The products
+of the transposed Jacobians with vectors are equal, too. Results that the library has no words for
+are left out, and counted by reason.
 """
 
 from __future__ import annotations

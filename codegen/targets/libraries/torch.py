@@ -319,6 +319,9 @@ WORDS: dict[Op, Word] = {
     spectra.svdvals: _word("torch.linalg.svdvals({0})"),
     spectra.pinv: _word("torch.linalg.pinv({0}, rtol={rcond})"),
     systems.triangular_solve: Word(_read_triangular),
+    systems.sparse_triangular_solve: _word(
+        "solve_row_by_row({args}, {reverse})", "solve_row_by_row"
+    ),
     systems.cofactors: _word("derivative_of_determinant({0})", "derivative_of_determinant"),
     ties.unless_any: _word("torch.where(torch.any({1}), torch.nan, {0})"),
     gamma.gammaln: _special("torch.lgamma({0})"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.layout import statement
 from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.types import FLOAT32, FLOAT64, TensorType, broadcast_shapes
+from primgraph.primitives.linear_algebra.products import CONTRACTS
 from primgraph.primitives.logic import select
 from primgraph.primitives.reductions import REDUCES
 
@@ -129,10 +131,20 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
         page.include(card.helper)
     if joins_parts(step) and any(v in page.shown for v in step.inputs):
         return _joined(page, step)
+    if step.op.fact(CONTRACTS) and page.file.dialect.is_functional:
+        args = _without_transpose(args)
     shown = page.shown.get(step.outputs[0]) if step.op.fact(REDUCES) else None
     return card.read(
         [a.text for a in args], step if shown is None else step.with_result_shape(shown)
     )
+
+
+def _without_transpose(args: list[Piece]) -> list[Piece]:
+    """Return the factors of a product: `x.T @ y` of a vector `y` is `y @ x`, without a copy."""
+    x, y = args
+    code = x.text.code.removesuffix(".T")
+    is_turned = code != x.text.code and len(y.shape) == 1
+    return [y, replace(x, text=Text(code))] if is_turned else args
 
 
 def _is_first_at_each_position(page: Page, step: Step) -> bool:
