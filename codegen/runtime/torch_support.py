@@ -137,7 +137,7 @@ def solve_row_by_row(data: Any, b: Any, rows: Any, columns: Any, reverse: bool) 
     """Solve with triangular matrices, in the order of their elements or in reverse order."""
     x, places = list(torch.unbind(b, -2)), range(rows.numel())
     for p in reversed(places) if reverse else places:
-        i, j, entry = int(rows[p]), int(columns[p]), data[..., p, None]
+        i, j, entry = rows[p].item(), columns[p].item(), data[..., p, None]
         x[i] = x[i] / entry if i == j else x[i] - entry * x[j]
     return torch.stack(x, -2) if x else b
 
