@@ -18,7 +18,7 @@ from test_primitives import CASES
 import primgraph as pg
 from primgraph.codegen import ops
 from primgraph.codegen.ops import card, table
-from primgraph.codegen.ops.card import Card, plain
+from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.spelling import ufuncs
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.runtime import support
@@ -100,7 +100,7 @@ def test_what_makes_cards_of_a_kind_has_no_defaults_for_parts_either():
         for made in vars(family).values()
         if inspect.isfunction(made) and inspect.signature(made).return_annotation == "Card"
     ]
-    assert plain in makers
+    assert array_card in makers
     assert len(makers) > 8
     shown = {"name", "infix", "rank", "shown"}
     for made in makers:
