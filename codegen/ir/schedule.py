@@ -39,10 +39,11 @@ CHUNK = 1000
 class Form:
     """The common part of equal steps: op, parameters and types.
 
-    For a view, `seen` has the view of the operand for each result.
+    For a view, `seen` has the view of the operand for each result. `maps` has the index maps of the
+    operands, with the axes that they tie to those of the result, once they have been asked for.
     """
 
-    __slots__ = ("op", "operands", "params", "results", "seen")
+    __slots__ = ("maps", "op", "operands", "params", "results", "seen")
 
     def __init__(self, eqn: Equation, sizes: Mapping[str, int] = NONE) -> None:
         assert isinstance(eqn.op, Primitive)
@@ -51,6 +52,7 @@ class Form:
         self.operands = tuple([type_at(v.type, sizes) for v in eqn.inputs])
         self.results = tuple([type_at(v.type, sizes) for v in eqn.outputs])
         self.seen: tuple[View | None, ...] = ()
+        self.maps: list[tuple[Dependence, dict[int, int]]] = []
         if self.op.is_view:
             (x,), count = self.operands, len(self.results)
             self.seen = tuple([self.op.seen(k, x, self.params) for k in range(count)])

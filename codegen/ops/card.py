@@ -7,7 +7,7 @@ from enum import Enum
 from typing import final
 
 from primgraph.base.records import dataclass
-from primgraph.codegen.ir.axis_semantics import ALIGNED, Blocking
+from primgraph.codegen.ir.axis_semantics import ROWS, Blocking
 from primgraph.codegen.ir.card import Facts
 from primgraph.codegen.ops.cost_model import Time
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep
@@ -116,7 +116,7 @@ def array_card(
 
 def element_card(read: Read, write: Write, nanoseconds: Time) -> Card:
     """Return the card of a function of single elements that scalar mode does not support."""
-    made = array_card(read, write, None, ALIGNED, nanoseconds, None)
+    made = array_card(read, write, None, ROWS, nanoseconds, None)
     return replace(made, marks=Marks.EACH)
 
 
