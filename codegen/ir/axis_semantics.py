@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from primgraph.codegen.ir.schedule import Form, Step
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import Dependence, Index, IndexMap, Place, RowMajor, variables_of
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import Shape, TensorType
 
 
 class Role(NamedTuple):
@@ -60,17 +60,18 @@ def role_of(step: Step, blocking: Blocking, axes: Axes) -> Role | None:
         alike = {a for a in axes if a is not None}
         return Role(min(alike), (min(alike),) * len(axes)) if len(alike) == 1 else None
     if not step.form.maps:
-        maps = [step.dependence(0, i) for i in range(len(axes))]
-        step.form.maps = [(shown, _tied_axes(step, i, shown)) for i, shown in enumerate(maps)]
-    pairs = step.form.maps
-    targets = {tied.get(a) for a, (_, tied) in zip(axes, pairs, strict=True) if a is not None}
+        shape, maps = step.results[0].shape, [step.dependence(0, i) for i in range(len(axes))]
+        pairs = zip(maps, step.operands, strict=True)
+        step.form.maps = [(shown, tied_axes(shown, type.shape, shape)) for shown, type in pairs]
+    ties = zip(axes, step.form.maps, strict=True)
+    targets = {tied.get(a) for a, (_, tied) in ties if a is not None}
     if targets == {None}:
-        return _contraction(step, blocking, axes, [shown for shown, _ in pairs])
+        return _contraction(step, blocking, axes, [shown for shown, _ in step.form.maps])
     if len(targets) != 1:
         return None
     axis, operands = targets.pop(), list[int | None]()
     assert axis is not None
-    for shown, tied in pairs:
+    for shown, tied in step.form.maps:
         own = next((a for a, place in tied.items() if place == axis), None)
         if own is None and not _is_repeated(shown, axis, step.results[0].shape[axis]):
             return None
@@ -84,9 +85,11 @@ def _whole_axis(shown: IndexMap, place: Place, extent: int) -> tuple[int, ...]:
     return () if variable is None or shown.extents[variable] != extent else (variable,)
 
 
-def _tied_axes(step: Step, i: int, shown: Dependence) -> dict[int, int]:
-    """Return the axes of operand `i` whose rows are those of an axis of the result."""
-    source, shape = step.operands[i].shape, step.results[0].shape
+def tied_axes(shown: Dependence, source: Shape, shape: Shape) -> dict[int, int]:
+    """Return the axes of an operand whose rows are those of an axis of the result, with that axis.
+
+    The operand has the shape `source`, and the result has `shape`.
+    """
     places, rows = list[tuple[int, ...]](), list[tuple[int, ...]]()
     if isinstance(shown, RowMajor):
         places = [(prod(shape[:a]), n) for a, n in enumerate(shape)]
