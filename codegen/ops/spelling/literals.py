@@ -263,6 +263,8 @@ def _proposed_calls(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarr
         yield from _proposed_matrices(array)
     if array.ndim == 2 and array.size > SPELLED and dtype.kind in "iuf":
         yield from _proposed_multiples(array)
+    if array.ndim == 3 and array.size > SPELLED and array.shape[2] > 1:
+        yield from _proposed_repeats(array)
     flat = array.reshape(-1)
     if dtype.kind in "iuf" and flat.size > 2:
         reshaped = "" if array.ndim == 1 else f".reshape({shape_text(array.shape)})"
@@ -284,6 +286,15 @@ def _proposed_matrices(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.nd
     yield f"np.tril({text}{f', {k}' if k else ''})", np.tril(ones, k)
     k = 1 - int(column.sum()) if row[0] else int(np.argmax(row))
     yield f"np.triu({text}{f', {k}' if k else ''})", np.triu(ones, k)
+
+
+def _proposed_repeats(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """Yield a matrix with a pattern whose elements are repeated along the last axis."""
+    n, matrix = array.shape[2], np.ascontiguousarray(array[:, :, 0])
+    text = pattern_text(matrix)
+    if text is not None:
+        repeated = np.repeat(matrix[:, :, None], n, axis=2)
+        yield f"np.repeat({text}[:, :, None], {n}, axis=2)", repeated
 
 
 def _proposed_multiples(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
