@@ -10,7 +10,7 @@ from primgraph.base.records import dataclass
 from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.runtime.feeds import strides_of
-from primgraph.ir.index_maps import Index, IndexMap, Place, RowMajor, variables_of
+from primgraph.ir.index_maps import Index, IndexMap, Place, RowMajor
 from primgraph.ir.types import Shape
 
 
@@ -64,7 +64,7 @@ def strides_onto(
 ) -> tuple[int, tuple[int, ...]]:
     """Return where elements at `places` begin in an array, and their strides along axes `onto`.
 
-    Both are sides of an index map.
+    Both are sides of an index map, of which each axis in `onto` is a variable.
     """
     offset, apart = 0, defaultdict[int, int](int)
     for index, stride in zip(places, strides, strict=True):
@@ -72,7 +72,7 @@ def strides_onto(
         offset += index.start * stride
         for variable, by in index.terms:
             apart[variable] += by * stride
-    return offset, tuple([apart[v] for (v,) in (variables_of([p]) for p in onto)])
+    return offset, tuple([apart[p.terms[0][0]] for p in onto if isinstance(p, Index)])
 
 
 def _reshape_strides(source: Shape, strides: Sequence[int], shape: Shape) -> tuple[int, ...] | None:

@@ -59,21 +59,20 @@ def role_of(step: Step, blocking: Blocking, axes: Axes) -> Role | None:
     if step.op.elementwise:
         alike = {a for a in axes if a is not None}
         return Role(min(alike), (min(alike),) * len(axes)) if len(alike) == 1 else None
-    if not step.form.maps:
-        shape, maps = step.results[0].shape, [step.dependence(0, i) for i in range(len(axes))]
-        pairs = zip(maps, step.operands, strict=True)
-        step.form.maps = [(shown, tied_axes(shown, type.shape, shape)) for shown, type in pairs]
-    ties = zip(axes, step.form.maps, strict=True)
-    targets = {tied.get(a) for a, (_, tied) in ties if a is not None}
+    form, shape = step.form, step.results[0].shape
+    if not form.ties:
+        pairs = enumerate(form.operands)
+        form.ties = [tied_axes(step.dependence(0, i), type.shape, shape) for i, type in pairs]
+    targets = {tied.get(a) for a, tied in zip(axes, form.ties, strict=True) if a is not None}
     if targets == {None}:
-        return _contraction(step, blocking, axes, [shown for shown, _ in step.form.maps])
+        return _contraction(step, blocking, axes)
     if len(targets) != 1:
         return None
     axis, operands = targets.pop(), list[int | None]()
     assert axis is not None
-    for shown, tied in step.form.maps:
+    for i, tied in enumerate(form.ties):
         own = next((a for a, place in tied.items() if place == axis), None)
-        if own is None and not _is_repeated(shown, axis, step.results[0].shape[axis]):
+        if own is None and not _is_repeated(step.dependence(0, i), axis, shape[axis]):
             return None
         operands.append(own)
     return Role(axis, tuple(operands))
@@ -109,20 +108,21 @@ def _is_repeated(shown: Dependence, axis: int, extent: int) -> bool:
     return variable >= 0 and variable not in used
 
 
-def _contraction(
-    step: Step, blocking: Blocking, axes: Axes, maps: Sequence[Dependence]
-) -> Role | None:
+def _contraction(step: Step, blocking: Blocking, axes: Axes) -> Role | None:
     """Return the role of a step that contracts the rows of its operands, if it may be split."""
     if not blocking.combine or step.results[0].dtype.name.startswith(blocking.unsplit):
         return None
     operands = list[int]()
-    for given, shown in zip(axes, maps, strict=True):
+    for i, given in enumerate(axes):
+        shown = step.dependence(0, i)
         assert isinstance(shown, IndexMap)
         kept = variables_of(shown.result)
-        lost = [a for a, p in enumerate(shown.operand) if variables_of([p]).isdisjoint(kept)]
-        if given not in lost and (given is not None or len(lost) != 1):
+        if given is None:
+            lost = [a for a, p in enumerate(shown.operand) if variables_of([p]).isdisjoint(kept)]
+            given = lost[0] if len(lost) == 1 else None
+        if given is None or not variables_of([shown.operand[given]]).isdisjoint(kept):
             return None
-        operands.append(lost[0] if given is None else given)
+        operands.append(given)
     return Role(None, tuple(operands), blocking.combine)
 
 
