@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import final
 
@@ -9,10 +10,8 @@ from primgraph.base.records import dataclass
 from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.runtime.feeds import strides_of
-from primgraph.ir.dims import Dim
-from primgraph.ir.index_maps import IndexMap, variables_of, view_map
+from primgraph.ir.index_maps import Index, IndexMap, Place, RowMajor
 from primgraph.ir.types import Shape
-from primgraph.ir.views import Expand, Permute, Reshape, Slice
 
 
 @final
@@ -49,36 +48,31 @@ def whole(root: int, shape: Shape) -> Access:
 
 
 def view_access(access: Access, step: Step, k: int) -> Access | None:
-    """Return the access of result `k` of the view `step`; None if no strides describe it."""
-    source, shape = step.operands[0].shape, step.results[k].shape
-    match step.form.seen[k]:
-        case Expand() | None as how:
-            old = iter(access.strides)
-            shown = view_map(how, source, shape)
-            assert isinstance(shown, IndexMap)
-            kept = variables_of(shown.operand)
-            strides = [next(old) if axis in kept else 0 for axis in range(len(shape))]
-            return Access(access.root, access.offset, tuple(strides))
-        case Permute(axes):
-            return Access(access.root, access.offset, tuple([access.strides[a] for a in axes]))
-        case Slice(ranges):
-            offset, apart = access.offset, list(access.strides)
-            for i, (start, stop, by) in enumerate(ranges):
-                offset += _first(start, stop, by, source[i]) * access.strides[i]
-                apart[i] = by * access.strides[i]
-            return Access(access.root, offset, tuple(apart))
-        case Reshape():
-            found = _reshape_strides(source, access.strides, shape)
-            return None if found is None else Access(access.root, access.offset, found)
+    """Return the access of result `k` of a view or of windows; None if no strides describe it."""
+    shown = step.dependence(k, 0)
+    if isinstance(shown, RowMajor):
+        source, shape = step.operands[0].shape, step.results[k].shape
+        found = _reshape_strides(source, access.strides, shape)
+        return None if found is None else Access(access.root, access.offset, found)
+    assert isinstance(shown, IndexMap)
+    offset, strides = strides_onto(shown.operand, access.strides, shown.result)
+    return Access(access.root, access.offset + offset, strides)
 
 
-def _first(start: int | None, stop: int | None, by: int, extent: int) -> int:
-    """Return the index of the first element of a range along an axis."""
-    if type(start) is not Dim and type(stop) is not Dim and type(extent) is not Dim:
-        return slice(start, stop, by).indices(extent)[0]
-    if start is None:
-        return 0 if by > 0 else extent - 1
-    return extent + start if type(start) is int and start < 0 else start
+def strides_onto(
+    places: Sequence[Place], strides: Sequence[int], onto: Sequence[Place]
+) -> tuple[int, tuple[int, ...]]:
+    """Return where elements at `places` begin in an array, and their strides along axes `onto`.
+
+    Both are sides of an index map, of which each axis in `onto` is a variable.
+    """
+    offset, apart = 0, defaultdict[int, int](int)
+    for index, stride in zip(places, strides, strict=True):
+        assert isinstance(index, Index)
+        offset += index.start * stride
+        for variable, by in index.terms:
+            apart[variable] += by * stride
+    return offset, tuple([apart[p.terms[0][0]] for p in onto if isinstance(p, Index)])
 
 
 def _reshape_strides(source: Shape, strides: Sequence[int], shape: Shape) -> tuple[int, ...] | None:

@@ -39,10 +39,11 @@ CHUNK = 1000
 class Form:
     """The common part of equal steps: op, parameters and types.
 
-    For a view, `seen` has the view of the operand for each result.
+    For a view, `seen` has the view of the operand for each result. `maps` has the index maps that
+    have been asked for, by result and operand; `ties` the axes that those of the first one tie.
     """
 
-    __slots__ = ("op", "operands", "params", "results", "seen")
+    __slots__ = ("maps", "op", "operands", "params", "results", "seen", "ties")
 
     def __init__(self, eqn: Equation, sizes: Mapping[str, int] = NONE) -> None:
         assert isinstance(eqn.op, Primitive)
@@ -51,6 +52,8 @@ class Form:
         self.operands = tuple([type_at(v.type, sizes) for v in eqn.inputs])
         self.results = tuple([type_at(v.type, sizes) for v in eqn.outputs])
         self.seen: tuple[View | None, ...] = ()
+        self.maps: dict[tuple[int, int], Dependence] = {}
+        self.ties: list[dict[int, int]] = []
         if self.op.is_view:
             (x,), count = self.operands, len(self.results)
             self.seen = tuple([self.op.seen(k, x, self.params) for k in range(count)])
@@ -117,13 +120,17 @@ class Step(NamedTuple):
 
     def dependence(self, k: int, i: int) -> Dependence:
         """Return what of operand `i` the elements of result `k` depend on."""
-        return self.op.dependence(k, i, self.operands, self.results, self.params)
+        maps, found = self.form.maps, self.form.maps.get((k, i))
+        if found is None:
+            found = self.op.dependence(k, i, self.operands, self.results, self.params)
+            maps[k, i] = found
+        return found
 
     def with_result_shape(self, shape: Shape) -> Step:
         """Return the step with another shape of its first result."""
         form = copy(self.form)
         first, *others = form.results
-        form.results = (TensorType(shape, first.dtype), *others)
+        form.results, form.maps, form.ties = (TensorType(shape, first.dtype), *others), {}, []
         return self._replace(form=form)
 
 

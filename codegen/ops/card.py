@@ -7,7 +7,7 @@ from enum import Enum
 from typing import final
 
 from primgraph.base.records import dataclass
-from primgraph.codegen.ir.axis_semantics import ALIGNED, Blocking
+from primgraph.codegen.ir.axis_semantics import ROWS, Blocking
 from primgraph.codegen.ir.card import Facts
 from primgraph.codegen.ops.cost_model import Time
 from primgraph.codegen.ops.spelling.complex_step import ComplexStep
@@ -74,21 +74,19 @@ class Card(Facts):
         return "zeros" if self.zeroed else "empty"
 
 
-def plain(
-    *,
+def array_card(
     read: Read,
     write: Write,
     needs: Needs | None,
     blocking: Blocking | None,
     nanoseconds: Time,
-    scalar: Scalar | None,
     complex_step: ComplexStep | None,
-    marks: Marks,
 ) -> Card:
-    """Return a card without special properties: NumPy computes the result, and does not raise.
+    """Return the card of a function of whole arrays, of which results mix many elements.
 
-    Operands have their declared shapes and do not alias the result. Nothing is in place, broadcast,
-    or part of a longer expression. Use `dataclasses.replace` to add properties.
+    It has no special properties: NumPy computes the result, and does not raise. Operands have their
+    declared shapes and do not alias the result. Nothing is in place, broadcast, or part of a longer
+    expression. Use `dataclasses.replace` to add properties.
     """
     return Card(
         read=read,
@@ -109,46 +107,17 @@ def plain(
         blocking=blocking,
         nanoseconds=nanoseconds,
         blas=False,
-        scalar=scalar,
-        complex_step=complex_step,
-        marks=marks,
-        advice="",
-    )
-
-
-def array_card(
-    read: Read,
-    write: Write,
-    needs: Needs | None,
-    blocking: Blocking | None,
-    nanoseconds: Time,
-    complex_step: ComplexStep | None,
-) -> Card:
-    """Return the card of a function of whole arrays, of which results mix many elements."""
-    return plain(
-        read=read,
-        write=write,
-        needs=needs,
-        blocking=blocking,
-        nanoseconds=nanoseconds,
         scalar=None,
         complex_step=complex_step,
         marks=Marks.UNKNOWN,
+        advice="",
     )
 
 
 def element_card(read: Read, write: Write, nanoseconds: Time) -> Card:
     """Return the card of a function of single elements that scalar mode does not support."""
-    return plain(
-        read=read,
-        write=write,
-        needs=None,
-        blocking=ALIGNED,
-        nanoseconds=nanoseconds,
-        scalar=None,
-        complex_step=None,
-        marks=Marks.EACH,
-    )
+    made = array_card(read, write, None, ROWS, nanoseconds, None)
+    return replace(made, marks=Marks.EACH)
 
 
 def changed_expression(card: Card, read: Read, helper: str, amend: Amend | None) -> Card:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import log2
 from typing import Any
 
-from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role
+from primgraph.codegen.ir.axis_semantics import ROWS
 from primgraph.codegen.ir.extents import Text, size_text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, array_card
-from primgraph.codegen.ops.shapes import ALONG
 from primgraph.codegen.ops.spelling.library import call
 from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.ir.dims import typical
@@ -43,21 +41,12 @@ def _write(to: Target) -> list[str]:
     return [f'{to.np(name)}({to.args[0]}, {n}, {axes}, "{norm}", {to.out})']
 
 
-def _batch_axis_role(step: Step, axes: Axes) -> Role | None:
-    axis = axes[0]
-    return None if axis is None or axis in step.params["axes"] else Role(axis, (axis,))
-
-
 def _time(step: Step) -> float:
     given = step.params.get("axes") or (step.params["axis"],)
     type = max(step.operands[0], step.results[0], key=lambda t: typical(t.size))
     return sum(_EACH * typical(type.size) * log2(max(typical(type.shape[a]), 2)) for a in given)
 
 
-_EACH_ROW = array_card(_read, _write, None, ALONG, _time, None)
+_EACH_ROW = array_card(_read, _write, None, ROWS, _time, None)
 
-CARDS: dict[Op, Card] = {
-    p.fft: replace(_EACH_ROW, blocking=Blocking(_batch_axis_role, 0, "")),
-    p.rfft: _EACH_ROW,
-    p.irfft: _EACH_ROW,
-}
+CARDS: dict[Op, Card] = dict.fromkeys((p.fft, p.rfft, p.irfft), _EACH_ROW)

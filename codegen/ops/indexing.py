@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role, common
+from primgraph.codegen.ir.axis_semantics import Blocking
 from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import tuple_text
@@ -72,14 +72,6 @@ def _write_scatter(to: Target) -> list[str]:
     return [*lines, f"{to.np('add.at')}({to.out}, {index}, {to.args[1]})"]
 
 
-def _rows_of_indices(step: Step, axes: Axes) -> Role | None:
-    """Return the role: rows of indices give rows of the result."""
-    axis = common(axes[1:])
-    if axes[0] is not None or axis is None:
-        return None
-    return Role(step.params["axis"] + axis, (None, *(axis,) * (len(axes) - 1)))
-
-
 def _read_placed(args: Sequence[Text], step: Step) -> Text:
     shape, starts, strides = (step.params[k] for k in ("shape", "starts", "strides"))
     parts = ", ".join([a.code for a in args])
@@ -131,7 +123,7 @@ def _scalar_placed(
 
 CARDS: dict[Op, Card] = {
     p.gather: replace(
-        moving_card(_read_gather, _write_gather, None, Blocking(_rows_of_indices, 1, "")),
+        moving_card(_read_gather, _write_gather, None, Blocking(led_by=1)),
         aliases=True,
         fallible=True,
         nanoseconds=per_element(0.5, 0.5),

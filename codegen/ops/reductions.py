@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role
+from primgraph.codegen.ir.axis_semantics import ROWS, Blocking
 from primgraph.codegen.ir.card import Site
 from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, array_card
 from primgraph.codegen.ops.cost_model import MOVED, per_element
-from primgraph.codegen.ops.shapes import ALONG
 from primgraph.codegen.ops.spelling.complex_step import (
     ANALYTIC,
     MARGIN,
@@ -51,6 +50,11 @@ def _axis_arguments(step: Step) -> dict[str, Any]:
     return {"axis": axes[0] if len(axes) == 1 else axes, **kept}
 
 
+# A product that underflows before it meets an infinity is NaN in one order only. Partial sums of
+# float16 need a wider dtype than the result has.
+_UNSPLIT = {"add": ("float16",), "multiply": ("float", "complex")}
+
+
 def _reduction(name: str, ufunc: str, scalar: Scalar, complex_step: ComplexStep) -> Card:
     """Return the card of `np.<name>`, which is a reduction by `ufunc`."""
 
@@ -64,7 +68,14 @@ def _reduction(name: str, ufunc: str, scalar: Scalar, complex_step: ComplexStep)
         axis = axes[0] if len(axes) == 1 else axes
         return _accumulate(to, f"{ufunc}.reduce", axis, to.args[0], to.out)
 
-    made = array_card(read, write, None, _reduction_blocking(ufunc), MOVED, complex_step)
+    made = array_card(
+        read,
+        write,
+        None,
+        Blocking(combine=ufunc, unsplit=_UNSPLIT.get(ufunc, ())),
+        MOVED,
+        complex_step,
+    )
     return replace(made, scalar=scalar, marks=Marks.REDUCED)
 
 
@@ -118,7 +129,7 @@ def _position(name: str, function: Callable[..., Any], smooth: Smooth) -> Card:
         reading(f"np.{name}({{0}}, axis={{axis}})"),
         statements(f"{{0}}.{name}({{axis}}, {{out}})"),
         None,
-        Blocking(_rows_of_position, 0, ""),
+        ROWS,
         MOVED,
         ComplexStep(as_on_reals(function), partial=False, smooth=smooth),
     )
@@ -180,48 +191,7 @@ def accumulation_card(
         x, out = to.parts or (to.args[0], to.out)
         return _accumulate(to, f"{ufunc}.accumulate", to.step.params["axis"], x, out)
 
-    return array_card(read, write, needs, ALONG, per_element(3.0, 3.0), complex_step)
-
-
-# Rows of the result, and of operands.
-
-
-def _reduction_blocking(combine: str) -> Blocking:
-    def rule(step: Step, axes: Axes) -> Role | None:
-        axis, reduced = axes[0], step.params["axes"]
-        assert axis is not None
-        if axis not in reduced:
-            return Role(axis - sum(a < axis for a in reduced), (axis,))
-        dtype = step.results[0].dtype
-        # A product that underflows before it meets an infinity is NaN in one order only. Partial
-        # sums of float16 need a wider dtype than the result has.
-        if combine == "multiply" and dtype.kind in "fc":
-            return None
-        if combine == "add" and dtype == FLOAT16:
-            return None
-        return Role(None, (axis,), combine)
-
-    return Blocking(rule, 0, "")
-
-
-def _rows_of_root(step: Step, axes: Axes) -> Role | None:
-    """Return the role: rows of the sums belong to rows of the operand, not along reduced axes."""
-    reduced = step.params["axes"]
-    remaining = [a for a in range(step.operands[0].ndim) if a not in reduced]
-    whole, total = axes
-    if whole is None:
-        assert total is not None
-        whole = remaining[total]
-    if whole in reduced or total not in (None, remaining.index(whole)):
-        return None
-    place = remaining.index(whole)
-    return Role(place, (whole, place))
-
-
-def _rows_of_position(step: Step, axes: Axes) -> Role | None:
-    axis, reduced = axes[0], step.params["axis"]
-    assert axis is not None
-    return None if axis == reduced else Role(axis - (reduced < axis), (axis,))
+    return array_card(read, write, needs, ROWS, per_element(3.0, 3.0), complex_step)
 
 
 # Expressions of elements.
@@ -376,7 +346,7 @@ CARDS: dict[Op, Card] = {
             _read_root,
             _write_root,
             _divisor,
-            Blocking(_rows_of_root, 0, ""),
+            ROWS,
             # Elements are read only if a sum over- or underflowed.
             per_element(0.0, 0.0),
             ComplexStep(_complex_root, partial=False, smooth=_is_long),

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
-from math import prod
 
 import numpy as np
 
-from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role, common
+from primgraph.codegen.ir.axis_semantics import ROWS, Blocking
 from primgraph.codegen.ir.card import Site
 from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.places import Place
@@ -217,94 +216,26 @@ def _scalar_pad(
     return found
 
 
-# Rows of the result, and of operands.
-
-
-def _permute(step: Step, axes: Axes) -> Role | None:
-    return Role(step.params["axes"].index(axes[0]), (axes[0],))
-
-
-def _broadcast(step: Step, axes: Axes) -> Role | None:
-    new = set(step.params["new_axes"])
-    kept = [a for a in range(len(step.params["shape"])) if a not in new]
-    assert axes[0] is not None
-    return Role(kept[axes[0]], (axes[0],))
-
-
-def _reshape(step: Step, axes: Axes) -> Role | None:
-    source, shape, axis = step.operands[0].shape, step.params["shape"], axes[0]
-    assert axis is not None
-    place = _same_place(source, shape, axis)
-    return None if place is None else Role(place, (axis,))
-
-
-def _same_place(source: Shape, shape: Shape, axis: int) -> int | None:
-    """Return the axis of `shape` that counts the same rows as `axis` of `source`, or None."""
-    before = prod(source[:axis])
-    for place, extent in enumerate(shape):
-        if extent == source[axis] and prod(shape[:place]) == before:
-            return place
-    return None
-
-
-def _reverse(step: Step, axes: Axes) -> Role | None:
-    return None if axes[0] in step.params["axes"] else Role(axes[0], (axes[0],))
-
-
-def _slice(step: Step, axes: Axes) -> Role | None:
-    p, axis = step.params, axes[0]
-    assert axis is not None
-    every = (p["starts"][axis], p["sizes"][axis], p["steps"][axis])
-    return Role(axis, (axis,)) if every == (0, step.operands[0].shape[axis], 1) else None
-
-
-def role_along_axis(step: Step, axes: Axes) -> Role | None:
-    """Return the role of a step that works along one axis, other than that of rows."""
-    axis = common(axes)
-    if axis is None or step.params["axis"] == axis:
-        return None
-    return Role(axis, (axis,) * len(axes))
-
-
-# Steps along one axis, in blocks of rows along another one.
-ALONG = Blocking(role_along_axis, 0, "")
-
-
-def _pad(step: Step, axes: Axes) -> Role | None:
-    axis = axes[0]
-    assert axis is not None
-    widened = step.params["low"] and (step.params["low"][axis] or step.params["high"][axis])
-    return None if widened else Role(axis, (axis,))
-
-
-def _slice_assign(step: Step, axes: Axes) -> Role | None:
-    axis, (x, y) = common(axes), step.operands
-    if axis is None or x.shape[axis] != y.shape[axis]:
-        return None
-    whole = step.params["starts"][axis] == 0 and step.params["steps"][axis] == 1
-    return Role(axis, (axis, axis)) if whole else None
-
-
 CARDS: dict[Op, Card] = {
     s.reshape: replace(
-        view_card(Blocking(_reshape, 0, "shape")),
+        view_card(Blocking(resized="shape")),
         write=statements("{parts[0]}[...] = {0}"),
         needs=_copied_into,
     ),
-    s.permute: view_card(Blocking(_permute, 0, "")),
-    s.broadcast: view_card(Blocking(_broadcast, 0, "shape")),
-    s.reverse: view_card(Blocking(_reverse, 0, "")),
-    s.slice_: view_card(Blocking(_slice, 0, "sizes")),
-    s.split: view_card(ALONG),
+    s.permute: view_card(ROWS),
+    s.broadcast: view_card(Blocking(resized="shape")),
+    s.reverse: view_card(ROWS),
+    s.slice_: view_card(Blocking(resized="sizes")),
+    s.split: view_card(ROWS),
     s.slice_assign: replace(
-        moving_card(read_copy, _write_slice_assign, _assigned_part, Blocking(_slice_assign, 0, "")),
+        moving_card(read_copy, _write_slice_assign, _assigned_part, ROWS),
         amend=_amend_slice,
         broadcasts=(0, 1),
         in_place=(0,),
     ),
     s.pad: replace(
-        moving_card(_read_pad, _write_pad, _padding, Blocking(_pad, 0, "")),
+        moving_card(_read_pad, _write_pad, _padding, ROWS),
         scalar=Scalar(_scalar_pad),
     ),
-    s.concat: moving_card(_read_concat, _write_concat, _joined_parts, ALONG),
+    s.concat: moving_card(_read_concat, _write_concat, _joined_parts, ROWS),
 }

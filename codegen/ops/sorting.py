@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from primgraph.codegen.ir.axis_semantics import ROWS
 from primgraph.codegen.ir.extents import Text, size_text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.cost_model import per_element
-from primgraph.codegen.ops.shapes import ALONG
 from primgraph.codegen.ops.spelling.library import call
 from primgraph.codegen.ops.spelling.literals import array_dtype, shape_text
 from primgraph.codegen.ops.spelling.notation import (
@@ -58,7 +58,7 @@ def _read_searchsorted(args: Sequence[Text], step: Step) -> Text:
 def _card(read: Read, write: Write, nanoseconds: float) -> Card:
     """Return the card of a primitive that compares or reorders elements along an axis."""
     time = per_element(nanoseconds, nanoseconds)
-    return array_card(read, write, None, ALONG, time, None)
+    return array_card(read, write, None, ROWS, time, None)
 
 
 def _filled(read: Read, nanoseconds: float) -> Card:

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, final
 
 from primgraph.base.providers import late
-from primgraph.codegen.ir.axis_semantics import ALIGNED
+from primgraph.codegen.ir.axis_semantics import ROWS
 from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, array_card
@@ -141,7 +141,7 @@ def spelled(op: Primitive[Any], expression: str) -> Card:
         whole = isinstance(ast.parse(text, mode="eval").body, ast.Call)
         return Text(text if whole else f"({text})")
 
-    blocking = ALIGNED if op.elementwise else None
+    blocking = ROWS if op.elementwise else None
     made = array_card(read, filling(read), None, blocking, MOVED, None)
     return replace(made, marks=marks_of(op), fallible=True)
 

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role
+from primgraph.codegen.ir.axis_semantics import ROWS
 from primgraph.codegen.ir.card import Site
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
@@ -124,19 +124,13 @@ def _write_overlap(to: Target) -> list[str]:
     return lines
 
 
-def _rows(step: Step, axes: Axes) -> Role | None:
-    """Return the role: rows along an axis before those that windows slide over."""
-    axis = axes[0]
-    return Role(axis, (axis,)) if axis is not None and axis < step.params["axis"] else None
-
-
 CARDS: dict[Op, Card] = {
     p.windows: replace(
         moving_card(
             reading("sliding_windows({0}, {axis}, {sizes}, {steps}, {dilations})"),
             _write_windows,
             _windows_parts,
-            Blocking(_rows, 0, ""),
+            ROWS,
         ),
         scalar=None,
         helper="sliding_windows",
@@ -146,7 +140,7 @@ CARDS: dict[Op, Card] = {
             _read_overlap,
             _write_overlap,
             _overlap_parts,
-            Blocking(_rows, 0, ""),
+            ROWS,
             per_element(1.0, 1.0),
             ANALYTIC,
         ),

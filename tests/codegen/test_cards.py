@@ -17,8 +17,10 @@ from test_primitives import CASES
 
 import primgraph as pg
 from primgraph.codegen import ops
+from primgraph.codegen.bodies import step_of
+from primgraph.codegen.ir.axis_semantics import restrict_rows, role_of
 from primgraph.codegen.ops import card, table
-from primgraph.codegen.ops.card import Card, plain
+from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.spelling import ufuncs
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.runtime import support
@@ -100,7 +102,7 @@ def test_what_makes_cards_of_a_kind_has_no_defaults_for_parts_either():
         for made in vars(family).values()
         if inspect.isfunction(made) and inspect.signature(made).return_annotation == "Card"
     ]
-    assert plain in makers
+    assert array_card in makers
     assert len(makers) > 8
     shown = {"name", "infix", "rank", "shown"}
     for made in makers:
@@ -454,3 +456,31 @@ def test_few_places_compare_the_name_of_an_op_with_a_text():
             if any(isinstance(n, ast.Constant) for n in texts):
                 found.append(f"{path}:{node.lineno}")
     assert len(found) <= 10, found
+
+
+def roles_along(case, step):
+    """The roles of a step of which one operand has rows, with the number of these."""
+    for i, type in enumerate(step.operands):
+        for axis, extent in enumerate(type.shape):
+            axes = [axis if k == i else None for k in range(len(step.operands))]
+            role = role_of(step, CARDS[case.op].blocking, axes)
+            if role is not None and role.axis is not None and role.operands[i] == axis and extent:
+                yield role, extent
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_row_of_the_result_is_computed_from_the_rows_that_its_role_names(case):
+    card = CARDS.get(case.op)
+    if card is None or card.blocking is None or case.op.random:
+        return
+    arrays = case.arrays(case.row.dtypes[0])
+    (eqn,) = (e for e in case.graph(case.row.dtypes[0]).body if e.op is case.op)
+    step = step_of(eqn)
+    wholes = case.op.evaluate(arrays, step.params)
+    for role, extent in roles_along(case, step):
+        local = restrict_rows(step, card.blocking, role, 1)
+        pairs = zip(arrays, role.operands, strict=True)
+        row = [x if axis is None else np.take(x, [extent - 1], axis) for x, axis in pairs]
+        for whole, found in zip(wholes, case.op.evaluate(row, local.params), strict=True):
+            expected = np.take(whole, [extent - 1], role.axis)
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-12)

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import final
 
 from primgraph.base.records import dataclass
-from primgraph.codegen.ir.axis_semantics import Blocking, Role
+from primgraph.codegen.ir.axis_semantics import Blocking, Role, role_of
 from primgraph.codegen.ir.card import Cards
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.schedule import CHUNK, Schedule, Step
@@ -142,7 +142,7 @@ class _Arrangement:
             return None
         axes: list[int | None] = [None] * len(step.operands)
         axes[blocking.led_by] = shape.index(extent)
-        role = blocking.role(step, axes)
+        role = role_of(step, blocking, axes)
         return role if role is not None and role.axis is not None else None
 
     def _blocking(self, step: Step) -> Blocking | None:
@@ -188,7 +188,7 @@ class _Arrangement:
             return None
         if all(a is None for a in axes):
             return None if draft.blocked else self._leaf_role(step, draft.extent)
-        role = blocking.role(step, axes)
+        role = role_of(step, blocking, axes)
         if role is None:
             return None
         # An operand with rows in the region cannot be read as a whole.

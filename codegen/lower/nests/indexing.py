@@ -1,10 +1,9 @@
-"""Gather, scatter-add and overlapping windows in loop nests."""
+"""Gather and scatter-add in loop nests."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -121,23 +120,3 @@ def add_at(draft: LoweringState, step: Step) -> None:
     longer = loop_strides(along, shape)
     draft.node(at, Node(step, value, "add", "", operands, longer, reach=tuple(reach)))
     store_last_part(draft, value, at)
-
-
-# Windows.
-
-
-def strides_of_windows(params: Mapping[str, Any], strides: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of windows over an array with these strides."""
-    axis, steps, apart = params["axis"], params["steps"], params["dilations"]
-    end = axis + len(steps)
-    over = strides[axis:end]
-    within = [s * d for s, d in zip(over, apart, strict=True)]
-    counting = [s * d for s, d in zip(over, steps, strict=True)]
-    return (*strides[:axis], *within, *counting, *strides[end:])
-
-
-def window(draft: LoweringState, step: Step) -> None:
-    """Alias windows to the elements of their array."""
-    access = draft.access[step.inputs[0]]
-    strides = strides_of_windows(step.params, access.strides)
-    draft.access[step.outputs[0]] = Access(access.root, access.offset, strides)

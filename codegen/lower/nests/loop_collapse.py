@@ -7,7 +7,7 @@ spread over a strip. Reductions along the short axis run segment by segment behi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -68,6 +68,25 @@ def _is_known(node: Node) -> bool:
 def _in_a_row(strides: tuple[int, ...], n: int) -> bool:
     """Return whether consecutive rows are contiguous at these strides."""
     return strides[-2] == strides[-1] * n
+
+
+def collapse_axes(
+    axes: Sequence[int], extents: Sequence[int], rows: Sequence[Sequence[int]]
+) -> tuple[list[int], list[int]]:
+    """Return the axes that remain as loops after collapsing contiguous ones, and their extents.
+
+    `rows` are the strides of all accesses. A collapsed loop is named by the last of its axes, and
+    runs over all elements of these.
+    """
+    kept: list[int] = []
+    sizes: list[int] = []
+    for axis, n in zip(axes, extents, strict=True):
+        if kept and axis == kept[-1] + 1 and all(r[kept[-1]] == r[axis] * n for r in rows):
+            kept[-1], sizes[-1] = axis, sizes[-1] * n
+        else:
+            kept.append(axis)
+            sizes.append(n)
+    return kept, sizes
 
 
 class _SpreadBuilder:

@@ -8,13 +8,12 @@ how items are printed.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from primgraph.codegen.ir.access import loop_strides, row_major, view_access, whole
+from primgraph.codegen.ir.access import loop_strides, row_major, strides_onto, view_access, whole
 from primgraph.codegen.ir.limits import Limits
 from primgraph.codegen.ir.schedule import Schedule, Step, schedule
 from primgraph.codegen.ir.statements import (
@@ -34,7 +33,6 @@ from primgraph.codegen.lower.nests.indexing import (
     can_index,
     take,
     take_along,
-    window,
 )
 from primgraph.codegen.lower.nests.lowering_state import (
     LoweringState,
@@ -59,7 +57,7 @@ from primgraph.codegen.ops.c.spellings import (
 )
 from primgraph.ir.dims import is_open
 from primgraph.ir.graph import COUNTED, SIZE
-from primgraph.ir.index_maps import Index, IndexMap, variables_of
+from primgraph.ir.index_maps import IndexMap
 from primgraph.ir.primitive import Op
 from primgraph.ir.sizes import names_in_params
 from primgraph.primitives.constants import full
@@ -135,12 +133,10 @@ def _add(draft: LoweringState, step: Step) -> None:
         data = op.impl(**step.params)
         draft.constants[value] = np.ascontiguousarray(data)
         draft.access[value] = whole(value, form.results[0].shape)
-    elif form.seen:
+    elif form.seen or op is windows:
         _see(draft, step)
     elif op is assumed:
         draft.same(step.outputs[0], step.inputs[0])
-    elif op is windows and step.inputs[0] not in draft.numbers:
-        window(draft, step)
     elif op is placed:
         place(draft, step)
     elif op is reorder or (op is sort_by and pays(step)):
@@ -224,26 +220,14 @@ def _compute(draft: LoweringState, step: Step) -> None:
     draft.compute(at, Node(step, value, kind, name or inline, tuple(operands)))
 
 
-def _strides_onto(step: Step, strides: Sequence[int]) -> tuple[int, ...]:
-    """Return the steps in the result for each axis of the operand."""
-    shown = step.dependence(0, 0)
-    assert isinstance(shown, IndexMap)
-    apart: dict[int, int] = defaultdict(int)
-    for index, stride in zip(shown.result, strides, strict=True):
-        assert isinstance(index, Index)
-        for variable, by in index.terms:
-            apart[variable] += by * stride
-    return tuple([apart[v] for (v,) in (variables_of([p]) for p in shown.operand)])
-
-
 def _reduce(draft: LoweringState, step: Step) -> None:
     (x,), (value,) = step.inputs, step.outputs
-    shape, result = step.operands[0].shape, step.results[0].shape
+    shape, shown = step.operands[0].shape, step.dependence(0, 0)
+    assert isinstance(shown, IndexMap)
     at = draft.nest_for(shape, (x,))
-    kind, strides = REDUCTIONS[step.op], _strides_onto(step, row_major(result))
-    along = loop_strides(strides, shape)
-    operand = draft.operand(x, shape, at)
-    draft.compute(at, Node(step, value, kind, "", (operand,), along))
+    _, strides = strides_onto(shown.result, row_major(step.results[0].shape), shown.operand)
+    operand, along = draft.operand(x, shape, at), loop_strides(strides, shape)
+    draft.compute(at, Node(step, value, REDUCTIONS[step.op], "", (operand,), along))
     draft.reduced.add(value)
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from primgraph.codegen.lower.nests.numbers_first import compute_numbers_first
 from primgraph.codegen.lower.nests.short_axes import unroll_short_axes
 from primgraph.ir.facts.choices import ADDS
 from primgraph.ir.graph import Equation, Graph, Value
@@ -39,8 +38,8 @@ class _Part(NamedTuple):
 
 
 def prepare_graph(graph: Graph) -> Graph:
-    """Return `graph` for loops in C: with shared padding, short axes unrolled, numbers first."""
-    return compute_numbers_first(unroll_short_axes(share_padding(graph)))
+    """Return `graph` for loops in C: with shared padding and short axes unrolled."""
+    return unroll_short_axes(share_padding(graph))
 
 
 def share_padding(graph: Graph) -> Graph:

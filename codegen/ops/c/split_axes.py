@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from primgraph.codegen.ir.axis_semantics import tied_axes
 from primgraph.codegen.ops.c.spellings import FUNCTIONS, FUNCTIONS_OF_TWO, SPELLINGS, c_type
 from primgraph.ir.graph import Equation
 from primgraph.ir.index_maps import IndexMap, variables_of
@@ -37,15 +38,14 @@ def axes_of_operand(eqn: Equation) -> dict[int, int | None]:
         return dict.fromkeys(range(len(shape)))
     shown = eqn.dependence(0, 0)
     assert isinstance(shown, IndexMap)
-    place = {v: k for k, p in enumerate(shown.operand) for v in variables_of([p])}
-    found: dict[int, int | None] = {}
-    for axis, p in enumerate(shown.result):
-        (variable,) = variables_of([p])
-        old = place.get(variable)
-        # Of an axis of which a part is taken, or in reverse, there is no whole.
-        if old is None or (eqn.inputs[0].shape[old] == shape[axis] and p == shown.operand[old]):
-            found[axis] = old
-    return found
+    tied = {p: a for a, p in tied_axes(shown, eqn.inputs[0].shape, shape).items()}
+    read = variables_of(shown.operand)
+    # Of an axis of which a part is taken, or in reverse, there is no whole.
+    return {
+        axis: tied.get(axis)
+        for axis, place in enumerate(shown.result)
+        if axis in tied or variables_of([place]).isdisjoint(read)
+    }
 
 
 def _without_new_axis(params: dict[str, Any], axis: int, old: int | None) -> dict[str, Any]:

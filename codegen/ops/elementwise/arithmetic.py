@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.ir.axis_semantics import ALIGNED
+from primgraph.codegen.ir.axis_semantics import ROWS
 from primgraph.codegen.ir.extents import ADD, ATOM, MUL, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, Marks, element_card
@@ -161,7 +161,7 @@ CARDS: dict[Op, Card] = {
         _constant(np.floor_divide, _is_off_jumps),
     ),
     e.stop_gradient: replace(
-        view_card(ALIGNED),
+        view_card(ROWS),
         complex_step=_constant(np.array, smooth_everywhere),
     ),
     e.cast: replace(

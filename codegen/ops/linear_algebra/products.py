@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role, aligned_role
+from primgraph.codegen.ir.axis_semantics import Blocking
 from primgraph.codegen.ir.extents import ATOM, MATMUL, MUL, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, array_card
@@ -54,20 +54,6 @@ def _write(to: Target) -> list[str]:
     return [f"{to.np(name)}({to.args[0]}, {to.args[1]}, {to.out})"]
 
 
-def _role(step: Step, axes: Axes) -> Role | None:
-    x, y = axes
-    inner = step.results[0].ndim - 1
-    if (x is not None and x < inner - 1) or (y is not None and y < inner - 1):
-        return aligned_role(step, axes)
-    if x == inner - 1 and y is None:
-        return Role(inner - 1, (x, None))
-    if y == inner and x is None:
-        return Role(inner, (None, y))
-    if x in (None, inner) and y in (None, inner - 1) and step.results[0].dtype != FLOAT16:
-        return Role(None, (inner, inner - 1), "add")
-    return None
-
-
 def _time(step: Step) -> float:
     x, result = step.operands[0], step.results[0]
     each = _PRODUCT_OF_OTHERS
@@ -102,7 +88,14 @@ def _scalar(
 
 CARDS: dict[Op, Card] = {
     p.matmul: replace(
-        array_card(_read_matmul, _write, None, Blocking(_role, 0, ""), _time, ANALYTIC),
+        array_card(
+            _read_matmul,
+            _write,
+            None,
+            Blocking(combine="add", unsplit=("float16",)),
+            _time,
+            ANALYTIC,
+        ),
         scalar=Scalar(_scalar),
         inline=True,
         blas=True,

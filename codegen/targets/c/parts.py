@@ -17,22 +17,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from primgraph.codegen.ops.c.formulas import functions_of
+from primgraph.codegen.ops.c.spellings import C_TYPES, ITEM_SIZES
 
 _HERE = Path(__file__).parent
 _FILES = ("declarations.c", "elements.c", "arrays.c", "linear.c", "lapack.c")
 
 # C types by the suffix of function names, with their NumPy kinds.
 TYPES = {
-    "f64": ("double", "f"),
-    "f32": ("float", "f"),
-    "i64": ("int64_t", "i"),
-    "i32": ("int32_t", "i"),
-    "i16": ("int16_t", "i"),
-    "i8": ("int8_t", "i"),
-    "u64": ("uint64_t", "u"),
-    "u32": ("uint32_t", "u"),
-    "u16": ("uint16_t", "u"),
-    "u8": ("uint8_t", "u"),
+    **{
+        f"{name[0]}{8 * ITEM_SIZES[kind]}": (kind, name[0])
+        for name, kind in C_TYPES.items()
+        if name[0] != "b"
+    },
     "c128": ("pg_pair", "c"),
     "c64": ("pg_floats", "c"),
 }

@@ -9,7 +9,7 @@ from typing import final
 from primgraph.codegen.ir.access import row_major
 from primgraph.codegen.ir.c_extents import extent, index_text, is_few
 from primgraph.codegen.ir.statements import Nest, Node
-from primgraph.codegen.lower.nests.loop_collapse import collapse_nest
+from primgraph.codegen.lower.nests.loop_collapse import collapse_axes, collapse_nest
 from primgraph.ir.dims import typical
 
 # Number of elements of a strip.
@@ -125,22 +125,12 @@ class Walk:
                 rows.append(node.strides)
             if node.kind == "parts":
                 rows.append(tuple([int(i == node.offset) for i in range(len(self.order))]))
-        k, last = 0, self.order[-1:]
-        if self.flat is not None:
-            del self.order[-1], self.extents[-1]
-        while k + 1 < len(self.order):
-            outer, inner = self.order[k], self.order[k + 1]
-            n = self.extents[k + 1]
-            if inner == outer + 1 and all(r[outer] == r[inner] * n for r in rows):
-                # A collapsed loop is named by its last axis, and runs over all elements of both.
-                self.extents[k + 1] *= self.extents[k]
-                del self.order[k], self.extents[k]
-                k = max(k - 1, 0)
-            else:
-                k += 1
-        if self.flat is not None:
-            self.order[-1:] = last
-            self.extents[-1] *= self.flat.width
+        if self.flat is None:
+            self.order, self.extents = collapse_axes(self.order, self.extents, rows)
+        else:
+            last = self.order[-1]
+            self.order, self.extents = collapse_axes(self.order[:-1], self.extents[:-1], rows)
+            self.order[-1], self.extents[-1] = last, self.extents[-1] * self.flat.width
 
     def first_row(self, offset: int, strides: Sequence[int]) -> str:
         """Return the index of a strip's first row, in values with one element per row."""

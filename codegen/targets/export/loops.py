@@ -10,6 +10,7 @@ from primgraph.codegen.ir.access import row_major
 from primgraph.codegen.ir.c_extents import is_zero
 from primgraph.codegen.ir.extents import ADD, ATOM, CHOICE, Text
 from primgraph.codegen.ir.statements import Nest, Node
+from primgraph.codegen.lower.nests.loop_collapse import collapse_axes
 from primgraph.codegen.targets.c.reductions import first_of
 from primgraph.codegen.targets.export.page import Page, fill
 from primgraph.codegen.targets.export.places import kind_of, number
@@ -41,26 +42,8 @@ def grid_of(nest: Nest, names: Sequence[str]) -> Grid:
         rows += [o.strides for o in node.operands if o.strides]
         if node.strides:
             rows.append(node.strides)
-    axes = collapse_axes(nest.domain, rows) if nest.domain else []
-    begins = [0, *[a + 1 for a in axes[:-1]]]
-    extents = [prod(nest.domain[b : a + 1]) for b, a in zip(begins, axes, strict=False)]
+    axes, extents = collapse_axes(range(len(nest.domain)), nest.domain, rows)
     return Grid(axes, extents, list(names[: len(axes)]))
-
-
-def collapse_axes(domain: Sequence[int], rows: Sequence[Sequence[int]]) -> list[int]:
-    """Return the axes that remain as loops after collapsing contiguous ones.
-
-    `rows` are the strides of all accesses.
-    """
-    kept: list[int] = []
-    extent: list[int] = []
-    for axis, n in enumerate(domain):
-        if kept and all(r[kept[-1]] == r[axis] * n for r in rows):
-            kept[-1], extent[-1] = axis, extent[-1] * n
-        else:
-            kept.append(axis)
-            extent.append(n)
-    return kept
 
 
 def is_apart(strides: Sequence[int], extents: Sequence[int]) -> bool:
