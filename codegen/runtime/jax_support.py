@@ -108,7 +108,8 @@ def gammainc_of_all(function: Any, limit: Any, a: Any, x: Any) -> Any:
     """Return an incomplete gamma function, whose limit at `a = 0` is given, for `a = inf` too."""
     is_end = (a == 0) | (a == np.inf)
     found = function(np.where(is_end, 1, a), x)
-    ends = np.where(a == 0, np.where(x > 0, limit, np.nan), np.where(x >= 0, 1 - limit, np.nan))
+    is_in = np.where(a == 0, x > 0, (x >= 0) & (x < np.inf))
+    ends = np.where(is_in, np.where(a == 0, limit, 1 - limit), np.nan)
     return np.where(is_end, ends, found).astype(found.dtype)
 
 

@@ -123,7 +123,8 @@ def _taylor(jets: Any, k: int, z: Any, *operands: Any, name: str, part: int) -> 
     def function(v: Value, x: Value, n: int) -> Value:
         return bessel_by_order(v, x, name=name, n=n) if n else _call(name, v, x)
 
-    return bessel_coefficient(jets, k, *operands, name, function)
+    v, x = operands
+    return bessel_coefficient(jets, k, v, x, name, function)
 
 
 def _quotient(function: Callable[[Value], Value], x: Value) -> Value:
