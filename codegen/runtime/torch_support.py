@@ -136,8 +136,9 @@ def rows_of_factors(factors: Any) -> Any:
 def solve_row_by_row(data: Any, b: Any, rows: Any, columns: Any, reverse: bool) -> Any:
     """Solve with triangular matrices, in the order of their elements or in reverse order."""
     x, places = list(torch.unbind(b, -2)), range(rows.numel())
-    for p in reversed(places) if reverse else places:
-        i, j, entry = rows[p].item(), columns[p].item(), data[..., p, None]
+    to, source = rows.tolist(), columns.tolist()
+    for p in places[::-1] if reverse else places:
+        i, j, entry = to[p], source[p], data[..., p, None]
         x[i] = x[i] / entry if i == j else x[i] - entry * x[j]
     return torch.stack(x, -2) if x else b
 
