@@ -511,11 +511,12 @@ _NONLINEAR: dict[str, Callable[..., Any]] = {
         f(x) * pg.solvers.quad(lambda t: pg.mean(pg.cos(t * x)), 0.0, 1.0, rtol=1e-10)
     ),
 }
-# Tolerances of these are those of float64, and LAPACK has no float16.
-_IN_FLOAT64 = ("by squares", "by descent", "by steps", "by quadrature")
 _LINEAR: dict[str, Callable[..., Any]] = {
     "cg": pg.solvers.cg, "bicgstab": pg.solvers.bicgstab, "gmres": pg.solvers.gmres,
 }  # fmt: skip
+
+# Tolerances of float32 are too wide for checks in float64, and LAPACK has no float16.
+_IN_FLOAT64 = ("by squares", "by descent", "by steps", "by quadrature", *_LINEAR)
 
 _KINDS = (
     scan, mapped, counted, until, branch, switch, guarded, checkpointed, with_matrix, deep, solved,
