@@ -22,6 +22,7 @@ _LATER = {
     "odr": "primgraph.scipy.odr",
     "optimize": "primgraph.scipy.optimize",
     "signal": "primgraph.scipy.signal",
+    "sparse": "primgraph.scipy.sparse",
     "stats": "primgraph.scipy.stats",
 }
 _PLACES = {name: place for place, names in _METHODS.items() for name in names}

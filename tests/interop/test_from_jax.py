@@ -12,6 +12,9 @@ import primgraph as pg
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 jnp = pytest.importorskip("jax.numpy")
 lax = jax.lax
+Primitive = pytest.importorskip("jax.extend.core").Primitive
+ad = pytest.importorskip("jax.interpreters.ad")
+mlir = pytest.importorskip("jax.interpreters.mlir")
 
 X = np.array([0.3, -1.2, 2.5, 0.7])
 POSITIVE = np.abs(X) + 0.1
@@ -47,6 +50,35 @@ def clipped(x, n):
 
 
 clipped.defvjp(lambda x, n: (x * n, (x, n)), lambda kept, ct: (ct * kept[1] * kept[0], None))
+
+
+@jax.custom_jvp
+def copied(x):
+    return x * 1.0
+
+
+@copied.defjvp
+def _(primals, tangents):
+    return copied(primals[0]), copied(tangents[0])
+
+
+# A primitive of another package: the values are those of `floor`, the derivatives of a product.
+STEPPED = Primitive("stepped_for_tests")
+STEPPED.def_impl(lambda x, y: jnp.floor(x) * jnp.floor(y))
+STEPPED.def_abstract_eval(lambda x, y: x)
+mlir.register_lowering(STEPPED, mlir.lower_fun(STEPPED.impl, multiple_results=False))
+
+
+def _stepped_jvp(primals, tangents):
+    (x, y), slopes = primals, [ad.instantiate_zeros(t) for t in tangents]
+    return stepped(x, y), slopes[0] * y + slopes[1] * jnp.cos(x)
+
+
+ad.primitive_jvps[STEPPED] = _stepped_jvp
+
+
+def stepped(x, y):
+    return STEPPED.bind(x, y)
 
 
 def solved(matrix, b):
@@ -99,6 +131,8 @@ SMOOTH = {
     "branches": (lambda x: lax.cond(x[0] > 0, jnp.sin, jnp.cos, x)
                  + lax.switch(2, [jnp.sin, jnp.cos, jnp.exp], x), X),
     "checkpoint": (lambda x: jax.checkpoint(lambda v: jnp.sin(v) ** 2)(x), X),
+    "foreign": (lambda x: stepped(x**2, jnp.sin(x)) * x, X),
+    "custom_jvp_of_tangents": (lambda x: copied(jnp.sin(x)) ** 2, X),
     "custom_jvp": (lambda x: halved(x) ** 2 + jax.nn.relu(x) ** 2 + jax.nn.softplus(x), X),
     "solve": (lambda a: jnp.linalg.solve(a, jnp.ones(3)) + solved(a, jnp.ones(3)), MATRIX),
     "factors": (lambda a: jnp.linalg.cholesky(a @ a.T) + jnp.linalg.qr(a)[1], MATRIX),
@@ -280,6 +314,44 @@ def test_updates_of_one_element_are_applied_in_order(is_nested):
         return jnp.asarray(x).at[rows].apply(lambda v: 2.0 * v + 1.0)
 
     np.testing.assert_allclose(pg.interop.from_jax(function, X)(X), function(X), rtol=1e-13)
+
+
+def test_loops_of_a_batch_stop_one_by_one():
+    def halved_until(x, least):
+        return lax.while_loop(lambda s: jnp.abs(s[0]) > least,
+                              lambda s: (s[0] * 0.5, s[1] + 1), (x, 0))  # fmt: skip
+
+    batch = jax.vmap(halved_until)
+    arrays = np.array([8.0, -0.3, 1e3, 0.0]), np.array([1.0, 0.1, 2.0, 1.0])
+    found = pg.interop.from_jax(batch, *arrays)
+    for x, y in zip(found(*arrays), batch(*arrays), strict=True):
+        assert np.array_equal(x, y)
+    directions = np.ones(4), np.zeros(4)
+    _, (slope, _) = jax.jvp(batch, arrays, directions)
+    _, tangent = pg.jvp(lambda *xs: found(*xs)[0], arrays, directions)
+    assert np.array_equal(tangent, slope)
+
+
+def test_derivatives_of_complex_eigenvectors_are_those_of_jax():
+    def parts(a):
+        w, left, right = lax.linalg.eig(a, enable_eigvec_derivs=True)
+        return w, left**2, right**2
+
+    a, d = MATRIX + 1j * MATRIX[::-1], np.cos(np.arange(9.0)).reshape(3, 3) + 0.5j
+    found = pg.jvp(pg.interop.from_jax(parts, a), a, d)
+    expected = jax.jvp(parts, (a,), (d,))
+    for ours, theirs in zip(found, expected, strict=True):
+        for x, y in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)
+
+
+def test_factors_of_schur_are_a_triangle_and_orthogonal():
+    t, z = pg.interop.from_jax(jax.scipy.linalg.schur, MATRIX)(MATRIX)
+    np.testing.assert_allclose(z @ t @ z.T, MATRIX, atol=1e-13)
+    np.testing.assert_allclose(z.T @ z, np.eye(3), atol=1e-13)
+    assert not np.any(np.tril(t, -1))
+    root = pg.interop.from_jax(jax.scipy.linalg.sqrtm, MATRIX)(MATRIX)
+    np.testing.assert_allclose(root @ root, MATRIX, atol=1e-13)
 
 
 def test_reflections_are_those_of_lapack():

@@ -8,8 +8,9 @@ needs sif2jax (N. Gould, D. Orban and P. Toint, CUTEst, Computational Optimizati
 Lagrangian `f(x) + w @ c(x)`, the derivative of the constraints along a vector in forward mode, and
 the product of the Lagrangian's Hessian with it; of small ones the whole Hessian. NumPy computes
 the values too, by the same source. Of the 849 problems JAX compiles all but six: two it runs
-operation by operation, and four with fewer unknowns. It prints the difference, and the seconds of CPU that tracing,
-derivatives, compilation for NumPy and one run took. `FOLDER` keeps what JAX computed.
+operation by operation, and four with fewer unknowns. It prints the difference, and the seconds of
+CPU that tracing, derivatives, compilation for NumPy and one run took. `FOLDER` keeps what JAX
+computed.
 """
 
 from __future__ import annotations
