@@ -477,7 +477,8 @@ def solved(draft: Draft) -> list[Value]:
         # Nothing is found of NaN, and of nothing, as open sizes may be, there is nothing to find.
         raise Unfit
     x = pg.tanh(draft.variable(value))
-    way = draft.choose((*_NONLINEAR, *_LINEAR))
+    is_wide = x.dtype == np.float64
+    way = draft.choose([w for w in (*_NONLINEAR, *_LINEAR) if is_wide or w not in _IN_FLOAT64])
     if way in _LINEAR:
         found = _LINEAR[way](lambda z: (2.0 + x) * z + 0.1 * pg.sum(z), x)
     else:
@@ -490,7 +491,12 @@ def _known(f: Callable[[Any], Any], x: Any) -> Any:
     return pg.solvers.implicit(lambda z: z - f(z), found)
 
 
-# Ways to solve `z = f(z)`, and `A z = b` with a symmetric positive definite matrix.
+def _flow(f: Callable[[Any], Any], x: Any) -> Any:
+    return pg.solvers.solve_ivp(lambda t, y: f(y) - y, (0.0, 0.5), x, rtol=1e-10, atol=1e-12)
+
+
+# Ways to solve `z = f(z)`, to follow `dz/dt = f(z) - z`, to integrate, and to solve `A z = b` with
+# a symmetric positive definite matrix.
 _UNKNOWNS = 12
 _NONLINEAR: dict[str, Callable[..., Any]] = {
     "repeated": pg.fixed_point,
@@ -498,10 +504,19 @@ _NONLINEAR: dict[str, Callable[..., Any]] = {
     "by products": lambda f, x: pg.root(lambda z: z - f(z), x, linear_solver="gmres"),
     "corrected": lambda f, x: pg.solvers.broyden(lambda z: z - f(z), x),
     "known": _known,
+    "by squares": lambda f, x: pg.solvers.least_squares(lambda z: z - f(z), x),
+    "by descent": lambda f, x: pg.solvers.minimize(lambda z: pg.sum((z - f(z)) ** 2), x, tol=1e-10),
+    "by steps": _flow,
+    "by quadrature": lambda f, x: (
+        f(x) * pg.solvers.quad(lambda t: pg.mean(pg.cos(t * x)), 0.0, 1.0, rtol=1e-10)
+    ),
 }
 _LINEAR: dict[str, Callable[..., Any]] = {
     "cg": pg.solvers.cg, "bicgstab": pg.solvers.bicgstab, "gmres": pg.solvers.gmres,
 }  # fmt: skip
+
+# Tolerances of float32 are too wide for checks in float64, and LAPACK has no float16.
+_IN_FLOAT64 = ("by squares", "by descent", "by steps", "by quadrature", *_LINEAR)
 
 _KINDS = (
     scan, mapped, counted, until, branch, switch, guarded, checkpointed, with_matrix, deep, solved,

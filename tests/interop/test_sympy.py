@@ -236,6 +236,20 @@ def test_functions_of_the_user():
     assert pg.grad(from_sympy(cubed(x), [x]))(2.0) == 12.0
 
 
+def test_curves_of_muscles():
+    biomechanics = pytest.importorskip("sympy.physics.biomechanics")
+    x = sympy.Symbol("x")
+    names = [n for n in dir(biomechanics) if n.startswith(("FiberForce", "TendonForce"))]
+    curves = [getattr(biomechanics, n).with_defaults(x) for n in names]
+    assert len(curves) >= 6
+    found = pg.interop.from_sympy(curves, [x])
+    for at in (0.4, 1.1):
+        expected = [float(c.doit().subs(x, at)) for c in curves]
+        slopes = [float(c.doit().diff(x).subs(x, at)) for c in curves]
+        np.testing.assert_allclose(found(at), expected, rtol=1e-12)
+        np.testing.assert_allclose(pg.jacobian(lambda v: pg.stack(found(v)))(at), slopes, rtol=1e-9)
+
+
 def test_everything_that_is_lacking_is_listed():
     gamma, f = sympy.Function("gamma"), sympy.Function("f")
     expr = sympy.Integral(f(x), x) + gamma(x) + sympy.Sum(x**k, (k, 0, sympy.oo)) + y

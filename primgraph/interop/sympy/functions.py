@@ -128,6 +128,12 @@ ARITHMETIC = {
 }
 
 CONDITIONS = {
+    # Curves of muscles, which SymPy keeps unevaluated.
+    "CharacteristicCurveFunction": Rule(
+        lambda expr, values: values[0],
+        operands=lambda expr: [expr.doit(deep=False, evaluate=True)],
+        folds=False,
+    ),
     "Piecewise": Rule(_piecewise, operands=_pairs, folds=False),
     "ITE": Rule(lambda expr, values: _where(*values), folds=False),
     "Equality": Rule(lambda expr, values: pg.equal(*values), folds=False),
