@@ -362,20 +362,6 @@ def lineax_conjugate_gradients():
 
 
 @case
-def optimistix_root():
-    optx = pytest.importorskip("optimistix")
-    solver = optx.Newton(rtol=1e-12, atol=1e-12)
-
-    def f(p):
-        def residual(y, p):
-            return y + 0.3 * jnp.sin(y[::-1] * p) - p
-
-        return jnp.sum(optx.root_find(residual, solver, p, args=p).value ** 2)
-
-    return f, draw(3)
-
-
-@case
 def optax_lbfgs():
     optax = pytest.importorskip("optax")
     o = optax.scale_by_lbfgs(memory_size=3)
