@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from primgraph.approximations.gamma import less_logarithm, parity, poles_cancel, stirling
+from primgraph.approximations.gamma import gammaln_drop, parity, poles_cancel, stirling
 from primgraph.approximations.matrices import block_with_slope, upper_right_block
 
 # Generated code imports these.
@@ -81,18 +81,66 @@ def eig_or_nan(eig: Any, a: Any) -> Any:
     return np.where(is_real, np.real(w), np.nan), np.where(is_real[..., None], np.real(v), np.nan)
 
 
+def polygamma_of_all(polygamma: Any, n: int, x: Any) -> Any:
+    """Return derivative `n` of the digamma function, at poles, at infinity and below zero too.
+
+    Below zero it is by reflection (DLMF 5.15.6): derivatives of the cotangent are polynomials of
+    it, `p(c)' = -(1 + c*c) p'(c)`.
+    """
+    if n == 0:
+        return np.where(x == 0, -np.sign(1 / x) * np.inf, polygamma(0, x)).astype(x.dtype)
+    powers = [0.0, 1.0]
+    for _ in range(n):
+        slope = [k * p for k, p in enumerate(powers)][1:]
+        powers = [-(a + b) for a, b in zip([*slope, 0.0, 0.0], [0.0, 0.0, *slope], strict=True)]
+    positive = np.where(x < 0, 1 - x, np.where(x == np.inf, 1, x))
+    above = np.where(x == np.inf, 0, polygamma(n, positive))
+    tangent = np.tan(np.pi * (x - np.rint(x)))
+    derivative = 0.0
+    for p in reversed(powers):
+        derivative = derivative / tangent + p
+    below = (-1) ** n * above - np.pi ** (n + 1) * derivative
+    below = np.where(tangent == 0, (-1) ** (n + 1) * np.inf, below)
+    return np.where(x <= 0, below, above).astype(x.dtype)
+
+
+def gammainc_of_all(function: Any, limit: Any, a: Any, x: Any) -> Any:
+    """Return an incomplete gamma function, whose limit at `a = 0` is given, for `a = inf` too."""
+    is_end = (a == 0) | (a == np.inf)
+    found = function(np.where(is_end, 1, a), x)
+    is_in = np.where(a == 0, x > 0, (x >= 0) & (x < np.inf))
+    ends = np.where(is_in, np.where(a == 0, limit, 1 - limit), np.nan)
+    return np.where(is_end, ends, found).astype(found.dtype)
+
+
 def ratio_of_gammas(gamma: Any, gammaln: Any, z: Any, m: Any) -> Any:
     """Return `gamma(z + m) / gamma(z)`, without overflow, and its limit at poles of both."""
     end = z + m
     pole, end_pole = (z <= 0) & (z == np.floor(z)), (end <= 0) & (end == np.floor(end))
     # By reflection a ratio of two poles is one of positive numbers.
-    both = pole & end_pole
+    both = pole & end_pole & (m == np.rint(m))
     over, under = np.where(both, 1 - z, end), np.where(both, 1 - end, z)
-    is_large = (over > 0) & (under > 0) & (np.maximum(over, under) > 30)
-    ratio = np.where(is_large, np.exp(gammaln(over) - gammaln(under)), gamma(over) / gamma(under))
+    is_large = (np.minimum(over, under) >= 8.5) & (np.maximum(over, under) < np.inf)
+    start, step = np.where(is_large, under, 9), np.where(is_large, m, 0)
+    ratio = np.where(is_large, np.exp(-gammaln_drop(start, step)), gamma(over) / gamma(under))
     ratio = np.where(both & (m % 2 == 1), -ratio, ratio)
-    ratio = np.where(pole & ~end_pole & np.isfinite(m), 0, ratio)
+    ratio = np.where(pole & ~both & np.isfinite(m), 0, ratio)
+    ratio = np.where(end_pole & ~pole & np.isfinite(z), np.inf, ratio)
     return np.where((m == 0) & np.isfinite(z), 1, ratio).astype(z.dtype)
+
+
+def solution_by_entries(
+    fori_loop: Any, data: Any, b: Any, rows: Any, columns: Any, reverse: bool
+) -> Any:
+    """Solve with triangular matrices, in the order of their elements or in reverse order."""
+
+    def substitute(p: Any, x: Any) -> Any:
+        p = rows.size - 1 - p if reverse else p
+        i, j, entry = rows[p], columns[p], data[..., p, None]
+        row = x[..., i, :]
+        return x.at[..., i, :].set(np.where(i == j, row / entry, row - entry * x[..., j, :]))
+
+    return fori_loop(0, rows.size, substitute, b) if rows.size else b
 
 
 def beta_logarithm(gammaln: Any, a: Any, b: Any) -> Any:
@@ -105,14 +153,14 @@ def beta_logarithm(gammaln: Any, a: Any, b: Any) -> Any:
     both = poles_cancel(small, large)
     other = np.where(both, 1 - (small + large), small)
     small, large = np.minimum(other, large), np.maximum(other, large)
-    far = (large >= 8.5) & (small > 0)
+    far = (large >= 8.5) & (small + large >= 8.5)
     p, q = np.where(far, small, 1), np.where(far, large, 9)
     total, many = p + q, np.maximum(p, 8.5)
     even = -many * np.log1p(q / many) - q * np.log1p(many / q)
     even = even + (0.9189385332046727 - 0.5 * np.log(many) + stirling(many))
-    uneven = gammaln(p) + q * less_logarithm(p / q) - p * np.log(total)
-    rest = stirling(q) - stirling(total) + 0.5 * np.log1p(p / q)
-    series = np.where(total == np.inf, -np.inf, rest + np.where(p < 8.5, uneven, even))
+    even = even + (stirling(q) - stirling(total) + 0.5 * np.log1p(p / q))
+    series = np.where(p < 8.5, gammaln(p) + gammaln_drop(q, p), even)
+    series = np.where((total == np.inf) & (p > 0), -np.inf, series)
     found = gammaln(small) + (gammaln(large) - gammaln(small + large))
     found = np.where((small == 0) & (large < np.inf), np.inf, np.where(far, series, found))
     return found.astype(a.dtype)

@@ -367,7 +367,7 @@ def less_logarithm(x: Any) -> Any:
     square = ratio * ratio
     # log(1 + x) is 2 arctanh(ratio), and x - 2 ratio is x ratio.
     series = polynomial(
-        np.minimum(square, 0.1), *[2.0 / (2 * k + 3) for k in range(16)]
+        np.where(square < 0.1, square, 0.1), *[2.0 / (2 * k + 3) for k in range(16)]
     )
     return np.where(square < 0.1, ratio * (x - square * series), x - np.log1p(x))
 
@@ -403,6 +403,13 @@ def poles_cancel(small: Any, large: Any) -> Any:
     return whole & (small < 0.0) & (large > 0.0) & (small + large <= 0.0)
 
 
+def gammaln_drop(q: Any, p: Any) -> Any:
+    """log(gamma(q) / gamma(q + p)) by Stirling's series, for q and q + p above 8.5."""
+    total = q + p
+    rest = stirling(q) - stirling(total) + 0.5 * np.log(total / q)
+    return rest + q * relative_entropy(p / q, total / q) - p * np.log(total)
+
+
 def betaln_chunk(a: Any, b: Any) -> Any:
     """log(abs(beta(a, b))); where the larger one is large, by Stirling's series."""
     small, large = np.minimum(a, b), np.maximum(a, b)
@@ -414,20 +421,18 @@ def betaln_chunk(a: Any, b: Any) -> Any:
     result = gammaln_chunk(small) + (
         gammaln_chunk(large) - gammaln_chunk(small + large)
     )
-    far = (large >= 8.5) & (small > 0.0)
+    far = (large >= 8.5) & (small + large >= 8.5)
     if far.any():
         p, q = small[far], large[far]
         total = p + q
-        rest = stirling(q) - stirling(total) + 0.5 * np.log1p(p / q)
         both = np.maximum(p, 8.5)
         even = (
-            -both * np.log1p(q / both)
-            - q * np.log1p(both / q)
+            (stirling(q) - stirling(total) + 0.5 * np.log1p(p / q))
+            - (both * np.log1p(q / both) + q * np.log1p(both / q))
             + (0.9189385332046727 - 0.5 * np.log(both) + stirling(both))
         )
-        uneven = gammaln_above_zero(p) + q * less_logarithm(p / q) - p * np.log(total)
-        found = rest + np.where(p < 8.5, uneven, even)
-        result[far] = np.where(total == np.inf, -np.inf, found)
+        found = np.where(p < 8.5, gammaln_chunk(p) + gammaln_drop(q, p), even)
+        result[far] = np.where((total == np.inf) & (p > 0.0), -np.inf, found)
     result[(small == 0.0) & (large < np.inf)] = np.inf
     return result
 
@@ -443,9 +448,14 @@ def beta_chunk(a: Any, b: Any) -> Any:
     )
     far = (np.abs(a) > 85.0) | (np.abs(b) > 85.0) | (np.abs(total) > 170.0)
     far |= (first == 0.0) | (second == 0.0)
-    result = np.where(
-        far & (first >= 0.0), np.exp(betaln_chunk(first, second)), product
-    )
+    # Below zero the product has more digits, unless a factor of it overflows.
+    lost = (product == 0.0) | ~np.isfinite(product)
+    far &= (first >= 0.0) | (lost & (second != 0.0))
+    if far.any():
+        p, q = first[far], second[far]
+        sign = gamma_sign(p) * gamma_sign(q) * gamma_sign(p + q)
+        product[far] = sign * np.exp(betaln_chunk(p, q))
+    result = product
     whole = first == np.rint(first)
     result[(total <= 0.0) & (total == np.rint(total)) & ~whole] = 0.0
     # At a pole of the numerator alone it is infinite; where two poles meet their ratio counts.
@@ -474,12 +484,16 @@ def poch_chunk(z: Any, m: Any) -> Any:
     """gamma(z + m) / gamma(z), by logarithms; at poles 0, infinite, or their ratio."""
     end = z + m
     below, above = is_pole(z), is_pole(end)
-    both = below & above
+    whole = m == np.rint(m)
+    both = below & above & whole
     # The ratio of two poles by reflection.
     one, other = np.where(both, 1.0 - z, end), np.where(both, 1.0 - end, z)
     sign = np.where(both, parity(m), gamma_sign(end) * gamma_sign(z))
-    result = sign * np.exp(gammaln_chunk(one) - gammaln_chunk(other))
-    result = np.where(below & ~above & (np.abs(m) < np.inf), 0.0, result)
+    far = (np.minimum(one, other) >= 8.5) & (np.maximum(one, other) < np.inf)
+    drop = gammaln_drop(np.where(far, other, 9.0), np.where(far, m, 0.0))
+    near = gammaln_chunk(one) - gammaln_chunk(other)
+    result = sign * np.exp(np.where(far, -drop, near))
+    result = np.where(below & ~both & (np.abs(m) < np.inf), 0.0, result)
     return np.where(above & ~below & (np.abs(z) < np.inf), np.inf, result)
 
 

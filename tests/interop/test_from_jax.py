@@ -316,6 +316,44 @@ def test_updates_of_one_element_are_applied_in_order(is_nested):
     np.testing.assert_allclose(pg.interop.from_jax(function, X)(X), function(X), rtol=1e-13)
 
 
+def test_loops_of_a_batch_stop_one_by_one():
+    def halved_until(x, least):
+        return lax.while_loop(lambda s: jnp.abs(s[0]) > least,
+                              lambda s: (s[0] * 0.5, s[1] + 1), (x, 0))  # fmt: skip
+
+    batch = jax.vmap(halved_until)
+    arrays = np.array([8.0, -0.3, 1e3, 0.0]), np.array([1.0, 0.1, 2.0, 1.0])
+    found = pg.interop.from_jax(batch, *arrays)
+    for x, y in zip(found(*arrays), batch(*arrays), strict=True):
+        assert np.array_equal(x, y)
+    directions = np.ones(4), np.zeros(4)
+    _, (slope, _) = jax.jvp(batch, arrays, directions)
+    _, tangent = pg.jvp(lambda *xs: found(*xs)[0], arrays, directions)
+    assert np.array_equal(tangent, slope)
+
+
+def test_derivatives_of_complex_eigenvectors_are_those_of_jax():
+    def parts(a):
+        w, left, right = lax.linalg.eig(a, enable_eigvec_derivs=True)
+        return w, left**2, right**2
+
+    a, d = MATRIX + 1j * MATRIX[::-1], np.cos(np.arange(9.0)).reshape(3, 3) + 0.5j
+    found = pg.jvp(pg.interop.from_jax(parts, a), a, d)
+    expected = jax.jvp(parts, (a,), (d,))
+    for ours, theirs in zip(found, expected, strict=True):
+        for x, y in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)
+
+
+def test_factors_of_schur_are_a_triangle_and_orthogonal():
+    t, z = pg.interop.from_jax(jax.scipy.linalg.schur, MATRIX)(MATRIX)
+    np.testing.assert_allclose(z @ t @ z.T, MATRIX, atol=1e-13)
+    np.testing.assert_allclose(z.T @ z, np.eye(3), atol=1e-13)
+    assert not np.any(np.tril(t, -1))
+    root = pg.interop.from_jax(jax.scipy.linalg.sqrtm, MATRIX)(MATRIX)
+    np.testing.assert_allclose(root @ root, MATRIX, atol=1e-13)
+
+
 def test_reflections_are_those_of_lapack():
     x = np.cos(np.arange(20.0) ** 2).reshape(5, 4)
     square = MATRIX + 1j * MATRIX.T

@@ -13,6 +13,7 @@ from random_programs import random_program
 
 import primgraph as pg
 from primgraph.ir.interpret import interpret
+from primgraph.scipy.sparse.linalg import spsolve_triangular
 
 try:
     import jax
@@ -161,6 +162,25 @@ def test_numbers_of_64_bits_are_not_rounded_silently():
 
 
 @with_jax
+def test_loops_of_float32_need_no_numbers_of_64_bits():
+    def function(x):
+        y = pg.while_loop(lambda v: pg.sum(v) < 100, lambda v: v * 2.0, x, max_trips=10)
+        return y, pg.grad(pg.sum(y), x)
+
+    kernel, x = compiled(function, pg.spec(5, "float32")), np.ones(5, np.float32)
+    jax.config.update("jax_enable_x64", False)
+    for found, wanted in zip(kernel(x), interpret(kernel.graph, x), strict=True):
+        assert np.array_equal(found, wanted)
+
+    def in_double(x):
+        return (x.astype("float64") * 0.1).astype("float32")
+
+    wide = compiled(lambda x: pg.cond(x[0] > 0, in_double, pg.sin, x), pg.spec(5, "float32"))
+    with pytest.raises(ValueError, match="numbers of 64 bits"):
+        wide(x)
+
+
+@with_jax
 def test_constants_of_64_bits_are_not_rounded_silently(tmp_path):
     table = np.array([0.1, 0.2, 0.7])
     pg.compile(pg.trace(lambda x: x * table, pg.spec(3))).save(tmp_path / "f.py", target="jax")
@@ -172,6 +192,38 @@ def test_constants_of_64_bits_are_not_rounded_silently(tmp_path):
     exec(source, space)
     wanted = table * 3.0
     assert np.array_equal(space["f" if "f" in space else "kernel"](np.full(3, 3.0)), wanted)
+
+
+@with_jax
+def test_special_functions_have_their_limits():
+    def function(a, x):
+        special = pg.special
+        orders = [special.polygamma(n, a) for n in range(4)]
+        return *orders, special.gammainc(a, x), special.gammaincc(a, x)
+
+    ends = np.array([0.0, -0.0, 0.5, 2.0, np.inf, -1.0, np.nan])
+    a, x = map(np.ravel, np.meshgrid(ends, ends))
+    graph = pg.trace(function, a, x)
+    with np.errstate(all="ignore"):
+        wanted = interpret(graph, a, x)
+    for found, exact in zip(pg.compile(graph, target="jax")(a, x), wanted, strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-12)
+
+
+@with_jax
+def test_sparse_triangular_systems_are_solved():
+    pattern = pg.Pattern.from_coo([0, 1, 1, 2, 2], [0, 0, 1, 0, 2], (3, 3))
+
+    def function(values, b):
+        return spsolve_triangular(pg.sparse_matrix(pattern, values), b)
+
+    values, b = np.array([2.0, 1.0, 4.0, -1.0, 3.0]), np.arange(1.0, 7.0).reshape(3, 2)
+    for wanted, graph in [
+        (function(values, pg.tensor(b)).numpy(), pg.trace(function, values, b)),
+        (pg.grad(lambda v, b: pg.sum(function(v, b)))(values, b),
+         pg.trace(pg.grad(lambda v, b: pg.sum(function(v, b))), values, b)),
+    ]:  # fmt: skip
+        np.testing.assert_allclose(pg.compile(graph, target="jax")(values, b), wanted, rtol=1e-14)
 
 
 def test_operands_in_expressions_have_parentheses():
@@ -321,6 +373,35 @@ def test_beta_functions_below_zero_and_their_digits():
     wanted = pg.special.beta(a, b), pg.special.betaln(a, b)
     for found, expected in zip(kernel(a, b), wanted, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
+
+
+@with_jax
+@pytest.mark.parametrize("n", range(4))
+def test_derivatives_of_digamma_at_poles_at_infinity_and_below_zero(n):
+    x = np.array([0.0, -0.0, -1.0, -2.0, -0.5, -10.25, 1e-8, 3.5, 400.0, np.inf, np.nan])
+    kernel = compiled(lambda x: pg.special.polygamma(n, x), pg.spec(x.shape))
+    np.testing.assert_allclose(kernel(x), interpret(kernel.graph, x)[0], rtol=1e-11)
+
+
+@with_jax
+def test_incomplete_gamma_functions_at_the_ends_of_their_parameter():
+    ends = [0.0, 1e-8, 2.5, 40.0, np.inf, np.nan, -1.0]
+    a, x = (m.ravel() for m in np.meshgrid(ends, ends))
+    kernel = compiled(lambda a, x: (pg.special.gammainc(a, x), pg.special.gammaincc(a, x)),
+                      pg.spec(a.shape), pg.spec(x.shape))  # fmt: skip
+    for found, wanted in zip(kernel(a, x), interpret(kernel.graph, a, x), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-13)
+
+
+@with_jax
+def test_products_of_transposes_and_vectors_copy_no_matrix():
+    kernel = compiled(lambda a, x, y: (a.T @ x, a.T @ y), pg.spec((4, 3)), pg.spec(4),
+                      pg.spec((4, 2)))  # fmt: skip
+    assert "= x @ a\n" in kernel.source
+    assert "= a.T @ y\n" in kernel.source
+    a, x, y = np.arange(12.0).reshape(4, 3), np.arange(4.0), np.arange(8.0).reshape(4, 2)
+    for found, wanted in zip(kernel(a, x, y), (a.T @ x, a.T @ y), strict=True):
+        assert np.array_equal(found, wanted)
 
 
 @with_jax

@@ -116,6 +116,23 @@ def test_beta_and_its_logarithm_where_poles_cancel(style: str) -> None:
 
 
 @pytest.mark.parametrize("style", STYLES)
+def test_quotients_of_large_numbers_keep_their_digits(style: str) -> None:
+    points = [(1000.5, -0.5), (1e10, -10.5), (-2.25, 1000.5), (5000.0, -4990.25), (200.5, -190.75),
+              (1e10, -0.5), (1e5, 2.0), (300.5, 10.25), (-0.5, 0.25)]  # fmt: skip
+    with mpmath.workdps(40):
+        sizes = [mpmath.gammaprod([a, b], [a + b]) for a, b in points]
+        beta = [float(z) for z in sizes]
+        betaln = [float(mpmath.log(abs(z))) for z in sizes]
+        poch = [float(mpmath.gammaprod([a + b], [a])) for a, b in points]
+    for function, known in ((sp.beta, beta), (sp.betaln, betaln), (sp.poch, poch)):
+        for array in derivatives(function, points, style, (0, 0))[0]:
+            np.testing.assert_allclose(array, known, 1e-10 if function is sp.beta else 1e-12)
+    # A pole of the denominator alone, though the sum is rounded to a whole number.
+    assert float(sp.poch(-1e10, -1e-10)) == 0.0
+    assert float(sp.poch(-1e10, -3.0)) == pytest.approx(-9.99999999400000e-31, rel=1e-12)
+
+
+@pytest.mark.parametrize("style", STYLES)
 def test_binom_is_smooth_where_it_is_zero(style: str) -> None:
     """And so where its first operand is below zero and no whole number."""
     points = [(float(n), float(k)) for n in (0, 1, 2, 5) for k in (n + 1, n + 3, -1, -2)]

@@ -142,7 +142,7 @@ class _Functions(Statements):
         rest = zip(state[carries:], found[carries:], strict=True)
         kept = [f"{code_of(s).code}.at[{at}].set({row})" for s, row in rest]
         self.returns(", ".join([f"{number} + 1", *found[:carries], *kept]))
-        first = ["np.int64(0)", *[code_of(x).code for x in loop.state], *self.zeros(loop)]
+        first = ["0", *[code_of(x).code for x in loop.state], *self.zeros(loop)]
         self.call(
             _targets([number, *before, *stacks]),
             f"jax.lax.while_loop({test}, {step}, {tuple_text(first)})",

@@ -105,7 +105,7 @@ def _or_zero(sign: str) -> Word:
     def read(args: Sequence[Text], step: Step) -> Text:
         x, y = args
         code = f"{x.operand_code(MUL)} {sign} {y.operand_code(UNARY)}"
-        known = y.code.removeprefix("-").isdigit() and int(y.code) != 0
+        known = type(y.scalar) is int and y.scalar != 0
         if step.results[0].is_float or known:
             return Text(code, MUL)
         return Text(f"np.where({y.operand_code(ADD)} == 0, 0, {code})")
@@ -117,9 +117,9 @@ def _first_order(names: Sequence[str], template: str) -> Read:
     return first_order("JAX", names, _function(template).read)
 
 
-def _incomplete(orders: Sequence[str], lower: str, upper: str) -> Word:
-    below, above = (_function(template).read for template in (lower, upper))
-    return Word(incomplete("JAX", orders, below, above))
+def _incomplete(orders: Sequence[str], lower: str, upper: str, helper: str = "") -> Word:
+    below, above = (_in_single(reading(template)).read for template in (lower, upper))
+    return Word(incomplete("JAX", orders, below, above), helper)
 
 
 WORDS: dict[Op, Word] = {
@@ -168,11 +168,16 @@ WORDS: dict[Op, Word] = {
         "jax.lax.linalg.triangular_solve({args}, left_side=True, lower={lower}, "
         "transpose_a={transposed}, unit_diagonal={unit})"
     ),
+    systems.sparse_triangular_solve: _word(
+        "solution_by_entries(jax.lax.fori_loop, {args}, {reverse})", "solution_by_entries"
+    ),
     systems.cofactors: _word("derivative_of_determinant({0})", "derivative_of_determinant"),
     ties.unless_any: _word("np.where(np.any({1}), np.nan, {0})"),
     gamma.gammaln: _function("gammaln({args})"),
     gamma.gamma_function: _function("gamma({args})"),
-    gamma.polygamma: _function("polygamma({n}, {0})"),
+    gamma.polygamma: _in_single(
+        reading(f"polygamma_of_all({_SPECIAL}polygamma, {{n}}, {{0}})"), "polygamma_of_all"
+    ),
     gamma.betaln: _in_single(reading(f"beta_logarithm({_LOG_GAMMA}, {{args}})"), "beta_logarithm"),
     gamma.beta: _in_single(
         reading(f"beta_by_logarithm({_LOG_GAMMA}, {_SPECIAL}gammasgn, {{args}})"),
@@ -187,8 +192,15 @@ WORDS: dict[Op, Word] = {
     special.xlog1py: _function("xlog1py({args})"),
     special.logit: _function("logit({args})"),
     special.erfcinv: _function("ndtri(0.5 * {0}) * -0.7071067811865476", MUL),
-    special.gammainc: _incomplete(["k"], "gammainc({args})", "gammaincc({args})"),
-    special.betainc: _incomplete(["j", "k"], "betainc({args})", "betainc({1}, {0}, 1.0 - {2})"),
+    special.gammainc: _incomplete(
+        ["k"],
+        f"gammainc_of_all({_SPECIAL}gammainc, 1, {{args}})",
+        f"gammainc_of_all({_SPECIAL}gammaincc, 0, {{args}})",
+        "gammainc_of_all",
+    ),
+    special.betainc: _incomplete(
+        ["j", "k"], f"{_SPECIAL}betainc({{args}})", f"{_SPECIAL}betainc({{1}}, {{0}}, 1.0 - {{2}})"
+    ),
     special.erfcx: Word(_first_order(["n"], "erfcx({0})")),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,8 +13,10 @@ from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.constants import literal
 from primgraph.codegen.ops.elementwise.functions import SHORT_CUTS
 from primgraph.codegen.ops.indexing import amend_scatter, assign_scatter
-from primgraph.codegen.ops.reductions import is_divided_by_count
+from primgraph.codegen.ops.reductions import MEAN, is_divided_by_count
+from primgraph.codegen.ops.spelling.library import call
 from primgraph.codegen.ops.spelling.literals import (
+    full_text,
     is_weak_default,
     scalar_text,
 )
@@ -26,6 +29,7 @@ from primgraph.codegen.targets.text.fallback import caller_of
 from primgraph.codegen.targets.text.layout import statement
 from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.types import FLOAT32, FLOAT64, TensorType, broadcast_shapes
+from primgraph.primitives.linear_algebra.products import CONTRACTS
 from primgraph.primitives.logic import select
 from primgraph.primitives.reductions import REDUCES
 
@@ -40,7 +44,7 @@ def write_step(page: Page, i: int, step: Step) -> None:
         _call_user(page, i, step)
     elif (number := step.number) is not None:
         text = literal(number, step.results[0].dtype)
-        page.pieces[step.outputs[0]] = Piece(text, (), scalar=number)
+        page.pieces[step.outputs[0]] = Piece(text, ())
     elif step.eqn.array is not None:
         page.constant(step)
     elif step.op.is_view and dialect.words.get(step.op) is None:
@@ -101,19 +105,13 @@ def _right_hand_side(page: Page, step: Step, card: Card) -> tuple[list[Piece], T
     """Return the operands of a step as written, and its expression."""
     args = [_operand(page, step, card, k) for k in range(len(step.inputs))]
     _type_literals(page, step, card, args)
-    if not page.file.dialect.takes_numbers(step.op):
-        kinds = [TensorType((), t.dtype) for t in step.operands]
-        args = [
-            a if a.scalar is None else explicit(page, a, t)
-            for a, t in zip(args, kinds, strict=True)
-        ]
     return args, _expression(page, step, card, args)
 
 
 def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
     """Return the right-hand side; an array to be amended is copied, or new if it is uniform."""
     if _is_mean(page, step):
-        card = page.file.dialect.mean
+        card = MEAN
     for value, arg in zip(step.inputs, args, strict=True):
         made = page.maker(value)
         if made is not None and _is_mean(page, made):
@@ -121,7 +119,7 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
     first = page.pieces[step.inputs[0]] if step.inputs else None
     if card.amend is not None and first is not None and first.scalar is not None:
         type = step.results[0]
-        return Text(page.phrases.full(first.scalar, type.shape, type.dtype))
+        return Text(full_text(first.scalar, type.shape, type.dtype))
     if card.repeated is not None and _may_repeat(page, step, args[-1]):
         page.include(card.helper)
         last = explicit(page, args[-1], step.operands[-1])
@@ -133,10 +131,20 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
         page.include(card.helper)
     if joins_parts(step) and any(v in page.shown for v in step.inputs):
         return _joined(page, step)
+    if step.op.fact(CONTRACTS) and page.file.dialect.is_functional:
+        args = _without_transpose(args)
     shown = page.shown.get(step.outputs[0]) if step.op.fact(REDUCES) else None
     return card.read(
         [a.text for a in args], step if shown is None else step.with_result_shape(shown)
     )
+
+
+def _without_transpose(args: list[Piece]) -> list[Piece]:
+    """Return the factors of a product: `x.T @ y` of a vector `y` is `y @ x`, without a copy."""
+    x, y = args
+    code = x.text.code.removesuffix(".T")
+    is_turned = code != x.text.code and len(y.shape) == 1
+    return [y, replace(x, text=Text(code))] if is_turned else args
 
 
 def _is_first_at_each_position(page: Page, step: Step) -> bool:
@@ -175,13 +183,13 @@ def _joined(page: Page, step: Step) -> Text:
             parts.append(explicit(page, piece, TensorType(shape, type.dtype)).text.code)
     listed = f"[{', '.join(parts)}]"
     if step.operands[0].ndim > 1:
-        return Text(f"np.stack({listed})" if not axis else f"np.stack({listed}, axis={axis})")
+        return Text(call("stack", listed, **({"axis": axis} if axis else {})))
     numbers = all(t.shape == (1,) for t in step.operands)
     numbers = numbers and all(
         v in page.shown or page.pieces[v].scalar is not None for v in step.inputs
     )
-    joined = "np.array" if page.phrases.mixes else "np.stack"
-    return Text(f"{joined}({listed})" if numbers else f"np.hstack({listed})")
+    joined = "array" if page.phrases.mixes else "stack"
+    return Text(call(joined if numbers else "hstack", listed))
 
 
 def _library(page: Page, step: Step, card: Card) -> str:

@@ -16,7 +16,8 @@ from primgraph.codegen.targets.text.module import Module
 from primgraph.codegen.targets.text.ordering import order_by_source
 from primgraph.codegen.targets.text.render import render
 from primgraph.errors import CompileError
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.primitives.control import REGIONS, Regions
 
 
 def standalone_source(
@@ -56,7 +57,6 @@ def standalone_source(
             )
         wide = list(dialect.head) if _is_wide(graph) else []
         module.functions[-1].first(list(wide))
-        _respell(module, dialect)
         _add(file, module, dialect, wide if shared.constants else [])
         shared.names.update(shared.constants.values(), shared.classes.names.values())
         shared.parts = len(file.functions)
@@ -90,18 +90,6 @@ def _imports(shared: Shared) -> list[str]:
     return [*own, *([""] if own else []), *shared.dialect.imports, *others]
 
 
-def _respell(module: Module, dialect: Dialect) -> None:
-    """Write the lines of a module with the names of the library."""
-    respell = dialect.respell
-    if respell is None:
-        return
-    module.opening = respell(module.opening)
-    for function in module.functions:
-        for rows in (function.body, function.result):
-            texts = respell([row.text for row in rows])
-            rows[:] = [row._replace(text=text) for row, text in zip(rows, texts, strict=True)]
-
-
 def _add(file: Module, module: Module, dialect: Dialect, head: list[str]) -> None:
     """Add the functions of `module` to `file`, and `head` before its constants."""
     entry, imports = module.functions[-1], len(dialect.imports)
@@ -117,6 +105,17 @@ def _add(file: Module, module: Module, dialect: Dialect, head: list[str]) -> Non
 
 
 def _is_wide(graph: Graph) -> bool:
-    """Return whether a graph has numbers of 64 bits, or of complex parts of 64 bits."""
-    values = [*graph.inputs, *(v for eqn in graph.body for v in eqn.outputs)]
-    return any(v.type.dtype.itemsize == (16 if v.type.dtype.kind == "c" else 8) for v in values)
+    """Return whether a graph has numbers of 64 bits, or of complex parts of 64 bits.
+
+    The number of iterations of a loop does not count unless it is a result.
+    """
+    values = {*graph.inputs, *(v for eqn in graph.body for v in eqn.outputs)}
+    values -= set(filter(None, map(_iterations, graph.body))) - set(graph.outputs)
+    wide = any(v.type.dtype.itemsize == (16 if v.type.is_complex else 8) for v in values)
+    return wide or any(_is_wide(body) for eqn in graph.body for body in eqn.bodies)
+
+
+def _iterations(eqn: Equation) -> Value | None:
+    """Return the number of iterations of a loop, if that is computed."""
+    regions = None if eqn.op.fact(REGIONS) is None else Regions.from_equation(eqn)
+    return eqn.outputs[regions.carries] if regions is not None and regions.counts else None

@@ -8,9 +8,19 @@ from typing import Any
 from primgraph.control.branches import switch
 from primgraph.control.checkpoints import checkpoint
 from primgraph.control.loops import scan, while_loop
-from primgraph.interop.jax.rules import Site, constant, convert, index_of_platform, rule
+from primgraph.interop.jax.rules import (
+    Site,
+    constant,
+    convert,
+    emit,
+    index_of_platform,
+    rule,
+    spread,
+)
 from primgraph.ir.types import BOOL, INT64
+from primgraph.operators.numpy_arguments import call_named
 from primgraph.operators.variable import Variable
+from primgraph.primitives import logic
 
 
 @rule("jit", "pjit", "closed_call", "core_call", "core_closed_call", "composite", "eval_jaxpr",
@@ -86,12 +96,25 @@ def _while(at: Site, *operands: Variable) -> Sequence[Variable]:
     tests, bodies = at["cond_nconsts"], at["body_nconsts"]
     fixed, others = operands[:tests], operands[tests : tests + bodies]
 
-    def condition(state: Sequence[Variable]) -> Variable:
+    def test(state: Sequence[Variable]) -> Variable:
         (found,) = at.evaluator.run(at["cond_jaxpr"], [*fixed, *state])
         return found
 
+    def condition(state: Sequence[Variable]) -> Variable:
+        found = test(state)
+        return call_named("any", found) if found.ndim else found
+
     def body(state: Sequence[Variable]) -> tuple[Variable, ...]:
-        return tuple(at.evaluator.run(at["body_jaxpr"], [*others, *state]))
+        """The next state; in a batch of loops, of those that go on."""
+        found = at.evaluator.run(at["body_jaxpr"], [*others, *state])
+        goes = test(state) if at["cond_jaxpr"].out_avals[0].shape else None
+        if goes is None:
+            return tuple(found)
+        known = range(goes.ndim)
+        return tuple(
+            emit(logic.select, spread(goes, new.shape, known), new, old)
+            for new, old in zip(found, state, strict=True)
+        )
 
     found: Sequence[Variable] = while_loop(condition, body, tuple(operands[tests + bodies :]))
     return found

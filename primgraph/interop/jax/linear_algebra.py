@@ -28,6 +28,7 @@ from primgraph.operators.variable import Variable
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import logic, parts
 from primgraph.primitives.linear_algebra.matrix_functions import lu
+from primgraph.scipy.linalg import schur
 
 
 def _swapped(x: Variable) -> Variable:
@@ -69,23 +70,26 @@ def _eig(at: Site, a: Variable) -> list[Variable]:
     w, right = linalg.eig(convert(a, at.types[0].dtype))
     found = [w]
     if at["compute_left_eigenvectors"]:
-        found.append(_left_vectors(a, w, right))
+        # The columns of the inverse's adjoint: `u^H a == w u^H`.
+        found.append(_unit_vectors(_adjoint(linalg.inv(right))))
     if at["compute_right_eigenvectors"]:
-        found.append(right)
+        found.append(_unit_vectors(right))
     return [convert(x, t.dtype) for x, t in zip(found, at.types, strict=True)]
 
 
-def _left_vectors(a: Variable, w: Variable, right: Variable) -> Variable:
-    """Return unit vectors `u` with `u^H a == w u^H`: the columns of the inverse's adjoint."""
-    left = _adjoint(linalg.inv(right))
-    size = call_named("norm", left, axis=left.ndim - 2, keepdims=True)
-    left = emit(e.div, left, convert(call_named("broadcast_to", size, left.shape), left.dtype))
-    # As in LAPACK, the largest element of each is real.
-    sizes = emit(parts.modulus, left)
-    largest = call_named("argmax", sizes, axis=left.ndim - 2, keepdims=True)
-    found = [call_named("take_along_axis", x, largest, axis=left.ndim - 2) for x in (left, sizes)]
-    phase = emit(e.div, found[0], convert(found[1], left.dtype))
-    return emit(e.div, left, call_named("broadcast_to", phase, left.shape))
+def _unit_vectors(v: Variable) -> Variable:
+    """Return the columns with length one and a real largest element, as LAPACK's are.
+
+    Derivatives of columns that have these already are of such columns, too.
+    """
+    axis = v.ndim - 2
+    size = call_named("norm", v, axis=axis, keepdims=True)
+    v = emit(e.div, v, convert(call_named("broadcast_to", size, v.shape), v.dtype))
+    sizes = emit(parts.modulus, v)
+    largest = call_named("argmax", sizes, axis=axis, keepdims=True)
+    found = [call_named("take_along_axis", x, largest, axis=axis) for x in (v, sizes)]
+    phase = emit(e.div, found[0], convert(found[1], v.dtype))
+    return emit(e.div, v, call_named("broadcast_to", phase, v.shape))
 
 
 @rule("svd")
@@ -218,6 +222,15 @@ def _tridiagonal_solve(at: Site, dl: Variable, d: Variable, du: Variable, b: Var
         whole = emit(logic.select, on, values, whole)
     found: Variable = linalg.solve(whole, b)
     return found
+
+
+@rule("schur")
+def _schur(at: Site, a: Variable) -> list[Variable]:
+    """Return the triangle, and the vectors; real matrices with complex eigenvalues raise."""
+    if 0 in a.shape:
+        return _nothing(at)
+    found: tuple[Variable, Variable] = schur(a, "complex" if a.type.is_complex else "real")
+    return [*found][: len(at.types)]
 
 
 @rule("symmetric_product")
