@@ -316,11 +316,6 @@ def leapfrog():
 
 
 @case
-def diffrax_implicit():
-    return diffrax_of("Kvaerno3", stepsize_controller="PIDController", adjoint="DirectAdjoint")
-
-
-@case
 def flax_lstm():
     nn = pytest.importorskip("flax.linen")
     m = nn.RNN(nn.OptimizedLSTMCell(4, param_dtype=jnp.float64))
