@@ -316,11 +316,6 @@ def leapfrog():
 
 
 @case
-def diffrax_implicit():
-    return diffrax_of("Kvaerno3", stepsize_controller="PIDController", adjoint="DirectAdjoint")
-
-
-@case
 def flax_lstm():
     nn = pytest.importorskip("flax.linen")
     m = nn.RNN(nn.OptimizedLSTMCell(4, param_dtype=jnp.float64))
@@ -359,20 +354,6 @@ def lineax_conjugate_gradients():
         return jnp.sum(solution.value * p)
 
     return f, draw(4)
-
-
-@case
-def optimistix_root():
-    optx = pytest.importorskip("optimistix")
-    solver = optx.Newton(rtol=1e-12, atol=1e-12)
-
-    def f(p):
-        def residual(y, p):
-            return y + 0.3 * jnp.sin(y[::-1] * p) - p
-
-        return jnp.sum(optx.root_find(residual, solver, p, args=p).value ** 2)
-
-    return f, draw(3)
 
 
 @case

@@ -138,67 +138,80 @@ def _key_of(at: Site, closed: Any) -> Any:
 
 
 def apply_foreign(at: Site, defined: Any, operands: Sequence[Variable]) -> Sequence[Variable]:
-    """Record a primitive by the jaxpr that defines it, with the derivative of its own rules.
+    """Record a primitive by the jaxpr that defines it, with the derivative of its own rules."""
+    return _called(_Foreign(at, defined, operands).custom, operands)
 
-    These may have none by operands that are stopped before.
+
+@final
+class _Foreign:
+    """Function of a primitive, and its rules.
+
+    These may have no derivative by operands that are stopped.
     """
-    floats = [i for i, x in enumerate(operands) if x.type.is_inexact and not _is_stopped(x)]
-    results = [i for i, t in enumerate(at.types) if t.is_inexact]
 
-    def function(*xs: Variable) -> tuple[Variable, ...]:
-        return tuple(at.evaluator.run(defined, xs))
-
-    def expand(rule: Callable[..., Any], *xs: Any) -> list[Variable]:
-        held = range(len(operands))
-        given = [
-            emit(e.stop_gradient, x) if i in held and i not in floats else x
-            for i, x in enumerate(xs)
+    def __init__(self, at: Site, defined: Any, operands: Sequence[Variable]) -> None:
+        self._at = at
+        equations = [active_builder().definition(x.value) for x in operands]
+        self._stopped = [
+            eqn is not None and bool(eqn.op.stops or not eqn.inputs) for eqn in equations
         ]
-        with at.evaluator.entered(None, custom, 1):
-            try:
-                return at.evaluator.expand(rule, *given)
-            except PrimgraphError:
-                raise
-            except Exception as error:
-                raise UnsupportedError(f"from_jax: {at.name} has no derivative: {error}") from error
+        self._floats = [
+            i for i, x in enumerate(operands) if x.type.is_inexact and not self._stopped[i]
+        ]
+        self._results = [i for i, t in enumerate(at.types) if t.is_inexact]
 
-    def tangents(primals: Sequence[Variable], given: Sequence[Variable | None]) -> Any:
-        places = [i for i in floats if given[i] is not None]
+        def function(*xs: Variable) -> tuple[Variable, ...]:
+            return tuple(at.evaluator.run(defined, xs))
+
+        function.__name__ = function.__qualname__ = at.name if at.name.isidentifier() else "custom"
+        self.custom: CustomFunction = custom_jvp(function)
+        self.custom.definition.saved = {}
+        self.custom.definition.skips_zeros = True
+        self.custom.defjvp(self._tangents)
+        self.custom.defvjp(lambda *xs: (self.custom(*xs), xs), self._backward)
+
+    def _tangents(self, primals: Sequence[Variable], given: Sequence[Variable | None]) -> Any:
+        places = [i for i in self._floats if given[i] is not None]
 
         def push(*xs: Any) -> Any:
-            call, some = _of_some(at, xs[: len(primals)], places)
+            call, some = _of_some(self._at, xs[: len(primals)], places)
             values, along = jax.jvp(call, some, list(xs[len(primals) :]))
-            return [*values, *[along[i] for i in results]]
+            return [*values, *[along[i] for i in self._results]]
 
-        found = expand(push, *primals, *[given[i] for i in places])
-        values, rest = found[: len(at.types)], iter(found[len(at.types) :])
+        found = self._expand(push, primals, [given[i] for i in places])
+        count = len(self._at.types)
+        values, rest = found[:count], iter(found[count:])
         return tuple(values), tuple([next(rest) if v.type.is_inexact else None for v in values])
 
-    def backward(xs: Sequence[Variable], cts: Sequence[Any]) -> Any:
-        def pull(*given: Any) -> Any:
-            call, some = _of_some(at, given[: len(xs)], floats)
-            rest = iter(given[len(xs) :])
+    def _backward(self, primals: Sequence[Variable], cts: Sequence[Any]) -> Any:
+        def pull(*xs: Any) -> Any:
+            call, some = _of_some(self._at, xs[: len(primals)], self._floats)
+            rest = iter(xs[len(primals) :])
             values, pullback = jax.vjp(call, *some)
             return pullback([
-                next(rest) if i in results else np.zeros(v.shape, jax.dtypes.float0)
+                next(rest) if i in self._results else np.zeros(v.shape, jax.dtypes.float0)
                 for i, v in enumerate(values)
             ])  # fmt: skip
 
-        found = iter(expand(pull, *xs, *[cts[i] for i in results]))
-        return [next(found) if i in floats else None for i in range(len(xs))]
+        found = iter(self._expand(pull, primals, [cts[i] for i in self._results]))
+        return [next(found) if i in self._floats else None for i in range(len(primals))]
 
-    custom = custom_jvp(function)
-    custom.definition.saved = {}
-    custom.definition.skips_zeros = True
-    custom.defjvp(tangents)
-    custom.defvjp(lambda *xs: (custom(*xs), xs), backward)
-    return _called(custom, operands)
-
-
-def _is_stopped(x: Variable) -> bool:
-    """Return whether a value is a constant, or that of `stop_gradient`."""
-    eqn = active_builder().definition(x.value)
-    return eqn is not None and (eqn.op is e.stop_gradient or not eqn.inputs)
+    def _expand(
+        self, rule: Callable[..., Any], primals: Sequence[Variable], seeds: Sequence[Any]
+    ) -> list[Variable]:
+        """Record a rule; operands remain stopped in it."""
+        held = [
+            emit(e.stop_gradient, x) if stops else x
+            for x, stops in zip(primals, self._stopped, strict=True)
+        ]
+        with self._at.evaluator.entered(None, self.custom, 1):
+            try:
+                return self._at.evaluator.expand(rule, *held, *seeds)
+            except PrimgraphError:
+                raise
+            except Exception as error:
+                message = f"from_jax: {self._at.name} has no derivative: {error}"
+                raise UnsupportedError(message) from error
 
 
 def _of_some(at: Site, xs: Sequence[Any], places: Sequence[int]) -> tuple[Any, list[Any]]:
