@@ -102,8 +102,22 @@ class Node:
             [group.index(s) for s in chosen]
             for chosen, (group, _) in zip(self.groups, found, strict=True)
         ]
-        self.function = pg.interop.from_sympy(list(opty.discrete_eom), self.groups)
+        self.traced = pg.interop.from_sympy(list(opty.discrete_eom), self.groups)
+        # Known functions of a state, known derivatives by it, and the state.
+        known, names = self.groups[2], [str(s) for s in self.groups[2]]
+        self.chained = [
+            (i, names.index(f"d{f.func.__name__}_d{f.args[0]}"), self.groups[0].index(f.args[0]))
+            for i, f in enumerate(known)
+            if f.args and f.args[0] in self.groups[0]
+        ]
         self.axes = tuple([0 if k % 2 == 0 else None] * len(self.groups[k]) for k in range(4))
+
+    def function(self, *lists: Any) -> Any:
+        """The constraints of one node, by the chain rule where a known value has a derivative."""
+        free, known = lists[0], list(lists[2])
+        for value, slope, state in self.chained:
+            known[value] += known[slope] * (free[state] - pg.stop_gradient(free[state]))
+        return self.traced(free, lists[1], known, lists[3])
 
     def lists(self, states: Any, inputs: Any, constants: Any, interval: Any) -> list[list[Any]]:
         """The four lists of all nodes: a row for each symbol of a node, a number for the others."""
@@ -128,7 +142,7 @@ class Node:
 
         def of_node(*lists: Any) -> Any:
             found = []
-            for row in range(len(self.function.graph.outputs)):
+            for row in range(len(self.traced.graph.outputs)):
                 by = pg.grad(lambda *lists, k=row: self.function(*lists)[k], argnums=(0, 1))
                 found += [slope for part in by(*lists) for slope in part]
             return pg.stack(found)

@@ -62,6 +62,27 @@ def orbit(t: Any, y: Any) -> Any:
     return pg.stack([y[2], y[3], -y[0] / cube, -y[1] / cube])
 
 
+def fall(t: Any, y: Any) -> Any:
+    """A body that is thrown up, with drag."""
+    return pg.stack([y[1] + 0.0 * t, -9.81 - 0.1 * y[1] * pg.abs(y[1])])
+
+
+def height(t: Any, y: Any) -> Any:
+    return y[0]
+
+
+height.terminal = True  # type: ignore[attr-defined]
+
+
+def van_der_pol(t: Any, y: Any) -> Any:
+    """An oscillator with fast and slow parts."""
+    return pg.stack([y[1], 100.0 * (1.0 - y[0] ** 2) * y[1] - y[0] + 0.0 * t])
+
+
+def coupled(x: Any) -> Any:
+    return x + 0.2 * pg.sin(x[::-1]) - pg.cos(x) * 0.5
+
+
 def bump(x: Any) -> Any:
     return pg.exp(-(x**2)) * pg.cos(5.0 * x)
 
@@ -116,6 +137,10 @@ def equations() -> Iterator[Case]:
     operator = linalg.LinearOperator((200, 200), compiled(stencil, b), dtype=float)
     theirs = partial(linalg.cg, operator, b, rtol=1e-9, atol=0.0)
     yield Case("cg, stencil, n = 200", partial(own, b), theirs, 1e-6)
+    start = np.full(10, 0.5)
+    own = compiled(lambda x: solvers.broyden(coupled, x, tol=1e-10), start)
+    theirs = partial(optimize.root, compiled(coupled, start), start, method="broyden1", tol=1e-10)
+    yield Case("broyden, n = 10", partial(own, start), theirs, 1e-8)
 
 
 def integrals() -> Iterator[Case]:
@@ -125,6 +150,19 @@ def integrals() -> Iterator[Case]:
     slope, options = compiled(orbit, np.zeros(()), begin), {"rtol": 1e-6, "atol": 1e-9}
     theirs = partial(integrate.solve_ivp, slope, (0.0, 20.0), begin, t_eval=times, **options)
     yield Case("solve_ivp, RK45, two bodies", partial(own, begin), theirs, 1e-3)
+    own = compiled(lambda y: solvers.solve_ivp(fall, (0.0, 9.0), y, event=height)[1], begin[:2])
+    theirs = partial(integrate.solve_ivp, compiled(fall, np.zeros(()), begin[:2]), (0.0, 9.0),
+                     begin[:2], events=height, **options)  # fmt: skip
+    yield Case("solve_ivp, RK45, event", partial(own, begin[:2]), theirs, 1e-6)
+    begin, span = np.array([2.0, 0.0]), (0.0, 200.0)
+    own = compiled(lambda y: solvers.solve_ivp(van_der_pol, span, y, method="Rosenbrock"), begin)
+    value = compiled(van_der_pol, np.zeros(()), begin)
+    options["jac"] = compiled(pg.jacobian(van_der_pol, argnums=1), np.zeros(()), begin)
+    for method in ("Radau", "BDF"):
+        theirs = partial(integrate.solve_ivp, value, span, begin, method, t_eval=[200.0], **options)
+        yield Case(
+            f"solve_ivp, Rosenbrock; {method}, van der Pol", partial(own, begin), theirs, 1e-3
+        )
     ends = np.array([-3.0, 4.0])
     own = compiled(lambda e: solvers.quad(bump, e[0], e[1]), ends)
     theirs = partial(integrate.quad, compiled(bump, np.zeros(())), *ends)
@@ -135,6 +173,8 @@ def solution(found: Any) -> Any:
     """The solution in a result of SciPy's."""
     if isinstance(found, tuple):
         return found[0]
+    if found.get("t_events") is not None:
+        return found.y_events[0][0]
     return found.y.T if "y" in found else found.x
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 from primgraph.ir.dims import FLOOR, MAX, MIN, Atom, Dim, Monomial, bounds, remainder
 from primgraph.ir.types import Shape
@@ -21,10 +21,11 @@ CHOICE, EITHER, RELATION = range(3)
 
 
 class Text(NamedTuple):
-    """An expression, and the precedence of its outermost operator."""
+    """An expression, and the precedence of its outermost operator; the number of a literal."""
 
     code: str
     rank: int = ATOM
+    scalar: Any = None
 
     def operand_code(self, rank: int) -> str:
         """Return the expression, in parentheses if its precedence is below `rank`.
@@ -45,7 +46,7 @@ class SizeWriter:
 
     >>> from primgraph.ir.dims import size
     >>> PYTHON.text((2 * size("N") - 1) // 3)
-    Text(code='(2 * N - 1) // 3', rank=6)
+    Text(code='(2 * N - 1) // 3', rank=6, scalar=None)
     """
 
     def __init__(

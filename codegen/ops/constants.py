@@ -11,8 +11,9 @@ from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.cost_model import MOVED
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC
+from primgraph.codegen.ops.spelling.library import call
 from primgraph.codegen.ops.spelling.literals import (
-    dtype_text,
+    converted,
     full_text,
     is_negative,
     scalar_text,
@@ -29,9 +30,9 @@ from primgraph.primitives import constants as c
 def literal(value: Any, dtype: DType) -> Text:
     """Return a Python scalar or a size, which takes the dtype of the array it is combined with."""
     if type(value) is Dim:
-        return size_text(value)
+        return size_text(value)._replace(scalar=value)
     text = scalar_text(value, dtype).replace("e+", "e")
-    return Text(text, UNARY if is_negative(text) else ATOM)
+    return Text(text, UNARY if is_negative(text) else ATOM, value)
 
 
 # Constants.
@@ -46,9 +47,9 @@ def _read_iota(args: Sequence[Text], step: Step) -> Text:
     """Return a range along one axis; NumPy broadcasts it along the others."""
     p = step.params
     size, axis, ndim = p["shape"][p["axis"]], p["axis"], len(p["shape"])
-    text = f"np.arange({size_text(size).code})"
+    text = call("arange", size_text(size).code)
     if p["dtype"] != INT64:
-        text += f".astype({dtype_text(p['dtype'])})"
+        text = converted(text, p["dtype"])
     behind = ", None" * (ndim - 1 - axis)
     return Text(f"{text}[:{behind}]" if behind else text)
 

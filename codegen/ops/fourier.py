@@ -12,6 +12,7 @@ from primgraph.codegen.ir.extents import Text, size_text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.shapes import ALONG
+from primgraph.codegen.ops.spelling.library import call
 from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.ir.dims import typical
 from primgraph.ir.primitive import Op
@@ -32,9 +33,9 @@ def _call(step: Step) -> tuple[str, Any, str, Any]:
 
 def _read(args: Sequence[Text], step: Step) -> Text:
     (name, n, word, axes), norm = _call(step), step.params["norm"]
-    length = "" if n is None else f", {size_text(n).code}"
-    last = "" if norm == "backward" else f', norm="{norm}"'
-    return Text(f"np.{name}({args[0].code}{length}, {word}={axes}{last})")
+    length = [] if n is None else [size_text(n).code]
+    last = {} if norm == "backward" else {"norm": f'"{norm}"'}
+    return Text(call(name, args[0].code, *length, **{word: axes, **last}))
 
 
 def _write(to: Target) -> list[str]:

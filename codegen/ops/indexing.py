@@ -15,6 +15,7 @@ from primgraph.codegen.ir.views import tuple_text
 from primgraph.codegen.ops.card import Card, Marks
 from primgraph.codegen.ops.cost_model import MOVED, per_element
 from primgraph.codegen.ops.shapes import moving_card, read_copy
+from primgraph.codegen.ops.spelling.library import call
 from primgraph.codegen.ops.spelling.literals import shape_text
 from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
@@ -53,7 +54,7 @@ def _index_text(indices: Sequence[str], axis: int) -> str:
 def amend_scatter(name: str, args: Sequence[Text], step: Step) -> str:
     """Return the statement that adds to the elements of an array."""
     index = _index_text([a.code for a in args[2:]], step.params["axis"])
-    return f"np.add.at({name}, {index}, {args[1].code})"
+    return call("add.at", name, index, args[1].code)
 
 
 def assign_scatter(name: str, args: Sequence[Text], step: Step) -> str:

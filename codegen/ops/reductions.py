@@ -12,10 +12,9 @@ import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role
 from primgraph.codegen.ir.card import Site
-from primgraph.codegen.ir.extents import ATOM, Text
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ir.views import view_text
 from primgraph.codegen.ops.card import Card, Marks, array_card
 from primgraph.codegen.ops.cost_model import MOVED, per_element
 from primgraph.codegen.ops.shapes import ALONG
@@ -28,7 +27,8 @@ from primgraph.codegen.ops.spelling.complex_step import (
     as_on_reals,
     smooth_everywhere,
 )
-from primgraph.codegen.ops.spelling.literals import dtype_text, scalar_text
+from primgraph.codegen.ops.spelling.library import call, library
+from primgraph.codegen.ops.spelling.literals import converted, dtype_text, scalar_text
 from primgraph.codegen.ops.spelling.notation import Needs, Read, Target, reading, statements
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
 from primgraph.codegen.ops.spelling.scalar import Elements, Scalar, each, element_rule, total
@@ -42,21 +42,20 @@ from primgraph.primitives.reductions import safe_squares
 # Expressions and statements.
 
 
-def _axes_text(step: Step) -> str:
+def _axis_arguments(step: Step) -> dict[str, Any]:
     """Return the axis and keepdims arguments of a reduction."""
     axes, ndim = step.params["axes"], step.operands[0].ndim
-    kept = ", keepdims=True" if axes and step.results[0].ndim == ndim else ""
-    if axes and axes == tuple(range(ndim)):
+    kept = {"keepdims": True} if axes and step.results[0].ndim == ndim else {}
+    if axes and axes == tuple(range(ndim)) and not (kept and library().names_axes):
         return kept
-    return f", axis={axes[0] if len(axes) == 1 else axes}{kept}"
+    return {"axis": axes[0] if len(axes) == 1 else axes, **kept}
 
 
 def _reduction(name: str, ufunc: str, scalar: Scalar, complex_step: ComplexStep) -> Card:
     """Return the card of `np.<name>`, which is a reduction by `ufunc`."""
 
     def read(args: Sequence[Text], step: Step) -> Text:
-        text = f"np.{name}({args[0].code}{_axes_text(step)}"
-        return Text(close_call(text, ufunc, step))
+        return Text(accumulating(name, ufunc, step, args[0].code, **_axis_arguments(step)))
 
     def write(to: Target) -> list[str]:
         axes = to.step.params["axes"]
@@ -83,8 +82,11 @@ def _product_with_ones(to: Target) -> str:
 
 def _read_root(args: Sequence[Text], step: Step) -> Text:
     divisor = step.params["divisor"]
-    last = "" if divisor == 1 else f", divisor={scalar_text(divisor, FLOAT64)}"
-    return Text(f"root_of_squares({args[0].code}, {args[1].code}{_axes_text(step)}{last})")
+    named = _axis_arguments(step)
+    if divisor != 1:
+        named["divisor"] = scalar_text(divisor, FLOAT64)
+    last = "".join([f", {name}={value}" for name, value in named.items()])
+    return Text(f"root_of_squares({args[0].code}, {args[1].code}{last})")
 
 
 def _divisor(site: Site) -> Sequence[Place]:
@@ -134,14 +136,14 @@ def _wide_dtype(ufunc: str, dtype: DType) -> DType | None:
     return dtype if dtype.kind in "iu" and dtype.itemsize < INT64.itemsize else None
 
 
-def close_call(text: str, ufunc: str, step: Step) -> str:
+def accumulating(name: str, ufunc: str, step: Step, x: str, **keywords: Any) -> str:
     """Return a call that accumulates by a ufunc, with the dtype behind its other arguments."""
     dtype = step.results[0].dtype
     wide = _wide_dtype(ufunc, dtype)
     if wide is None:
-        return f"{text})"
-    rounded = "" if wide == dtype else f".astype({dtype_text(dtype)})"
-    return f"{text}, dtype={dtype_text(wide)}){rounded}"
+        return call(name, x, **keywords)
+    made = call(name, x, **keywords, dtype=dtype_text(wide))
+    return made if wide == dtype else converted(made, dtype)
 
 
 def _accumulate(to: Target, name: str, axis: Any, x: str, out: str) -> list[str]:
@@ -157,8 +159,9 @@ def _accumulate(to: Target, name: str, axis: Any, x: str, out: str) -> list[str]
 def _read_cumsum(args: Sequence[Text], step: Step) -> Text:
     axis = step.params["axis"]
     flip = flip_view((axis,)) if step.params["reverse"] else None
-    x = args[0].code if flip is None else view_text(flip, args[0].operand_code(ATOM))
-    return Text(view_text(flip, close_call(f"np.cumsum({x}, axis={axis}", "add", step)))
+    x = args[0].code if flip is None else library().view(flip, args[0])
+    total = accumulating("cumsum", "add", step, x, axis=axis)
+    return Text(library().view(flip, Text(total)))
 
 
 def _reversed_parts(site: Site) -> Sequence[Place]:
@@ -338,7 +341,9 @@ def is_divided_by_count(step: Step, reader: Step, numbers: Mapping[int, Any]) ->
     NumPy's mean is this quotient to the bit. So is the product with the inverse of a power of two.
     `numbers` has the operands of `reader` that are numbers.
     """
-    if step.op is not r.reduce_sum or step.results[0].dtype not in (FLOAT32, FLOAT64):
+    if step.op is not r.reduce_sum or not step.params["axes"]:
+        return False
+    if step.results[0].dtype not in (FLOAT32, FLOAT64):
         return False
     sizes = [step.operands[0].shape[a] for a in step.params["axes"]]
     if reader.results != step.results or any(type(n) is not int for n in sizes):

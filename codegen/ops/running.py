@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card
-from primgraph.codegen.ops.reductions import accumulation_card, close_call
+from primgraph.codegen.ops.reductions import accumulating, accumulation_card
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC, ComplexStep
 from primgraph.ir.primitive import Op
 from primgraph.primitives import running as p
@@ -18,7 +18,7 @@ def _card(ufunc: str, step: ComplexStep | None) -> Card:
 
     def read(args: Sequence[Text], step: Step) -> Text:
         axis = step.params["axis"]
-        return Text(close_call(f"np.{ufunc}.accumulate({args[0].code}, axis={axis}", ufunc, step))
+        return Text(accumulating(f"{ufunc}.accumulate", ufunc, step, args[0].code, axis=axis))
 
     return accumulation_card(read, ufunc, None, step)
 

@@ -11,13 +11,14 @@ import numpy as np
 
 from primgraph.codegen.ir.axis_semantics import Axes, Blocking, Role, common
 from primgraph.codegen.ir.card import Site
-from primgraph.codegen.ir.extents import ATOM, Text
+from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.places import Place
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import view_text
 from primgraph.codegen.ops.card import Card, Marks, array_card
 from primgraph.codegen.ops.cost_model import MOVED
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC
+from primgraph.codegen.ops.spelling.library import call, library
 from primgraph.codegen.ops.spelling.literals import parameter_text
 from primgraph.codegen.ops.spelling.notation import (
     WIDEST,
@@ -25,7 +26,6 @@ from primgraph.codegen.ops.spelling.notation import (
     Read,
     Target,
     Write,
-    reading,
     statements,
 )
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
@@ -57,7 +57,7 @@ def view_card(blocking: Blocking) -> Card:
 
 def _read_view(args: Sequence[Text], step: Step) -> Text:
     how = step.form.seen[0]
-    return args[0] if how is None else Text(view_text(how, args[0].operand_code(ATOM)))
+    return args[0] if how is None else Text(library().view(how, args[0]))
 
 
 def _not_written(to: Target) -> list[str]:
@@ -84,7 +84,9 @@ def _amend_slice(name: str, args: Sequence[Text], step: Step) -> str:
     return f"{target} = {args[1].code}"
 
 
-read_copy = reading("np.array({0})")
+def read_copy(args: Sequence[Text], step: Step) -> Text:
+    """Return a copy of the first operand."""
+    return Text(library().copy(args[0]))
 
 
 def _assigned_part(site: Site) -> list[Place]:
@@ -101,7 +103,7 @@ def _read_pad(args: Sequence[Text], step: Step) -> Text:
     if not step.params["low"]:
         return read_copy(args, step)
     widths = tuple(zip(step.params["low"], step.params["high"], strict=True))
-    return Text(f"np.pad({args[0].code}, {parameter_text(widths)})")
+    return Text(call("pad", args[0].code, parameter_text(widths)))
 
 
 def _padding(site: Site) -> list[Place]:
@@ -136,8 +138,8 @@ def _read_concat(args: Sequence[Text], step: Step) -> Text:
     axis = step.params["axis"]
     while len(parts) > WIDEST:
         groups = [parts[i : i + WIDEST] for i in range(0, len(parts), WIDEST)]
-        parts = [f"np.concatenate([{', '.join(g)}], axis={axis})" for g in groups]
-    return Text(f"np.concatenate([{', '.join(parts)}], axis={axis})")
+        parts = [call("concatenate", f"[{', '.join(g)}]", axis=axis) for g in groups]
+    return Text(call("concatenate", f"[{', '.join(parts)}]", axis=axis))
 
 
 def _joined_parts(site: Site) -> list[Place]:

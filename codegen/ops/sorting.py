@@ -10,6 +10,7 @@ from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.cost_model import per_element
 from primgraph.codegen.ops.shapes import ALONG
+from primgraph.codegen.ops.spelling.library import call
 from primgraph.codegen.ops.spelling.literals import array_dtype, shape_text
 from primgraph.codegen.ops.spelling.notation import (
     Read,
@@ -35,14 +36,14 @@ def _write_argsort(to: Target) -> list[str]:
 def _read_empty(args: Sequence[Text], step: Step) -> Text:
     type = step.results[0]
     shape = size_text(type.shape[0]).code if type.ndim == 1 else shape_text(type.shape)
-    return Text(f"np.empty({shape}{array_dtype(type.dtype)})")
+    return Text(call("empty", f"{shape}{array_dtype(type.dtype)}"))
 
 
 def _amend_reorder_back(name: str, args: Sequence[Text], step: Step) -> str:
     x, index = args
     if step.operands[0].ndim == 1:
         return f"{name}[{index.code}] = {x.code}"
-    return f"np.put_along_axis({name}, {index.code}, {x.code}, axis={step.params['axis']})"
+    return call("put_along_axis", name, index.code, x.code, axis=step.params["axis"])
 
 
 def _write_reorder_back(to: Target) -> list[str]:
@@ -50,8 +51,8 @@ def _write_reorder_back(to: Target) -> list[str]:
 
 
 def _read_searchsorted(args: Sequence[Text], step: Step) -> Text:
-    side = ', side="right"' if step.params["right"] else ""
-    return Text(f"np.searchsorted({args[0].code}, {args[1].code}{side})")
+    side = {"side": '"right"'} if step.params["right"] else {}
+    return Text(call("searchsorted", args[0].code, args[1].code, **side))
 
 
 def _card(read: Read, write: Write, nanoseconds: float) -> Card:

@@ -115,7 +115,7 @@ def gammainc_of_all(a: Any, x: Any, k: int, upper: bool) -> Any:
     else:
         found = (special.gammaincc if upper else special.gammainc)(np.where(at_end, 1, a), x)
         found = np.where(at_zero & (x > 0), 0 if upper else 1, found)
-        last = 1 if upper else 0
+        last = np.where(x < np.inf, 1 if upper else 0, np.nan)
     return np.where(at_end & (x >= 0), last, found).astype(x.dtype)
 
 
@@ -133,6 +133,20 @@ def ratio_of_gammas(gamma: Any, gammaln: Any, z: Any, m: Any) -> Any:
     ratio = np.where(pole & ~both & np.isfinite(m), 0, ratio)
     ratio = np.where(end_pole & ~pole & np.isfinite(z), np.inf, ratio)
     return np.where((m == 0) & np.isfinite(z), 1, ratio).astype(z.dtype)
+
+
+def solution_by_entries(
+    fori_loop: Any, data: Any, b: Any, rows: Any, columns: Any, reverse: bool
+) -> Any:
+    """Solve with triangular matrices, in the order of their elements or in reverse order."""
+
+    def substitute(p: Any, x: Any) -> Any:
+        p = rows.size - 1 - p if reverse else p
+        i, j, entry = rows[p], columns[p], data[..., p, None]
+        row = x[..., i, :]
+        return x.at[..., i, :].set(np.where(i == j, row / entry, row - entry * x[..., j, :]))
+
+    return fori_loop(0, rows.size, substitute, b) if rows.size else b
 
 
 def beta_logarithm(gammaln: Any, a: Any, b: Any) -> Any:

@@ -421,18 +421,20 @@ _COLLECTED = {
         kummer_far kummer_chunk zeta_chunk gauss_by_parameters kummer_by_parameters
         zeta_by_exponent
         """,
-    "primgraph.approximations.borrowed": "real_result by_scipy",
+    "primgraph.approximations.borrowed": """
+        real_result by_scipy sparse_triangular_solve by_scipys_factors substitute
+        """,
     "primgraph.codegen.runtime.jax_support": """
         scaled_root_of_squares derivative_of_determinant conjugate_transpose halved_triangle
         tangent_of_cholesky slope_of_cholesky slope_of_exponential lu_in_order eig_or_nan
-        placed_at windows_of sums_of_windows ratio_of_gammas beta_logarithm beta_by_logarithm
-        high_product philox_uniform philox_uniform_between polygamma_of_all
+        placed_at windows_of sums_of_windows solution_by_entries ratio_of_gammas beta_logarithm
+        beta_by_logarithm high_product philox_uniform philox_uniform_between polygamma_of_all
         gammainc_of_all
         """,
     "primgraph.codegen.runtime.torch_support": """
         device_of on_the_device_of_arguments as_tensor stack_rows prod_over placed_in windows_over
         add_windows safe_root_of_squares along_exponential real_or_nan rows_of_factors signed_gamma
-        rising_factorial
+        rising_factorial solve_row_by_row
         """,
     "primgraph.approximations.matrices": """
         PADE expm turn_off_axis sqrtm newton_root in_double logm expm_slope sqrtm_slope logm_slope

@@ -146,6 +146,15 @@ def rows_of_factors(factors: Any) -> Any:
     return torch.argmax(order.to(torch.uint8), dim=-2), left, right
 
 
+def solve_row_by_row(data: Any, b: Any, rows: Any, columns: Any, reverse: bool) -> Any:
+    """Solve with triangular matrices, in the order of their elements or in reverse order."""
+    x, places = list(torch.unbind(b, -2)), range(rows.numel())
+    for p in reversed(places) if reverse else places:
+        i, j, entry = int(rows[p]), int(columns[p]), data[..., p, None]
+        x[i] = x[i] / entry if i == j else x[i] - entry * x[j]
+    return torch.stack(x, -2) if x else b
+
+
 def signed_gamma(x: Any) -> Any:
     """Return the gamma function, by the exponential of its logarithm."""
     size = torch.exp(torch.lgamma(x))

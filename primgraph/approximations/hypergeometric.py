@@ -91,7 +91,8 @@ def gauss_start(forms: Any, shape: Any, y: Any) -> Any:
     total, slope = term.copy(), np.zeros_like(term)
     for k in range(4000):
         term = times_linear(times_linear(term, a + k, of_a), b + k, of_b)
-        term = over_linear(term, c + k, 2) / (k + 1.0)
+        # A series that has ended may go on past a pole.
+        term = over_linear(term, np.where(c + k == 0.0, 1.0, c + k), 2) / (k + 1.0)
         slope += (k + 1.0) * term
         term = term * y
         total += term
@@ -171,11 +172,20 @@ def gauss_chunk(a: Any, b: Any, c: Any, z: Any, orders: Any) -> Any:
         & ((c > 0.0) | (c != np.floor(c)))
     )
     right = good & (z >= 0.0) & (z < 1.0)
+    # A polynomial in z, of coefficients that are finite also at a pole by c.
+    ends = [
+        (n == 0) & (p <= 0.0) & (p == np.floor(p)) & (p > c)
+        for p, n in ((a, i), (b, j))
+    ]
+    ended = ~good & (ends[0] | ends[1]) & np.isfinite(a + b + c + z)
     scale = factorial_of(i) * factorial_of(j) * factorial_of(k)
     if right.any():
         forms = ((a[right], (1, 0, 0)), (b[right], (0, 1, 0)), (c[right], (0, 0, 1)))
         found = gauss_series(forms, shape, z[right], 1.0 - z[right])
         result[right] = scale * found[i, j, k]
+    if ended.any():
+        forms = ((a[ended], (1, 0, 0)), (b[ended], (0, 1, 0)), (c[ended], (0, 0, 1)))
+        result[ended] = scale * gauss_start(forms, shape, z[ended])[0][i, j, k]
     # The linear transformation DLMF 15.8.1, by the larger one of the first two parameters.
     for is_swapped in (False, True):
         left = good & (z < 0.0) & (z > -np.inf) & ((a > b) == is_swapped)
@@ -203,7 +213,11 @@ def kummer_series(forms: Any, shape: Any, z: Any, scale: Any) -> Any:
     term[0, 0] = scale
     total = term.copy()
     for k in range(4000):
-        term = over_linear(times_linear(term, a + k, of_a), b + k, 1) * (z / (k + 1.0))
+        # A series that has ended may go on past a pole.
+        divisor = np.where(b + k == 0.0, 1.0, b + k)
+        term = over_linear(times_linear(term, a + k, of_a), divisor, 1) * (
+            z / (k + 1.0)
+        )
         total += term
         if k % 8 == 7 and is_settled(term, total):
             break
@@ -251,6 +265,13 @@ def kummer_chunk(a: Any, b: Any, z: Any, orders: Any) -> Any:
     shape, scale = (i + 1, j + 1), factorial_of(i) * factorial_of(j)
     result = np.full_like(z, np.nan)
     good = np.isfinite(a) & np.isfinite(b) & ((b > 0.0) | (b != np.floor(b)))
+    # A polynomial in z, of coefficients that are finite also at a pole by b.
+    ended = (
+        ~good & (i == 0) & (a <= 0.0) & (a == np.floor(a)) & (a > b) & np.isfinite(z)
+    )
+    if ended.any():
+        forms = ((a[ended], (0, 0)), (b[ended], (0, 1)))
+        result[ended] = scale * kummer_series(forms, shape, z[ended], 1.0)[i, j]
     far = (
         good
         & (z < -60.0 - 2.0 * (np.abs(a) + 1.0) * (np.abs(a - b) + 1.0))

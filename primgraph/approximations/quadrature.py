@@ -256,7 +256,7 @@ def gammainc_chunk(a: Any, x: Any, k: int, upper: bool) -> Any:
     ends = (
         (x == 0.0) & (a > 0.0)
         | (x == np.inf) & (a > 0.0) & (a < np.inf)
-        | (a == np.inf) & (x >= 0.0)
+        | (a == np.inf) & (x >= 0.0) & (x < np.inf)
     )
     result[ends] = np.where((x == 0.0) | (a == np.inf), float(upper), float(not upper))[
         ends

@@ -18,9 +18,10 @@ from primgraph.eager.mixed import adopt_around
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import BuildError, MissingRuleError, NotDifferentiable
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Graph, Value
+from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Named
 from primgraph.ir.primitive import Types
+from primgraph.ir.slices import drop_equations, forward_slice
 from primgraph.ir.types import TensorType
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable, handle_of
@@ -318,7 +319,7 @@ class TracedSlope(Slope):
         definition = self._call.definition
         mode, given, other = words
         try:
-            return dead_code(_transposed(graph, seeds))
+            return dead_code(_transposed(self._without_itself(graph, seeds), seeds))
         except MissingRuleError as error:
             rule = definition.pulls if mode == "forward" else definition.pushes
             raise MissingRuleError(
@@ -328,6 +329,21 @@ class TracedSlope(Slope):
                 hint=f"give a rule for {other} as well, or let {definition.name} be "
                 f"differentiated in {'reverse' if mode == 'forward' else 'forward'} mode only",
             ) from None
+
+    def _without_itself(self, graph: Graph, seeds: range) -> Graph:
+        """Return the graph of a rule that calls the function on seeds, with its equations instead.
+
+        Its rule would be transposed by itself without end.
+        """
+        definition = self._call.definition
+        linear = forward_slice(graph.body, [graph.inputs[i] for i in seeds])
+
+        def is_itself(eqn: Equation) -> bool:
+            if eqn.op.own_slope != "given" or eqn.output not in linear:
+                return False
+            return getattr(eqn.kwargs["rule"], "definition", None) is definition
+
+        return drop_equations(graph, is_itself)
 
     def _push_graph(self, present: tuple[int, ...]) -> Graph:
         """Graph of the tangent rule for operands at `present`."""

@@ -32,8 +32,8 @@ from primgraph.primitives.linear_algebra.products import CONTRACTS
 from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.dataflow.activity import is_diagonal
 from primgraph.transforms.jacobians.batch_sum import batch_sum
-from primgraph.transforms.jacobians.drop_identity import drop_identity_products
 from primgraph.transforms.jacobians.strong_zeros import strong_zeros
+from primgraph.transforms.jacobians.unit_vectors import drop_identity_products
 from primgraph.transforms.linearize import linearize_with_map
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up

@@ -20,6 +20,7 @@ from primgraph.ir.rebuild import full_value
 from primgraph.primitives.constants import filled_constant
 from primgraph.primitives.control import Flow, flow_of
 from primgraph.primitives.elementwise import add, as_function_of, mul
+from primgraph.primitives.linear_algebra.products import CONTRACTS
 from primgraph.transforms.dataflow.activity import dependence_bits
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.edits import bind
@@ -27,11 +28,11 @@ from primgraph.transforms.optimize.edits import bind
 if TYPE_CHECKING:
     from primgraph.derivatives import symmetry
     from primgraph.transforms import batch_graphs
-    from primgraph.transforms.jacobians import drop_identity
+    from primgraph.transforms.jacobians import unit_vectors
 else:
     symmetry = late("primgraph.derivatives.symmetry")
     batch_graphs = late("primgraph.transforms.batch_graphs")
-    drop_identity = late("primgraph.transforms.jacobians.drop_identity")
+    unit_vectors = late("primgraph.transforms.jacobians.unit_vectors")
 
 
 @uncollected
@@ -347,12 +348,18 @@ def record(
     """
     builder, given, first = path.builder, [*path.given, *seeds], len(path.given)
     present = {i: v for i, v in enumerate(given) if v is not None}
+    has_products = any(op.fact(CONTRACTS) for op in derivative.ops)
+    if has_products and unit_vectors.reads_structural_zeros(derivative):
+        # Before seeds of ones are folded with the zeros beside them.
+        derivative = clean_up(derivative)
     graph = clean_up(bind(derivative, {i: 1.0 for i in range(len(given)) if i not in present}))
+    if identity:
+        graph = clean_up(unit_vectors.multiply_around_units(graph, len(present) - 1))
     if count is not None:
         graph = clean_up(
             batch_graphs.batch(graph, count, [0 if i >= first else None for i in present])
         )
-    plain = drop_identity.drop_identity_products(graph, len(present) - 1) if identity else graph
+    plain = unit_vectors.drop_identity_products(graph, len(present) - 1) if identity else graph
     results = builder.inline(plain, list(present.values()), shared=True)
     complete = _depending_on_all(path, graph, present)
     if all(complete):

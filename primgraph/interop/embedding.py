@@ -10,13 +10,20 @@ import numpy as np
 
 from primgraph.base.locks import cached_property
 from primgraph.errors import ArgumentError, FeedError, UnsupportedError
+from primgraph.interop.embedded_torch import (
+    apply_in_torch,
+    define_operator,
+    kind_in_torch,
+    number_of,
+)
 from primgraph.ir.frontend.containers import unflatten_value
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.sizes import output_types_for
 from primgraph.program.compile import compile, source_of
+from primgraph.transforms.batch_graphs import batch
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.pullback import pullback
+from primgraph.transforms.pullback import pullback, pushforward
 
 # The kinds of dtypes that are converted to each; that of bfloat16 is V.
 _CONVERTED = {"b": "b", "i": "biu", "u": "biu", "f": "biufV"}
@@ -26,8 +33,9 @@ def to_torch(kernel: Any, *, target: str | None = None) -> Callable[..., Any]:
     """Return a function of torch's tensors that runs a kernel, or that of a graph.
 
     `target` is that of `pg.compile`, or of the kernel. The function takes and returns containers as
-    the traced one did, and shares memory with tensors on the CPU. Gradients, of any order, are
-    kernels too; `torch.func` and forward mode do not see them. Arguments are converted to the
+    the traced one did, and shares memory with tensors on the CPU. Gradients of any order, forward
+    mode and batches of `torch.func` are kernels too, and `torch.compile` calls the kernel as an
+    operator, which it differentiates once. Arguments are converted to the
     dtypes of the inputs, but no float to an integer, and no number to a boolean: that is a
     `FeedError`. Raises `ArgumentError` for what is no graph and no kernel that `pg.compile`
     returned, `UnsupportedError` for complex numbers.
@@ -38,14 +46,15 @@ def to_torch(kernel: Any, *, target: str | None = None) -> Callable[..., Any]:
     tensor([2., 2., 2.], dtype=torch.float64)
     """
     torch, (graph, embedded) = import_module("torch"), _embed("to_torch", kernel, target)
+    define_operator(torch)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = []
         for x, v in zip(graph.in_order(args, kwargs), graph.inputs, strict=True):
             tensor, dtype = torch.as_tensor(x), getattr(torch, v.type.dtype.name)
-            _require_fit(v, tensor, torch.can_cast(tensor.dtype, dtype))
+            _require_fit(v, tensor, kind_in_torch(tensor) in _CONVERTED[v.type.dtype.kind])
             given.append(tensor.to(dtype))
-        return _in_form(graph, _apply_in_torch(torch, embedded, given))
+        return _in_form(graph, apply_in_torch(torch, embedded, given))
 
     call.__name__ = call.__qualname__ = graph.name
     return call
@@ -98,6 +107,8 @@ class _Embedded:
         self._kernel = compile(graph, target=target)
         # The function of JAX or torch, when it has been made.
         self.function: Any = None
+        self._batches: dict[Any, _Embedded] = {}
+        self.number = number_of(self)
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:
         """Return the results for arrays of NumPy, as arrays."""
@@ -106,9 +117,24 @@ class _Embedded:
     @cached_property
     def pullback(self) -> _Embedded:
         """Return the cotangents of float inputs, from all inputs and those of float outputs."""
+        return self._derived(pullback)
+
+    @cached_property
+    def pushforward(self) -> _Embedded:
+        """Return the tangents of float outputs, from all inputs and those of float inputs."""
+        return self._derived(pushforward)
+
+    def _derived(self, derivative: Callable[..., Graph]) -> _Embedded:
         outputs = [self.graph.outputs[i] for i in self.inexact]
-        found = pullback(self.graph.with_outputs(outputs), self.floats)
+        found = derivative(self.graph.with_outputs(outputs), self.floats)
         return _Embedded(clean_up(found), self._target)
+
+    def batched(self, size: int, axes: tuple[int | None, ...]) -> _Embedded:
+        """Return the results for a batch of samples; inputs have an axis of it first, or None."""
+        if (size, axes) not in self._batches:
+            found = clean_up(batch(self.graph, size, axes))
+            self._batches[size, axes] = _Embedded(found, self._target)
+        return self._batches[size, axes]
 
 
 def _embed(name: str, given: Any, target: str | None) -> tuple[Graph, _Embedded]:
@@ -143,35 +169,6 @@ def _in_form(graph: Graph, results: Sequence[Any]) -> Any:
     if graph.form is None:
         return [*results]
     return unflatten_value(graph.form.results, iter(results))
-
-
-def _apply_in_torch(torch: Any, embedded: _Embedded, given: Sequence[Any]) -> Sequence[Any]:
-    """Apply a kernel to tensors, in a step that torch differentiates by its pullback."""
-    if embedded.function is None:
-        embedded.function = _function_of_torch(torch, embedded)
-    found: Sequence[Any] = embedded.function.apply(*given)
-    return found
-
-
-def _function_of_torch(torch: Any, embedded: _Embedded) -> Any:
-    places, count = embedded.floats, len(embedded.graph.inputs)
-
-    def forward(ctx: Any, *tensors: Any) -> Any:
-        ctx.save_for_backward(*tensors)
-        device = tensors[0].device if tensors else None
-        arrays = embedded.run([t.detach().cpu().resolve_neg().numpy() for t in tensors])
-        found = [torch.from_numpy(a).to(device) for a in arrays]
-        ctx.mark_non_differentiable(*(t for t in found if not t.is_floating_point()))
-        return tuple(found)
-
-    def backward(ctx: Any, *cotangents: Any) -> Any:
-        cts = [cotangents[i] for i in embedded.inexact]
-        found = _apply_in_torch(torch, embedded.pullback, [*ctx.saved_tensors, *cts])
-        by_place = dict(zip(places, found, strict=True))
-        return tuple([by_place.get(i) for i in range(count)])
-
-    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-    return type(embedded.graph.name, (torch.autograd.Function,), methods)
 
 
 def _function_of_jax(jax: Any, embedded: _Embedded) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice
 from typing import final
 
@@ -37,7 +37,15 @@ def drop_formal(graph: Graph) -> Graph:
 
     A formal op with its own derivative is replaced by its source, which is no longer constant.
     """
-    if not any(eqn.op.formal or eqn.op.has_bodies for eqn in graph.body):
+    return drop_equations(graph, lambda eqn: eqn.op.formal)
+
+
+def drop_equations(graph: Graph, is_dropped: Callable[[Equation], bool]) -> Graph:
+    """Return `graph` with the first operand in place of some results, also in bodies.
+
+    That of an op with its own derivative is no longer constant.
+    """
+    if not any(is_dropped(eqn) or eqn.op.has_bodies for eqn in graph.body):
         return graph
     moved: dict[Value, Value] = {}
     held: dict[Value, Value] = {}
@@ -45,11 +53,11 @@ def drop_formal(graph: Graph) -> Graph:
     for eqn in graph.body:
         inputs, plain = (
             tuple([moved.get(v, v) for v in eqn.inputs]),
-            map_bodies(eqn, drop_formal),
+            map_bodies(eqn, lambda inner: drop_equations(inner, is_dropped)),
         )
         if eqn.op.stops:
             held[eqn.output] = inputs[0]
-        if eqn.op.formal:
+        if is_dropped(eqn):
             own = eqn.op.own_slope
             moved[eqn.output] = held.get(inputs[0], inputs[0]) if own else inputs[0]
         elif inputs == eqn.inputs:

@@ -1,7 +1,7 @@
 """SciPy's names, for programs: `from primgraph.scipy import special` for `from scipy import`.
 
 What is not here is SciPy's own. `minimize`, `least_squares`, `root` and `curve_fit` of `optimize`,
-and `solve_ivp` and `solve_bvp` of `integrate`, are here, too: `pg.scipy.minimize(f, x0)`.
+and `solve_ivp`, `solve_bvp` and `quad` of `integrate`, are here, too: `pg.scipy.minimize(f, x0)`.
 """
 
 import importlib
@@ -12,7 +12,7 @@ from primgraph.scipy import special
 
 # Methods of SciPy with exact derivatives, by the modules that have them.
 _METHODS = {
-    "primgraph.scipy.integrate": ("solve_bvp", "solve_ivp"),
+    "primgraph.scipy.integrate": ("quad", "solve_bvp", "solve_ivp"),
     "primgraph.scipy.optimize": ("curve_fit", "least_squares", "minimize", "root"),
 }
 # Modules that are loaded when they are first asked for.
@@ -22,6 +22,7 @@ _LATER = {
     "odr": "primgraph.scipy.odr",
     "optimize": "primgraph.scipy.optimize",
     "signal": "primgraph.scipy.signal",
+    "sparse": "primgraph.scipy.sparse",
     "stats": "primgraph.scipy.stats",
 }
 _PLACES = {name: place for place, names in _METHODS.items() for name in names}

@@ -1,12 +1,12 @@
 """Integration by SciPy's names.
 
 `solve_ivp` and `solve_bvp` are SciPy's methods, with exact Jacobians of traced functions. `odeint`
-is SciPy's own on arrays, and recorded with variables and tensors.
+and `quad` are SciPy's own on arrays, and recorded with variables and tensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -19,9 +19,7 @@ from primgraph.api.jit import jit
 from primgraph.api.public import jacobian
 from primgraph.api.vmap import vmap
 from primgraph.control.loops import scan, while_loop
-from primgraph.eager.derivatives import recording
 from primgraph.errors import ArgumentError, ShapeError, unknown_name
-from primgraph.ir.primitive import innermost
 from primgraph.operators.elementwise.arithmetic import abs, maximum, minimum
 from primgraph.operators.elementwise.elementary import sqrt
 from primgraph.operators.elementwise.logic import greater_equal, less, logical_and, where
@@ -31,10 +29,19 @@ from primgraph.operators.reduce.statistics import mean
 from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.shape.joining import concatenate
 from primgraph.operators.shape.shaping import expand_dims
-from primgraph.scipy.traced import Unknowns, as_vector, of_scipy, refuse_variables
+from primgraph.scipy.traced import (
+    Unknowns,
+    arguments_of,
+    as_vector,
+    is_plain,
+    of_scipy,
+    refuse_variables,
+    require_vector,
+)
+from primgraph.solvers import quadrature
 from primgraph.solvers.ode_steps import METHODS
 
-__all__ = ["odeint", "solve_bvp", "solve_ivp"]
+__all__ = ["odeint", "quad", "solve_bvp", "solve_ivp"]
 
 # What SciPy allows an error to be of a value, and beside that.
 _TOLERANCE = 1.49012e-8
@@ -59,11 +66,13 @@ def solve_ivp(
 
     The function is traced, and runs as a kernel; Radau, BDF and LSODA have its Jacobian by `y`.
     `y0` is a vector, or a container of arrays of any shape, which `fun` and `events` take, and
-    `fun` returns; rows of `y` in the result are the elements in order. Results are SciPy's.
+    `fun` returns; rows of `y` in the result are the elements in order. `args` is a tuple, a list or
+    one further argument, such as a number, a dict or a DataFrame. Results are SciPy's.
 
     With `vectorized` or `jac`, or a complex `y0`, SciPy is called with the arguments as they are,
     and `y0` is a vector. Raises `ArgumentError` for variables, which `pg.solvers.solve_ivp` takes,
-    and where `fun` returns other containers than `y0`; `ShapeError` for another number of elements.
+    and where `fun` returns other containers than `y0`; `ShapeError` for another number of elements;
+    `DTypeError` where `fun` returns complex numbers for a real `y0`.
 
     >>> from primgraph.scipy.integrate import solve_ivp
     >>> slope = lambda t, y: np.array([y[1], 1000.0 * (1 - y[0] ** 2) * y[1] - y[0]])
@@ -71,22 +80,21 @@ def solve_ivp(
     >>> found.success, found.nfev < 2000
     (True, True)
     """
-    theirs, passed = _theirs("solve_ivp"), () if args is None else tuple(args)
+    theirs, passed = _theirs("solve_ivp"), arguments_of(args, (tuple, list, np.ndarray))
     options = {"t_eval": t_eval, "dense_output": dense_output, **options}
-    refuse_variables("solve_ivp", tree.leaves((tuple(t_span), y0, t_eval)))
+    refuse_variables("solve_ivp", tree.leaves((t_span, y0, t_eval)))
+    if np.shape(t_span) != (2,):
+        raise ArgumentError(f"solve_ivp: t_span is a pair of times, not {t_span!r:.60}")
     if vectorized or options.get("jac") is not None or _is_complex(y0):
-        if isinstance(y0, Mapping):
-            raise ArgumentError(
-                "solve_ivp takes a vector as y0 with jac, with vectorized, and of complex numbers"
-            )
-        given = {"events": events, "vectorized": vectorized, "args": args}
+        require_vector("solve_ivp", "y0", y0, "with jac, with vectorized, and of complex numbers")
+        given = {"events": events, "vectorized": vectorized, "args": passed or None}
         return theirs(fun, t_span, y0, method, **given, **options)
-    unknowns = Unknowns("solve_ivp", y0)
+    unknowns = Unknowns("solve_ivp", y0, "y0")
 
     @wraps(fun)
     def slope(t: Any, y: Any) -> Any:
         found = call_differentiated(fun, t, unknowns.split(y), *passed)
-        return unknowns.vector_like("solve_ivp", found)
+        return unknowns.vector_like(found)
 
     if getattr(method, "__name__", method) in _IMPLICIT:
         options["jac"] = jit(jacobian(slope, argnums=1))
@@ -128,7 +136,8 @@ def solve_bvp(
     Both functions are traced, with unknown parameters `p` as a third argument if there are any, and
     their Jacobians are exact: `fun_jac` and `bc_jac` unless they are given. As in SciPy, `fun`
     takes points `x` of shape (m,) and `y` of shape (n, m), and computes each column from that
-    column alone. Results are SciPy's. Complex `y` are SciPy's own. Errors are those of `solve_ivp`.
+    column alone. `p` is an array or a container of them, as it is in the result. Results are
+    SciPy's. Complex `y` are SciPy's own. Errors are those of `solve_ivp`.
 
     >>> from primgraph.scipy.integrate import solve_bvp
     >>> x = np.linspace(0.0, 1.0, 5)
@@ -143,13 +152,15 @@ def solve_bvp(
         return theirs(fun, bc, x, y, p, S, fun_jac, bc_jac, **options)
     sizes = {"x": ("points",), "y": (len(y), "points")}
     ends = (0, 1) if p is None else (0, 1, 2)
+    unknowns = None if p is None else Unknowns("solve_bvp", p, "p")
+    split = tuple if unknowns is None else lambda p: (unknowns.split(p[0]),)
 
     @wraps(bc)
-    def conditions(*given: Any) -> Any:
-        return as_vector(call_differentiated(bc, *given))
+    def conditions(a: Any, b: Any, *p: Any) -> Any:
+        return as_vector(call_differentiated(bc, a, b, *split(p)))
 
     def slope(x: Any, y: Any, *p: Any) -> Any:
-        return functions["asarray"](call_differentiated(fun, x, y, *p))
+        return functions["asarray"](call_differentiated(fun, x, y, *split(p)))
 
     def slopes(x: Any, y: Any, *p: Any) -> Any:
         by_y = _by_rows(lambda v: slope(x, v, *p), y)
@@ -157,9 +168,47 @@ def solve_bvp(
 
     of_points = jit(slopes, sizes=sizes) if fun_jac is None else fun_jac
     of_ends = jit(jacobian(conditions, argnums=ends)) if bc_jac is None else bc_jac
-    return theirs(
-        jit(slope, sizes=sizes), jit(conditions), x, y, p, S, of_points, of_ends, **options
-    )
+    start = None if unknowns is None else unknowns.start
+    given = (x, y, start, S, of_points, of_ends)
+    found = theirs(jit(slope, sizes=sizes), jit(conditions), *given, **options)
+    return found if unknowns is None else unknowns.restored(found, "p")
+
+
+def quad(
+    func: Callable[..., Any],
+    a: Any,
+    b: Any,
+    args: Any = (),
+    full_output: bool | int = False,
+    epsabs: float = _TOLERANCE,
+    epsrel: float = _TOLERANCE,
+    limit: int = 50,
+    **options: Any,
+) -> Any:
+    """Integrate `func(x, *args)` from `a` to `b`; return the integral and its absolute error.
+
+    Without variables and tensors it is SciPy's, with all of its options. In a program, and in a
+    function that is differentiated, it is `pg.solvers.quad`, with derivatives by `a`, `b` and
+    whatever `func` depends on; the error is its tolerance.
+
+    >>> from primgraph.scipy.integrate import quad
+    >>> quad(lambda x, k: np.exp(-k * x), 0.0, np.inf, args=2.0)[0]
+    0.49999999999999994
+    >>> pg.grad(lambda k: quad(lambda x: np.exp(-k * x), 0.0, np.inf)[0])(2.0).round(6)
+    np.float64(-0.25)
+    """
+    passed = arguments_of(args)
+    if is_plain((a, b, passed)):
+        theirs = _theirs("quad")
+        named = {"epsabs": epsabs, "epsrel": epsrel, "limit": limit, **options}
+        return theirs(func, a, b, passed, full_output, **named)
+    given = [*options, *(["full_output"] if full_output else [])]
+    if given:
+        raise ArgumentError(
+            f"quad of variables and tensors takes args, epsabs, epsrel and limit, and no {given[0]}"
+        )
+    found = quadrature.quad(lambda x: func(x, *passed), a, b, rtol=epsrel, atol=epsabs, limit=limit)
+    return found, np.maximum(epsabs, epsrel * np.abs(found))
 
 
 def _by_rows(function: Callable[[Any], Any], y: Any) -> Any:
@@ -211,8 +260,7 @@ def odeint(
     >>> odeint(lambda y, t: -y, pg.tensor([1.0]), t, rtol=1e-10, atol=1e-12).round(6).tolist()
     [[1.0], [0.367879]]
     """
-    plain = not recording.is_followed.get() and innermost.get() is None
-    if plain and not any(isinstance(v, Handle) for v in tree.leaves((y0, t, args))):
+    if is_plain((y0, t, args)):
         theirs = of_scipy("integrate", "odeint")
         if theirs is not None:
             named = {"rtol": rtol, "atol": atol, "tfirst": tfirst, "mxstep": mxstep, **options}

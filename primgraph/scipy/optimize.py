@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from primgraph import tree
 from primgraph.api.arguments import call_differentiated
 from primgraph.api.derivatives.of_functions import value_and_grad
 from primgraph.api.derivatives.products import hvp
@@ -15,7 +16,13 @@ from primgraph.api.derivatives.sparse import sparse_hessian
 from primgraph.api.jit import jit
 from primgraph.api.public import hessian, jacobian
 from primgraph.errors import unknown_name
-from primgraph.scipy.traced import Unknowns, of_scipy
+from primgraph.scipy.traced import (
+    Unknowns,
+    arguments_of,
+    of_scipy,
+    refuse_variables,
+    require_vector,
+)
 
 __all__ = ["curve_fit", "least_squares", "minimize", "root"]
 
@@ -45,12 +52,14 @@ def minimize(
     The function is traced. Every method has the derivatives that it can use: one kernel of value
     and gradient; products with the Hessian for Newton-CG, trust-ncg and trust-krylov; the Hessian
     for dogleg and trust-exact, as a sparse matrix for trust-constr. Functions in `constraints`
-    without a `jac` are traced, too. `x0` is an array of any shape, a number or a container of
-    these, which `fun` and the field `x` of the result have as well; `bounds` and other fields are
-    those of the flat vector. Constraints take what `fun` takes.
+    without a `jac` are traced, too; they take what `fun` takes, and their Hessians are sparse. `x0`
+    is an array of any shape, a number or a container of these, which `fun` and the field `x` of the
+    result have as well; other fields are those of the flat vector. `bounds` are those of the flat
+    vector, or a pair of ends for each part of a dict.
 
-    If `jac`, `hess` or `hessp` is given, SciPy is called with the arguments as they are. Raises as
-    `pg.trace` and `pg.grad` do, and as SciPy does.
+    If `jac`, `hess` or `hessp` is given, SciPy is called with the arguments as they are. Raises
+    `ArgumentError` for variables, `DTypeError` for complex numbers, and as `pg.trace`, `pg.grad`
+    and SciPy do.
 
     >>> from primgraph.scipy import optimize
     >>> start = {"a": np.array([-1.2]), "b": 1.0}
@@ -59,12 +68,13 @@ def minimize(
     >>> found.x["a"].round(6).tolist(), found.nfev < 30
     ([1.0], True)
     """
-    theirs = _theirs("minimize")
-    args = args if isinstance(args, tuple) else (args,)
+    theirs, args = _theirs("minimize"), arguments_of(args)
     if not (jac is None and hess is None and hessp is None):
+        require_vector("minimize", "x0", x0, "with jac, hess or hessp")
         return theirs(fun, x0, args, method, jac, hess, hessp, bounds, constraints, **options)
     unknowns = Unknowns("minimize", x0)
     given = _with_derivatives(unknowns.of_vector(fun, args), method)
+    bounds = unknowns.pairs(bounds) if isinstance(bounds, Mapping) else bounds
     is_one = isinstance(constraints, Mapping) or not isinstance(constraints, list | tuple)
     traced = [unknowns.constraint(c) for c in ([constraints] if is_one else constraints)]
     found = theirs(
@@ -78,7 +88,7 @@ def _with_derivatives(fun: Callable[[Any], Any], method: Any) -> dict[str, Any]:
     name = method.lower() if isinstance(method, str) else ""
     if name in _WITHOUT_GRADIENT:
         value = jit(fun)
-        return {"fun": lambda x: float(value(x))}
+        return {"fun": lambda x: np.asarray(value(x)).item()}
     both = jit(value_and_grad(fun))
     given: dict[str, Any] = {"fun": lambda x: _as_pair(*both(x)), "jac": True}
     if name in _BY_PRODUCTS:
@@ -103,7 +113,8 @@ def least_squares(
     """Minimize the sum of squares of `fun(x, *args, **kwargs)` by `scipy.optimize.least_squares`.
 
     The function is traced, and its Jacobian is exact. Arguments and errors are those of `minimize`;
-    `options` are SciPy's. If `jac` is given, SciPy is called with the arguments as they are.
+    `options` are SciPy's, where both `bounds` may be dicts like `x0`. If
+    `jac` is given, SciPy is called with the arguments as they are.
 
     >>> from primgraph.scipy import optimize
     >>> times = np.array([0.0, 1.0, 2.0])
@@ -112,12 +123,15 @@ def least_squares(
     >>> [round(float(v), 6) for v in found.x.values()]
     [2.0, 0.693147]
     """
-    theirs = _theirs("least_squares")
-    args = args if isinstance(args, tuple) else (args,)
+    theirs, args = _theirs("least_squares"), arguments_of(args)
     named = {} if kwargs is None else dict(kwargs)
     if jac is not None:
+        require_vector("least_squares", "x0", x0, "with jac")
         return theirs(fun, x0, jac, args=args, kwargs=named, **options)
     unknowns = Unknowns("least_squares", x0)
+    bounds = options.get("bounds")
+    if isinstance(bounds, list | tuple) and any(isinstance(end, Mapping) for end in bounds):
+        options["bounds"] = tuple([unknowns.spread(v, "least_squares: bounds") for v in bounds])
     of_vector = unknowns.of_vector(fun, args, named)
     found = theirs(jit(of_vector), unknowns.start, jit(jacobian(of_vector)), **options)
     return unknowns.restored(found)
@@ -134,20 +148,22 @@ def root(
     """Find `x` with `fun(x, *args) = 0` by a method of `scipy.optimize.root`.
 
     The function is traced. The methods hybr and lm have its exact Jacobian; others take none. `fun`
-    returns as many numbers as `x0` has, in an array or a list. Arguments and errors are those of
-    `minimize`.
+    returns as many numbers as `x0` has, in an array or a list; lm takes more. Arguments and errors
+    are those of `minimize`, and `ShapeError` for another number of numbers.
 
     >>> from primgraph.scipy import optimize
     >>> found = optimize.root(lambda x: [x[0] + x[1] - 3.0, x[0] * x[1] - 2.0], [0.0, 5.0])
     >>> found.x.round(6).tolist()
     [1.0, 2.0]
     """
-    theirs = _theirs("root")
-    args = args if isinstance(args, tuple) else (args,)
+    theirs, args = _theirs("root"), arguments_of(args)
     if jac is not None:
+        require_vector("root", "x0", x0, "with jac")
         return theirs(fun, x0, args, method, jac, **options)
     unknowns = Unknowns("root", x0)
     of_vector = unknowns.of_vector(fun, args)
+    if method != "lm":
+        of_any, of_vector = of_vector, lambda x: unknowns.require_count(of_any(x))
     exact = jit(jacobian(of_vector)) if method.lower() in _BY_JACOBIAN else None
     found = theirs(jit(of_vector), unknowns.start, method=method, jac=exact, **options)
     return unknowns.restored(found)
@@ -176,6 +192,9 @@ def curve_fit(
     [1.0, 2.0]
     """
     theirs = _theirs("curve_fit")
+    refuse_variables("curve_fit", tree.leaves((xdata, ydata, p0)))
+    if p0 is not None:
+        require_vector("curve_fit", "p0", p0, "for the parameters in order")
     if jac is not None:
         return theirs(f, xdata, ydata, p0, jac=jac, **options)
 
@@ -199,7 +218,7 @@ def curve_fit(
 
 
 def _as_pair(value: Any, gradient: Any) -> tuple[float, Any]:
-    return float(value), gradient
+    return float(np.asarray(value).item()), gradient
 
 
 def _theirs(name: str) -> Any:

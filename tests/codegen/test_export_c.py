@@ -30,6 +30,7 @@ from primgraph.codegen.targets.export import function
 from primgraph.codegen.targets.export.file import c_source
 from primgraph.codegen.targets.export.identifiers import LIBRARY, remark, wrap_statement
 from primgraph.ir.facts import ops as registry
+from primgraph.scipy.sparse.linalg import spsolve_triangular
 
 needs_compiler = pytest.mark.skipif(not compiler(), reason="there is no C compiler")
 
@@ -130,6 +131,21 @@ def compositions(a, x):
     return *linalg.qr(a), *values, pg.abs(pg.fft.fft2(x[:, None] * x)), turned, tangent
 
 
+TRIANGLE = pg.Pattern.from_coo([0, 1, 1, 2, 3, 3], [0, 0, 1, 2, 1, 3], (4, 4))
+
+
+def sparse_systems(values, x):
+    solved = spsolve_triangular(pg.sparse_matrix(TRIANGLE, values), x)
+    return solved, pg.grad(pg.sum(solved[:, 0] ** 2), [values, x])
+
+
+def quotients(a, b):
+    z = pg.complex(a[0], a[1]) / pg.complex(b[0], b[1])
+    return pg.real(z), pg.imag(z)
+
+
+PARTS = np.array([0.0, -0.0, 1.0, -2.5, np.inf, np.nan, 1e300, 1e-300])
+ALL_PARTS = np.stack([v.ravel() for v in np.meshgrid(*[PARTS] * 4)])
 ROWS, P = rng.normal(size=(5, 3)), np.array([1.0, 0.3])
 FUNCTIONS_OF = {
     attention: [rng.normal(size=(6, 4)) for _ in range(3)],
@@ -146,6 +162,8 @@ FUNCTIONS_OF = {
     long_sums: [rng.normal(size=3000)],
     products: [rng.normal(size=(5, 9)), rng.normal(size=(12, 9)), rng.normal(size=(2, 3, 4))],
     compositions: [rng.normal(size=(4, 4)), rng.normal(size=6)],
+    sparse_systems: [rng.uniform(1.0, 2.0, 6), rng.normal(size=(4, 2))],
+    quotients: [ALL_PARTS[:2], ALL_PARTS[2:]],
     special_functions: [np.array([-9.75, -0.3, 0.2, 0.75, 9.0])],
     sums_of_products: [rng.normal(size=s) for s in ((5, 9), (12, 9), (2, 3, 4))],
 }  # fmt: skip

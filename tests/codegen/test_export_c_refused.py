@@ -141,6 +141,16 @@ def test_complex_numbers_are_refused(tmp_path):
         pg.compile(pg.trace(carried, pg.spec(3))).save(tmp_path / "model.c")
 
 
+@pytest.mark.parametrize("name", ["svd", "svdvals", "pinv", "eigvalsh", "logm"])
+def test_linear_algebra_of_complex_numbers_is_named(name, tmp_path):
+    def function(x):
+        z = pg.complex(x, x) + np.eye(2)
+        return pg.real(getattr(pg.linalg, name)(z)[0])
+
+    with pytest.raises(pg.CompileError, match=f"C has no {name} of complex128"):
+        pg.compile(pg.trace(function, np.ones((2, 2)))).save(tmp_path / "model.c")
+
+
 def test_sizes_have_names_of_c(tmp_path):
     for name, why in (("int", "a word of C"), ("sin", "a name that C has for something else")):
         graph = pg.trace(lambda x: x * 2, pg.spec((name, 3)))

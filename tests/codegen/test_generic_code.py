@@ -110,6 +110,13 @@ TEXTS["at places"] = _text(
     ],
     "%x: f64[N,3]",
 )
+TEXTS["elements of a triangle"] = _text(
+    [
+        ("i64[N]", "iota(axis=0, dtype=i64, shape=(N,))"),
+        ("f64[N,3]", "sparse_triangular_solve(%v, %x, %0, %0, reverse=False)"),
+    ],
+    "%x: f64[N,3], %v: f64[N]",
+)
 TEXTS["refused where some are true"] = """
 graph f(%x: f64[N,3]) {
   %0: bool[N,3] = not_equal(%x, %x)

@@ -11,10 +11,8 @@ import pytest
 
 from primgraph.codegen import targets
 
-# Regular expressions on text of the user, on files of the package, and on templates of tables. The
-# dialect of torch changes NumPy's names in whole lines.
+# Regular expressions on text of the user, on files of the package, and on templates of tables.
 GIVEN = {
-    "libraries/torch_phrases.py",
     "c/parts.py", "c/user_c.py", "export/file.py", "export/identifiers.py",
     "export/formulas.py", "export/user_c.py",
     "readable/containers.py", "text/docstrings.py", "text/names.py",

@@ -1425,3 +1425,23 @@ def test_a_rule_for_tangents_that_calls_another_custom_function_is_transposed():
     f.defjvp(lambda xs, ds: (f(*xs), tripled(ds[0]) * xs[0]))
     x = np.array([1.0, 2.0])
     assert pg.grad(lambda x: pg.sum(f(x)))(x).tolist() == [4.0, 8.0]
+
+
+def test_a_rule_may_call_its_function_on_tangents():
+    @pg.custom_jvp
+    def doubled(x):
+        return 2 * x
+
+    @doubled.defjvp
+    def _(primals, tangents):
+        return doubled(primals[0]), doubled(tangents[0])
+
+    x = np.array([0.5, 2.0])
+    assert pg.grad(lambda x: pg.sum(doubled(x)))(x).tolist() == [2.0, 2.0]
+    assert pg.jvp(doubled, x, x)[1].tolist() == [1.0, 4.0]
+    np.testing.assert_allclose(pg.hessian(lambda x: pg.sum(doubled(x) ** 2))(x), 8 * np.eye(2))
+    # Other functions than these keep their rules there.
+    scaled = pg.custom_jvp(lambda x: 3 * x)
+    scaled.defjvp(lambda primals, tangents: (scaled(*primals), by_jvp(primals[0]) * tangents[0]))
+    slope = pg.grad(lambda x: pg.sum(scaled(x)))
+    np.testing.assert_allclose(slope(x), np.exp(x) * x)

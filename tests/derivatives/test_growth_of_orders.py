@@ -41,11 +41,9 @@ LEAST = {
 }
 # Names of modules and tests of NumPy's.
 OTHERS = {"core", "f2py", "testing", "ctypeslib", "test"}
-# Functions with derivatives by parameters, each a primitive: mixed orders by parameters and the
-# argument, of which there are more, are not counted. Those of Bessel have no recurrence of their
-# own, and as many values as orders in each derivative: their exponent is below 4.
-BESSEL = {"iv", "ive", "jv", "kv", "kve", "yv"}
-BY_ARGUMENT = {"hyp1f1", "hyp2f1"} | BESSEL
+# Functions with derivatives by several parameters, each a primitive: mixed orders by parameters and
+# the argument, of which there are more, are not counted.
+BY_ARGUMENT = {"hyp1f1", "hyp2f1"}
 # The shapes of the arguments: of the first that a function accepts.
 MATRIX, VECTOR = (3, 3), (3,)
 ARGUMENTS = [
@@ -107,11 +105,9 @@ def test_equations_of_all_public_functions_grow_as_a_polynomial_of_the_order(nam
         first, middle, last = count
         factor = (last / first) ** (1 / 6)
         exponent = math.log(last / middle) / math.log(7 / 4)
-        # With those of Bessel, which have a bound of their own, the mean of scipy.special is 1.52.
-        if function not in BESSEL:
-            factors.append(factor)
+        factors.append(factor)
         # Many functions begin with one or two equations, so that even a line is steeper than 1.5.
-        if factor > 1.5 and exponent > (4.0 if function in BESSEL else 2.45):
+        if factor > 1.5 and exponent > 2.45:
             faults.append(f"{function}: {count}")
     assert not faults
     assert math.exp(np.mean(np.log(factors))) <= 1.5

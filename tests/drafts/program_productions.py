@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from program_draft import BOOL, DTYPES, F64, I64, Draft, Unfit, drop
+from program_draft import BOOL, DTYPES, F16, F64, I64, Draft, Unfit, drop
 from program_operators import OPERATORS
 
 import primgraph as pg
@@ -21,6 +21,7 @@ from primgraph.primitives import reductions as r
 from primgraph.primitives import shapes as s
 from primgraph.primitives import windows as w
 from primgraph.primitives.linear_algebra import products
+from primgraph.primitives.linear_algebra.systems import sparse_triangular_solve
 from primgraph.primitives.special_functions import by_parameters, gamma, special
 
 # How often an operator is called in `pg.no_grad()`.
@@ -329,7 +330,7 @@ def gather(draft: Draft) -> list[Value]:
 
 
 def sparse_product(draft: Draft) -> list[Value]:
-    """A sparse matrix, with known or computed values, times vectors."""
+    """A sparse matrix, with known or computed values, times vectors, and a triangular system."""
     x = draft.pick("f", test=lambda v: all(v.shape), rank=1)
     rows, count = draft.below(6, 1), draft.below(9)
     lead = draft.typed(TensorType((count, *x.shape[1:]), x.dtype))
@@ -337,7 +338,23 @@ def sparse_product(draft: Draft) -> list[Value]:
     places = draft.rng.integers(0, x.shape[0], count)
     terms = lead * indexing.gather(x, c.constant(value=places), axis=0)
     zeros = c.filled_constant(0.0, TensorType((rows, *x.shape[1:]), x.dtype))
-    return [indexing.scatter_add(zeros, terms, c.constant(value=into), axis=0)]
+    found = indexing.scatter_add(zeros, terms, c.constant(value=into), axis=0)
+    return [found] if x.dtype == F16 else [found, _sparse_system(draft, found)]
+
+
+def _sparse_system(draft: Draft, b: Value) -> Value:
+    """The solution for a regular matrix with a full diagonal and some elements below it."""
+    n = b.shape[0]
+    below = np.tril(draft.rng.random((n, n)) < 0.4, -1) | np.eye(n, dtype=bool)
+    rows, columns = np.nonzero(below)
+    ends = np.where(rows == columns, 2.0, 0.0).astype(b.dtype)
+    data = draft.typed(TensorType((rows.size,), b.dtype))
+    data = c.constant(value=ends) + e.sin(data) * c.filled_constant(0.25, data.type)
+    whole = s.reshape(b, shape=(n, math.prod(b.shape[1:])))
+    places, reverse = [c.constant(value=i) for i in (rows, columns)], draft.chance(0.5)
+    places = places[::-1] if reverse else places
+    found = sparse_triangular_solve(data, whole, *places, reverse=reverse)
+    return s.reshape(found, shape=b.shape)
 
 
 def _indices(draft: Draft, shape: tuple[int, ...], limit: int) -> Value:

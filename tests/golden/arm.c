@@ -30,25 +30,18 @@ static const double table5[4] = {
     0.0, -1.0, 6.123233995736766e-17, 0.0,
 };
 
-static const double table6[4 * 12] = {
-    0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0,
-    0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0,
-    0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0,
-    0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0,
-};
-
-static const double table7[12 * 4] = {
-    0.0, 0.0, 0.0, 1.0,
+static const double table6[3 * 4 * 4] = {
+    1.0, 1.0, 1.0, 1.0,
     0.0, 0.0, 0.0, 0.0,
     0.0, 0.0, 0.0, 0.0,
     0.0, 0.0, 0.0, 0.0,
     0.0, 0.0, 0.0, 0.0,
-    0.0, 0.0, 0.0, 1.0,
+    1.0, 1.0, 1.0, 1.0,
     0.0, 0.0, 0.0, 0.0,
     0.0, 0.0, 0.0, 0.0,
     0.0, 0.0, 0.0, 0.0,
     0.0, 0.0, 0.0, 0.0,
-    0.0, 0.0, 0.0, 1.0,
+    1.0, 1.0, 1.0, 1.0,
     0.0, 0.0, 0.0, 0.0,
 };
 
@@ -217,180 +210,95 @@ void arm(
     }
     /* in the gradient of arm.py:35 */
     double *const t23 = work->f64;
-    for (long i = 0; i < 4; i++) {
-        for (long j = 0; j < 12; j++) {
-            t23[i * 12 + j] = 0.0;
-        }
-        for (long k = 0; k < 4; k++) {
-            const double factor = t22[k * 4 + i];
-            for (long j = 0; j < 12; j++) {
-                t23[i * 12 + j] += factor * table6[k * 12 + j];
-            }
-        }
-    }
-    double *const t24 = work->f64 + 48;
     for (long i = 0; i < 12; i++) {
         for (long j = 0; j < 4; j++) {
-            double sum = 0.0;
-            for (long k = 0; k < 4; k++) {
-                sum += table7[i * 4 + k] * t18[j * 4 + k];
-            }
-            t24[i * 4 + j] = sum;
+            t23[i * 4 + j] = t21[i] * t18[j * 4 + 3];
         }
     }
-    double *const t25 = work->f64 + 96;
-    for (long i = 0; i < 4; i++) {
-        for (long j = 0; j < 3; j++) {
-            for (long k = 0; k < 4; k++) {
-                t25[i * 12 + j * 4 + k] = t24[j * 16 + i * 4 + k];
-            }
-        }
-    }
-    double *const t26 = work->f64 + 144;
-    for (long i = 0; i < 4; i++) {
-        for (long j = 0; j < 12; j++) {
-            t26[i * 12 + j] = 0.0;
-        }
+    double t24[4];
+    for (long j = 0; j < 4; j++) {
+        double sum = 0.0;
         for (long k = 0; k < 4; k++) {
-            const double factor = t21[k * 4 + i];
-            for (long j = 0; j < 12; j++) {
-                t26[i * 12 + j] += factor * t25[k * 12 + j];
-            }
+            sum += t18[k * 4 + 3] * t17[j * 4 + k];
         }
+        t24[j] = sum;
+    }
+    double *const t25 = work->f64 + 48;
+    for (long i = 0; i < 12; i++) {
+        for (long j = 0; j < 4; j++) {
+            t25[i * 4 + j] = t20[i] * t24[j];
+        }
+    }
+    double t26[4];
+    for (long j = 0; j < 4; j++) {
+        double sum = 0.0;
+        for (long k = 0; k < 4; k++) {
+            sum += t24[k] * t16[j * 4 + k];
+        }
+        t26[j] = sum;
     }
     double *const t27 = work->f64 + 96;
     for (long i = 0; i < 12; i++) {
         for (long j = 0; j < 4; j++) {
-            double sum = 0.0;
-            for (long k = 0; k < 4; k++) {
-                sum += t24[i * 4 + k] * t17[j * 4 + k];
-            }
-            t27[i * 4 + j] = sum;
+            t27[i * 4 + j] = t19[i] * t26[j];
         }
     }
-    double *const t28 = work->f64 + 48;
-    for (long i = 0; i < 4; i++) {
-        for (long j = 0; j < 3; j++) {
-            for (long k = 0; k < 4; k++) {
-                t28[i * 12 + j * 4 + k] = t27[j * 16 + i * 4 + k];
-            }
-        }
-    }
-    double *const t29 = work->f64 + 192;
-    for (long i = 0; i < 4; i++) {
-        for (long j = 0; j < 12; j++) {
-            t29[i * 12 + j] = 0.0;
-        }
+    double t28[4];
+    for (long j = 0; j < 4; j++) {
+        double sum = 0.0;
         for (long k = 0; k < 4; k++) {
-            const double factor = t20[k * 4 + i];
-            for (long j = 0; j < 12; j++) {
-                t29[i * 12 + j] += factor * t28[k * 12 + j];
-            }
+            sum += t26[k] * t15[j * 4 + k];
         }
+        t28[j] = sum;
     }
-    double *const t30 = work->f64 + 48;
+    double *const t29 = work->f64 + 144;
     for (long i = 0; i < 12; i++) {
         for (long j = 0; j < 4; j++) {
-            double sum = 0.0;
-            for (long k = 0; k < 4; k++) {
-                sum += t27[i * 4 + k] * t16[j * 4 + k];
-            }
-            t30[i * 4 + j] = sum;
+            t29[i * 4 + j] = t13[i] * t28[j];
         }
     }
-    double *const t31 = work->f64 + 96;
-    for (long i = 0; i < 4; i++) {
-        for (long j = 0; j < 3; j++) {
-            for (long k = 0; k < 4; k++) {
-                t31[i * 12 + j * 4 + k] = t30[j * 16 + i * 4 + k];
-            }
-        }
-    }
-    double *const t32 = work->f64 + 240;
-    for (long i = 0; i < 4; i++) {
-        for (long j = 0; j < 12; j++) {
-            t32[i * 12 + j] = 0.0;
-        }
+    double t30[4];
+    for (long j = 0; j < 4; j++) {
+        double sum = 0.0;
         for (long k = 0; k < 4; k++) {
-            const double factor = t19[k * 4 + i];
-            for (long j = 0; j < 12; j++) {
-                t32[i * 12 + j] += factor * t31[k * 12 + j];
-            }
+            sum += t28[k] * t14[j * 4 + k];
         }
+        t30[j] = sum;
     }
-    double *const t33 = work->f64 + 96;
+    double *const t31 = work->f64 + 192;
     for (long i = 0; i < 12; i++) {
         for (long j = 0; j < 4; j++) {
-            double sum = 0.0;
-            for (long k = 0; k < 4; k++) {
-                sum += t30[i * 4 + k] * t15[j * 4 + k];
-            }
-            t33[i * 4 + j] = sum;
+            t31[i * 4 + j] = table6[i * 4 + j] * t30[j];
         }
     }
-    double *const t34 = work->f64 + 48;
-    for (long i = 0; i < 4; i++) {
-        for (long j = 0; j < 3; j++) {
-            for (long k = 0; k < 4; k++) {
-                t34[i * 12 + j * 4 + k] = t33[j * 16 + i * 4 + k];
-            }
-        }
-    }
-    double *const t35 = work->f64 + 288;
-    for (long i = 0; i < 4; i++) {
-        for (long j = 0; j < 12; j++) {
-            t35[i * 12 + j] = 0.0;
-        }
-        for (long k = 0; k < 4; k++) {
-            const double factor = t13[k * 4 + i];
-            for (long j = 0; j < 12; j++) {
-                t35[i * 12 + j] += factor * t34[k * 12 + j];
-            }
-        }
-    }
-    double *const t36 = work->f64 + 48;
-    for (long i = 0; i < 12; i++) {
-        for (long j = 0; j < 4; j++) {
-            double sum = 0.0;
-            for (long k = 0; k < 4; k++) {
-                sum += t33[i * 4 + k] * t14[j * 4 + k];
-            }
-            t36[i * 4 + j] = sum;
-        }
-    }
-    /* in the gradient of arm.py:26 */
+    /* in the gradient of arm.py:25 */
     for (long i = 0; i < 3; i++) {
-        /* in the gradient of arm.py:25 */
+        const double t32 = t23[i * 16 + 6] + t23[i * 16 + 5] * 6.123233995736766e-17 + t23[i * 16];
+        const double t33 =
+            t23[i * 16 + 4] + t23[i * 16 + 7] * 0.0 - t23[i * 16 + 2]
+            + t23[i * 16 + 1] * -6.123233995736766e-17;
+        const double t34 = t25[i * 16 + 5] * 6.123233995736766e-17 - t25[i * 16 + 6] + t25[i * 16];
+        const double t35 =
+            t25[i * 16 + 4] + t25[i * 16 + 7] * 0.0 + t25[i * 16 + 2]
+            + t25[i * 16 + 1] * -6.123233995736766e-17;
+        const double t36 = t27[i * 16 + 6] + t27[i * 16 + 5] * 6.123233995736766e-17 + t27[i * 16];
         const double t37 =
-            t23[i * 4 + 14] * -0.0 + t23[i * 4 + 13] + t23[i * 4] + t23[i * 4 + 3] * 0.0;
+            t27[i * 16 + 4] + t27[i * 16 + 7] * 0.0203 - t27[i * 16 + 2]
+            + t27[i * 16 + 1] * -6.123233995736766e-17;
         const double t38 =
-            t23[i * 4 + 12] + (t23[i * 4 + 15] + t23[i * 4 + 2]) * 0.0 - t23[i * 4 + 1];
-        const double t39 = t26[i * 4 + 14] + t26[i * 4 + 13] * 6.123233995736766e-17 + t26[i * 4];
-        const double t40 = t29[i * 4 + 13] * 6.123233995736766e-17 - t29[i * 4 + 14] + t29[i * 4];
-        const double t41 = t32[i * 4 + 14] + t32[i * 4 + 13] * 6.123233995736766e-17 + t32[i * 4];
-        const double t42 =
-            t32[i * 4 + 12] + t32[i * 4 + 15] * 0.0203 - t32[i * 4 + 2]
-            + t32[i * 4 + 1] * -6.123233995736766e-17;
-        const double t43 =
-            t35[i * 4 + 14] * -0.0 + t35[i * 4 + 13] + t35[i * 4] + t35[i * 4 + 3] * 0.4318;
-        const double t44 =
-            t35[i * 4 + 12] + t35[i * 4 + 15] * 0.4318 + t35[i * 4 + 2] * 0.0 - t35[i * 4 + 1];
-        const double t45 = t36[i * 16 + 5] * 6.123233995736766e-17 - t36[i * 16 + 6] + t36[i * 16];
-        const double t46 =
-            t26[i * 4 + 12] + t26[i * 4 + 15] * 0.0 - t26[i * 4 + 2]
-            + t26[i * 4 + 1] * -6.123233995736766e-17;
-        const double t47 =
-            t29[i * 4 + 12] + t29[i * 4 + 15] * 0.0 + t29[i * 4 + 2]
-            + t29[i * 4 + 1] * -6.123233995736766e-17;
-        const double t48 =
-            t36[i * 16 + 4] + t36[i * 16 + 7] * 0.0 + t36[i * 16 + 2]
-            + t36[i * 16 + 1] * -6.123233995736766e-17;
-        J[i * 6] = t48 * c - s * (t45 + t36[i * 16 + 3] * 0.0);
-        J[i * 6 + 1] = t44 * c_2 - s_2 * t43;
-        J[i * 6 + 2] = t42 * c_3 - s_3 * (t41 + t32[i * 4 + 3] * 0.0203);
-        J[i * 6 + 3] = t47 * c_4 - s_4 * (t40 + t29[i * 4 + 3] * 0.0);
-        J[i * 6 + 4] = t46 * c_5 - s_5 * (t39 + t26[i * 4 + 3] * 0.0);
-        J[i * 6 + 5] = t38 * c_6 - s_6 * t37;
+            t29[i * 16 + 6] * -0.0 + t29[i * 16 + 5] + t29[i * 16] + t29[i * 16 + 3] * 0.4318;
+        const double t39 =
+            t29[i * 16 + 4] + t29[i * 16 + 7] * 0.4318 + t29[i * 16 + 2] * 0.0 - t29[i * 16 + 1];
+        const double t40 = t31[i * 16 + 5] * 6.123233995736766e-17 - t31[i * 16 + 6] + t31[i * 16];
+        const double t41 =
+            t31[i * 16 + 4] + t31[i * 16 + 7] * 0.0 + t31[i * 16 + 2]
+            + t31[i * 16 + 1] * -6.123233995736766e-17;
+        J[i * 6] = t41 * c - s * (t40 + t31[i * 16 + 3] * 0.0);
+        J[i * 6 + 1] = t39 * c_2 - s_2 * t38;
+        J[i * 6 + 2] = t37 * c_3 - s_3 * (t36 + t27[i * 16 + 3] * 0.0203);
+        J[i * 6 + 3] = t35 * c_4 - s_4 * (t34 + t25[i * 16 + 3] * 0.0);
+        J[i * 6 + 4] = t33 * c_5 - s_5 * (t32 + t23[i * 16 + 3] * 0.0);
+        J[i * 6 + 5] = t22[i * 4 + 1] * 0.0 * c_6 + t22[i * 4] * -0.0 * s_6;
         position[i] = pose[i * 4 + 3];
     }
 }

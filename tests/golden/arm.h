@@ -16,10 +16,10 @@ extern "C" {
 
 /* Memory of arm for one call at a time. */
 typedef struct {
-    double f64[336];
+    double f64[240];
 } arm_workspace;
 
-#define ARM_WORKSPACE_BYTES 2688
+#define ARM_WORKSPACE_BYTES 1920
 
 /* Compute position and J.
  *
@@ -28,8 +28,8 @@ typedef struct {
  *     position: float64, shape (3,)
  *     J: float64, shape (3, 6)
  *
- * Needs 2688 bytes of workspace, whatever is in them.
- * Keeps arrays of 1792 bytes on the stack. */
+ * Needs 1920 bytes of workspace, whatever is in them.
+ * Keeps arrays of 1920 bytes on the stack. */
 void arm(const double q[6], double position[3], double J[3 * 6], arm_workspace *work);
 
 #ifdef __cplusplus

@@ -2,11 +2,6 @@
 
 import numpy as np
 
-k0 = np.array([1.0, 0.0])
-k1 = np.array([[0.0], [1.0]])
-k2 = np.array([[1.0], [0.0]])
-k3 = np.array([0.0, 1.0])
-
 
 def as_array(x, dtype, shape, name):
     """Return `x` as an array; raise ValueError if it has another shape."""
@@ -62,69 +57,64 @@ def burgers(t, x, t0, x0, u0, w1, b1, w2, b2, w3, b3):
     # burgers.py:36  misfit = network(t0, x0, *weights) - u0
     misfit = v2 - u0
     # in the gradient of burgers.py:12
-    v3 = k0 @ w1
-    v4 = 1.0 - h1 * h1
-    v5 = v3 * v4
+    v3 = 1.0 - h1 * h1
+    v4 = w1[0] * v3
+    v5 = w1[1] * v3
+    v6 = v5 * h1 * -2.0
+    v7 = w1[1] * v6
     # in the gradient of burgers.py:13
-    v6 = v5 @ w2
-    v7 = 1.0 - h2 * h2
-    v8 = v6 * v7
-    # in the gradient of burgers.py:14 and burgers.py:12
-    u_t = v8 @ w3
-    v9 = k3 @ w1
-    v10 = v9 * v4
-    v11 = v10 * h1 * -2.0
-    v12 = v9 * v11
-    # in the gradient of burgers.py:13
-    v13 = v10 @ w2
-    v14 = v13 * v7
-    v15 = v14 * h2 * -2.0
-    v16 = v12 @ w2
-    v17 = v16 * v7 + v13 * v15
+    v8 = v4 @ w2
+    v9 = 1.0 - h2 * h2
+    v10 = v8 * v9
+    v11 = v5 @ w2
+    v12 = v11 * v9
+    v13 = v12 * h2 * -2.0
+    v14 = v7 @ w2
+    v15 = v14 * v9 + v11 * v13
     # in the gradient of burgers.py:14
-    u_x = v14 @ w3
-    u_xx = v17 @ w3
+    u_t = v10 @ w3
+    u_x = v12 @ w3
+    u_xx = v15 @ w3
     # burgers.py:35  residual = u_t + u * u_x - NU * u_xx
     residual = u_t + u * u_x - 0.003183098861837907 * u_xx
     # burgers.py:37  loss = pg.mean(residual**2) + pg.mean(misfit**2)
     loss = np.mean(residual * residual) + np.mean(misfit * misfit)
     # in the gradient of burgers.py:37
-    v18 = misfit * 0.0625
+    v16 = misfit * 0.0625
     residual_bar = residual * 0.03125
     # in the gradient of burgers.py:35
-    v19 = residual * -9.94718394324346e-05
-    v20 = residual_bar * u
+    v17 = residual * -9.94718394324346e-05
+    v18 = residual_bar * u
     u_bar = residual_bar * u_x
     # in the gradient of burgers.py:14
-    v21 = v19 @ w3.T
-    v22 = residual_bar @ w3.T
-    b3_bar = np.sum(v18, axis=0) + np.sum(u_bar, axis=0)
-    v23 = h2_2.T @ v18 + v17.T @ v19 + v14.T @ v20 + v8.T @ residual_bar
-    w3_bar = v23 + h2.T @ u_bar
+    v19 = v17 @ w3.T
+    v20 = residual_bar @ w3.T
+    b3_bar = np.sum(v16, axis=0) + np.sum(u_bar, axis=0)
+    v21 = h2_2.T @ v16 + v15.T @ v17 + v12.T @ v18 + v10.T @ residual_bar
+    w3_bar = v21 + h2.T @ u_bar
     # in the gradient of burgers.py:13
-    v24 = (v18 @ w3.T) * (1.0 - h2_2 * h2_2)
-    v25 = v21 * v7
-    v26 = v25 @ w2.T
-    v27 = v21 * v13 * -2.0
-    v28 = v22 * v7
-    v29 = v28 @ w2.T
+    v22 = (v16 @ w3.T) * (1.0 - h2_2 * h2_2)
+    v23 = v19 * v9
+    v24 = v23 @ w2.T
+    v25 = v19 * v11 * -2.0
+    v26 = v20 * v9
+    v27 = v26 @ w2.T
     # in the gradient of burgers.py:12
-    v30 = (v24 @ w2.T) * (1.0 - h1_2 * h1_2)
-    v31 = v26 * v9 * -2.0
+    v28 = (v22 @ w2.T) * (1.0 - h1_2 * h1_2)
+    v29 = v24 * w1[1] * -2.0
     # in the gradient of burgers.py:14 and burgers.py:13
-    v32 = v27 * h2 + v20 @ w3.T
-    v33 = v21 * v15 + v32 * v7
-    v34 = v31 * h1 + v33 @ w2.T
-    v35 = v27 * v14 + (v21 * v16 + v32 * v13 + v22 * v6) * -2.0 * h2
+    v30 = v25 * h2 + v18 @ w3.T
+    v31 = v19 * v13 + v30 * v9
+    v32 = v29 * h1 + v31 @ w2.T
+    v33 = v25 * v12 + (v19 * v14 + v30 * v11 + v20 * v8) * -2.0 * h2
     # in the gradient of burgers.py:12 and burgers.py:13
-    v36 = k1 @ np.sum(v26 * v11 + v34 * v4, axis=0, keepdims=True)
-    v37 = (v35 + u_bar @ w3.T) * v7
-    b2_bar = np.sum(v24, axis=0) + np.sum(v37, axis=0)
-    w2_bar = h1_2.T @ v24 + v12.T @ v25 + v10.T @ v33 + v5.T @ v28 + h1.T @ v37
+    v34 = np.stack([np.sum(v27 * v3, axis=0), np.sum(v24 * v6 + v32 * v3, axis=0)])
+    v35 = (v33 + u_bar @ w3.T) * v9
+    b2_bar = np.sum(v22, axis=0) + np.sum(v35, axis=0)
+    w2_bar = h1_2.T @ v22 + v7.T @ v23 + v5.T @ v31 + v4.T @ v26 + h1.T @ v35
     # in the gradient of burgers.py:12
-    v38 = v31 * v10 + (v34 * v9 + v29 * v3) * -2.0 * h1
-    v39 = (v38 + v37 @ w2.T) * v4
-    b1_bar = np.sum(v30, axis=0) + np.sum(v39, axis=0)
-    v40 = v1.T @ v30 + v36 + k2 @ np.sum(v29 * v4, axis=0, keepdims=True)
-    w1_bar = v40 + v0.T @ v39
+    v36 = v29 * v5 + (v32 * w1[1] + v27 * w1[0]) * -2.0 * h1
+    v37 = (v36 + v35 @ w2.T) * v3
+    b1_bar = np.sum(v28, axis=0) + np.sum(v37, axis=0)
+    w1_bar = v1.T @ v28 + v34 + v0.T @ v37
     return np.asarray(loss), w1_bar, b1_bar, w2_bar, b2_bar, w3_bar, b3_bar

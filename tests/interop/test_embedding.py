@@ -167,3 +167,47 @@ def test_negated_views_of_torch_are_read():
     view = torch.tensor([1j, 2j], dtype=torch.complex128).conj().imag
     assert view.is_neg()
     assert doubled(view).tolist() == [-2.0, -4.0]
+
+
+# torch itself warns when it loads its rules of forward mode.
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
+def test_torch_func_has_kernels_of_derivatives_and_batches():
+    torch = pytest.importorskip("torch")
+    tensor = torch.as_tensor
+    function = pg.interop.to_torch(pg.trace(model, *specs("N"), pg.spec((), "int64")))
+    p, x = given()
+    tensors = {k: tensor(v) for k, v in p.items()}
+
+    def loss(p, x):
+        return function(p, x, 2)["loss"]
+
+    slope = pg.grad(lambda p, x: model(p, x, 2)["loss"], 1)
+    np.testing.assert_allclose(torch.func.grad(loss, 1)(tensors, tensor(x)), slope(p, x))
+    forward = torch.func.jacfwd(loss, 1)(tensors, tensor(x))
+    np.testing.assert_allclose(forward, slope(p, x), rtol=1e-12)
+    hessian = torch.func.hessian(loss, 1)(tensors, tensor(x))
+    wanted = torch.autograd.functional.hessian(lambda x: loss(tensors, x), tensor(x))
+    np.testing.assert_allclose(hessian, wanted, rtol=1e-12)
+    batch = np.stack([x, 2 * x], 1)
+    found = torch.func.vmap(torch.func.grad(loss, 1), (None, 1))(tensors, tensor(batch))
+    np.testing.assert_allclose(found, [slope(p, x), slope(p, 2 * x)], rtol=1e-12)
+    counts = torch.func.vmap(lambda x: function(tensors, x, 2)["count"])(tensor(batch))
+    assert counts.tolist() == [3] * 4
+
+
+def test_torch_compile_calls_kernels_as_operators():
+    torch = pytest.importorskip("torch")
+    graph = pg.trace(lambda d: {"y": pg.sum(d["x"] ** 3), "n": d["i"] + 1}, {
+        "x": pg.spec("N"), "i": pg.spec((), "int32"),
+    })  # fmt: skip
+    function = pg.interop.to_torch(graph)
+    step = torch.compile(
+        lambda x, i: function({"x": torch.sin(x), "i": i}), backend="aot_eager", fullgraph=True
+    )
+    for size in (3, 4):
+        x = torch.linspace(0, 1, size, dtype=torch.float64, requires_grad=True)
+        found = step(x, torch.tensor(1, dtype=torch.int32))
+        (slope,) = torch.autograd.grad(found["y"], x)
+        wanted = 3 * torch.sin(x) ** 2 * torch.cos(x)
+        np.testing.assert_allclose(slope, wanted.detach(), rtol=1e-12)
+        assert int(found["n"]) == 2

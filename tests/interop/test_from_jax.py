@@ -12,6 +12,9 @@ import primgraph as pg
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 jnp = pytest.importorskip("jax.numpy")
 lax = jax.lax
+Primitive = pytest.importorskip("jax.extend.core").Primitive
+ad = pytest.importorskip("jax.interpreters.ad")
+mlir = pytest.importorskip("jax.interpreters.mlir")
 
 X = np.array([0.3, -1.2, 2.5, 0.7])
 POSITIVE = np.abs(X) + 0.1
@@ -47,6 +50,35 @@ def clipped(x, n):
 
 
 clipped.defvjp(lambda x, n: (x * n, (x, n)), lambda kept, ct: (ct * kept[1] * kept[0], None))
+
+
+@jax.custom_jvp
+def copied(x):
+    return x * 1.0
+
+
+@copied.defjvp
+def _(primals, tangents):
+    return copied(primals[0]), copied(tangents[0])
+
+
+# A primitive of another package: the values are those of `floor`, the derivatives of a product.
+STEPPED = Primitive("stepped_for_tests")
+STEPPED.def_impl(lambda x, y: jnp.floor(x) * jnp.floor(y))
+STEPPED.def_abstract_eval(lambda x, y: x)
+mlir.register_lowering(STEPPED, mlir.lower_fun(STEPPED.impl, multiple_results=False))
+
+
+def _stepped_jvp(primals, tangents):
+    (x, y), slopes = primals, [ad.instantiate_zeros(t) for t in tangents]
+    return stepped(x, y), slopes[0] * y + slopes[1] * jnp.cos(x)
+
+
+ad.primitive_jvps[STEPPED] = _stepped_jvp
+
+
+def stepped(x, y):
+    return STEPPED.bind(x, y)
 
 
 def solved(matrix, b):
@@ -99,6 +131,8 @@ SMOOTH = {
     "branches": (lambda x: lax.cond(x[0] > 0, jnp.sin, jnp.cos, x)
                  + lax.switch(2, [jnp.sin, jnp.cos, jnp.exp], x), X),
     "checkpoint": (lambda x: jax.checkpoint(lambda v: jnp.sin(v) ** 2)(x), X),
+    "foreign": (lambda x: stepped(x**2, jnp.sin(x)) * x, X),
+    "custom_jvp_of_tangents": (lambda x: copied(jnp.sin(x)) ** 2, X),
     "custom_jvp": (lambda x: halved(x) ** 2 + jax.nn.relu(x) ** 2 + jax.nn.softplus(x), X),
     "solve": (lambda a: jnp.linalg.solve(a, jnp.ones(3)) + solved(a, jnp.ones(3)), MATRIX),
     "factors": (lambda a: jnp.linalg.cholesky(a @ a.T) + jnp.linalg.qr(a)[1], MATRIX),

@@ -215,3 +215,32 @@ def test_there_and_back():
     other = args[1].clone().requires_grad_()
     module(args[0], other).backward()
     np.testing.assert_allclose(x.grad, other.grad, rtol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_rows(mode):
+    """Bags by offsets, one of them empty, and of one length; gradients by rows and weights."""
+    rng = np.random.default_rng(0)
+    index, starts = np.array([1, 2, 4, 0, 6]), np.array([0, 2, 2])
+    table, factors = rng.normal(size=(7, 3)), rng.normal(size=5)
+
+    def bags(table, factors, index, starts):
+        given = factors if mode == "sum" else None
+        padding = None if mode == "max" else 4
+        first = nn.functional.embedding_bag(
+            index >> 0, table, starts, mode=mode, per_sample_weights=given, padding_idx=padding
+        )
+        return first, nn.functional.embedding_bag(
+            (index[:4] << 1) % 7, table, starts[:2], mode=mode
+        )
+
+    arguments = table, factors, index, starts
+    function = pg.interop.from_torch(bags, *arguments)
+    tensors = [torch.tensor(x, requires_grad=x.dtype.kind == "f") for x in arguments]
+    results = bags(*tensors)
+    for f, w in zip(function(*arguments), results, strict=True):
+        np.testing.assert_allclose(f, w.detach(), rtol=1e-12)
+    found = pg.grad(lambda *xs: weighted(function(*xs, index, starts)), (0, 1))(table, factors)
+    wanted = torch.autograd.grad(weighted(results), tensors[:2], materialize_grads=True)
+    for f, w in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(f, w, rtol=1e-12)

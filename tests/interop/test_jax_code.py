@@ -13,6 +13,7 @@ from random_programs import random_program
 
 import primgraph as pg
 from primgraph.ir.interpret import interpret
+from primgraph.scipy.sparse.linalg import spsolve_triangular
 
 try:
     import jax
@@ -218,6 +219,38 @@ def test_incomplete_gamma_functions_have_a_derivative_by_their_parameter():
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
     with pytest.raises(pg.CompileError, match="derivatives of gammainc by its parameter twice"):
         compiled(lambda a: pg.grad(pg.grad(pg.special.gammainc(a, 2.0), a), a), pg.spec(()))
+
+
+@with_jax
+def test_special_functions_have_their_limits():
+    def function(a, x):
+        special = pg.special
+        orders = [special.polygamma(n, a) for n in range(4)]
+        return *orders, special.gammainc(a, x), special.gammaincc(a, x)
+
+    ends = np.array([0.0, -0.0, 0.5, 2.0, np.inf, -1.0, np.nan])
+    a, x = map(np.ravel, np.meshgrid(ends, ends))
+    graph = pg.trace(function, a, x)
+    with np.errstate(all="ignore"):
+        wanted = interpret(graph, a, x)
+    for found, exact in zip(pg.compile(graph, target="jax")(a, x), wanted, strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-12)
+
+
+@with_jax
+def test_sparse_triangular_systems_are_solved():
+    pattern = pg.Pattern.from_coo([0, 1, 1, 2, 2], [0, 0, 1, 0, 2], (3, 3))
+
+    def function(values, b):
+        return spsolve_triangular(pg.sparse_matrix(pattern, values), b)
+
+    values, b = np.array([2.0, 1.0, 4.0, -1.0, 3.0]), np.arange(1.0, 7.0).reshape(3, 2)
+    for wanted, graph in [
+        (function(values, pg.tensor(b)).numpy(), pg.trace(function, values, b)),
+        (pg.grad(lambda v, b: pg.sum(function(v, b)))(values, b),
+         pg.trace(pg.grad(lambda v, b: pg.sum(function(v, b))), values, b)),
+    ]:  # fmt: skip
+        np.testing.assert_allclose(pg.compile(graph, target="jax")(values, b), wanted, rtol=1e-14)
 
 
 def test_operands_in_expressions_have_parentheses():

@@ -3,10 +3,12 @@
 Checks of equinox raise by callbacks, which graphs lack; with `EQX_ON_ERROR=nan` they give NaN.
 """
 
+import functools
 import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -20,6 +22,8 @@ jnp = pytest.importorskip("jax.numpy")
 
 CASES = {}
 RNG = np.random.RandomState(0)
+# Options of XLA: solvers of differential equations take it minutes otherwise.
+_QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 
 @pytest.fixture(autouse=True)
@@ -311,16 +315,134 @@ def leapfrog():
     return f, draw(3)
 
 
+@case
+def diffrax_implicit():
+    return diffrax_of("Kvaerno3", stepsize_controller="PIDController", adjoint="DirectAdjoint")
+
+
+@case
+def flax_lstm():
+    nn = pytest.importorskip("flax.linen")
+    m = nn.RNN(nn.OptimizedLSTMCell(4, param_dtype=jnp.float64))
+    p = m.init(key(), jnp.ones((5, 3)))
+    return lambda x: jnp.sum(m.apply(p, x) ** 2), draw(5, 3)
+
+
+@case
+def flax_nnx():
+    nnx = pytest.importorskip("flax.nnx")
+    m = nnx.Linear(3, 4, rngs=nnx.Rngs(0))
+    n = nnx.GroupNorm(4, num_groups=2, rngs=nnx.Rngs(0))
+    return lambda x: jnp.sum(jnp.sin(n(nnx.silu(m(x))))), draw(2, 3)
+
+
+@case
+def lineax_least_squares():
+    lx = pytest.importorskip("lineax")
+    b = draw(5)
+
+    def f(p):
+        operator = lx.MatrixLinearOperator(p.reshape(5, 2))
+        return jnp.sum(lx.linear_solve(operator, b, solver=lx.QR()).value ** 2)
+
+    return f, draw(10)
+
+
+@case
+def lineax_conjugate_gradients():
+    lx = pytest.importorskip("lineax")
+
+    def f(p):
+        matrix = jnp.diag(jnp.exp(p)) + 0.1
+        operator = lx.MatrixLinearOperator(matrix, lx.positive_semidefinite_tag)
+        solution = lx.linear_solve(operator, jnp.cos(p), solver=lx.CG(rtol=1e-12, atol=1e-12))
+        return jnp.sum(solution.value * p)
+
+    return f, draw(4)
+
+
+@case
+def optimistix_root():
+    optx = pytest.importorskip("optimistix")
+    solver = optx.Newton(rtol=1e-12, atol=1e-12)
+
+    def f(p):
+        def residual(y, p):
+            return y + 0.3 * jnp.sin(y[::-1] * p) - p
+
+        return jnp.sum(optx.root_find(residual, solver, p, args=p).value ** 2)
+
+    return f, draw(3)
+
+
+@case
+def optax_lbfgs():
+    optax = pytest.importorskip("optax")
+    o = optax.scale_by_lbfgs(memory_size=3)
+
+    def f(p):
+        def loss(p):
+            return jnp.sum(jnp.cosh(p) + 0.1 * jnp.sum(p) ** 2)
+
+        s = o.init(p)
+        for _ in range(3):
+            u, s = o.update(jax.grad(loss)(p), s, p)
+            p = p - 0.1 * u
+        return loss(p)
+
+    return f, draw(3)
+
+
+@case
+def numpyro_flow():
+    flows = pytest.importorskip("numpyro.distributions.transforms")
+    t = flows.ComposeTransform(
+        [flows.StickBreakingTransform(), flows.PermuteTransform(jnp.array([2, 0, 1]))]
+    )
+
+    def f(x):
+        y = t(x)
+        return jnp.sum(y**2) + t.log_abs_det_jacobian(x, y)
+
+    return f, draw(2)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A function of JAX imported, and JAX's value, gradient and product of Hessian and vector."""
+
+    function: pg.interop.Imported
+    x: np.ndarray
+    v: np.ndarray
+    value: np.ndarray
+    gradient: np.ndarray
+    product: np.ndarray
+
+
+@functools.cache
+def imported(name):
+    function, x = CASES[name]()
+    v = np.cos(np.arange(x.size)).reshape(x.shape)
+
+    def derivatives(x, v):
+        slope, product = jax.jvp(jax.grad(function), (x,), (v,))
+        return function(x), slope, product
+
+    compiled = jax.jit(derivatives).lower(x, v).compile(_QUICKLY)
+    found = [np.asarray(a) for a in compiled(x, v)]
+    read = pg.interop.from_jax(function, x)
+    jax.clear_caches()
+    return Imported(read, x, v, *found)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_derivatives_are_those_of_jax(name):
-    function, x = CASES[name]()
-    imported = pg.interop.from_jax(function, x)
-    np.testing.assert_allclose(imported(x), function(x), rtol=1e-9, atol=1e-11)
-    slope = jax.grad(function)
-    np.testing.assert_allclose(pg.grad(imported)(x), slope(x), rtol=1e-8, atol=1e-9)
-    v = np.cos(np.arange(x.size)).reshape(x.shape)
-    second = jax.jvp(slope, (x,), (v,))[1]
-    np.testing.assert_allclose(pg.hvp(imported, x, v)[1], second, rtol=1e-7, atol=1e-8)
+    case = imported(name)
+    function, x = case.function, case.x
+    np.testing.assert_allclose(function(x), case.value, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(pg.grad(function)(x), case.gradient, rtol=1e-8, atol=1e-9)
+    product = pg.hvp(function, x, case.v)[1]
+    np.testing.assert_allclose(product, case.product, rtol=1e-7, atol=1e-8)
 
 
 # A process in which only NumPy and the standard library are found.
@@ -338,28 +460,35 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 given = np.load("given.npz")
-x, value, name = given["x"], given["value"], str(given["name"])
-found = getattr(importlib.import_module("saved"), name)(x)
-np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-11)
-result, doubles = np.empty(()), ctypes.POINTER(ctypes.c_double)
-call = getattr(ctypes.CDLL("./native.so"), name)
+x, name = given["x"], str(given["name"])
+
+
+def check(value, gradient):
+    np.testing.assert_allclose(value, given["value"], rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(gradient, given["gradient"], rtol=1e-8, atol=1e-9)
+
+
+check(*getattr(importlib.import_module("saved"), name)(x))
+value, gradient = np.full((), np.nan), np.full_like(x, np.nan)
 # Larger than the workspace of any of these functions, of which some have none.
 workspace = ctypes.create_string_buffer(1 << 24)
-call(x.ctypes.data_as(doubles), result.ctypes.data_as(doubles), workspace)
-np.testing.assert_allclose(result, value, rtol=1e-9, atol=1e-11)
+doubles = [a.ctypes.data_as(ctypes.POINTER(ctypes.c_double)) for a in (x, value, gradient)]
+getattr(ctypes.CDLL("./native.so"), name)(*doubles, workspace)
+check(value, gradient)
 """
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_sources_run_where_only_numpy_is(name, tmp_path, monkeypatch):
+def test_values_and_gradients_of_saved_files_need_only_numpy(name, tmp_path, monkeypatch):
     compiler = shutil.which("cc") or pytest.skip("there is no C compiler")
+    case = imported(name)
     monkeypatch.chdir(tmp_path)
-    function, x = CASES[name]()
-    graph = pg.interop.from_jax(function, x).graph
+    graph = pg.trace(pg.value_and_grad(case.function), pg.spec(case.x.shape))
     kernel = pg.compile(graph)
     kernel.save("saved.py")
     kernel.save("saved.c")
-    np.savez("given.npz", x=x, value=np.asarray(function(x)), name=graph.name)
-    flags = ["-std=c11", "-O1", "-shared", "-fPIC"]
+    known = {"value": case.value, "gradient": case.gradient}
+    np.savez("given.npz", x=case.x, name=graph.name, **known)
+    flags = ["-std=c11", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     subprocess.run([compiler, *flags, "saved.c", "-o", "native.so", "-lm"], check=True)
     subprocess.run([sys.executable, "-c", _ALONE], check=True, env={"PYTHONPATH": "."})

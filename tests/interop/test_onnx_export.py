@@ -139,6 +139,14 @@ def test_compositions_of_operators(tmp_path):
     assert len(model.graph.node) > 100
 
 
+def test_positions_of_extrema_are_those_of_nan(tmp_path):
+    def positions(x):
+        y = pg.where(pg.abs(x) > 0.8, np.nan, x)
+        return pg.argmax(y, axis=1), pg.argmin(y, axis=0)
+
+    run_saved(positions, pg.spec((4, 3)), folder=tmp_path)
+
+
 def test_the_complementary_error_function_keeps_its_digits(tmp_path):
     graph = pg.trace(pg.special.erfc, pg.spec(4))
     pg.compile(graph).save(tmp_path / "erfc.onnx")

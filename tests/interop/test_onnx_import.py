@@ -88,6 +88,16 @@ def test_elements_that_shapes_depend_on_are_known():
         pg.interop.from_onnx(model(RESHAPED), known={"shapes": [6]})
 
 
+@pytest.mark.parametrize("operator", ["GatherND", "GatherElements <axis = 0>"])
+def test_elements_of_constants_are_at_computed_places(operator):
+    text = f"""f (int64[2, 1] i) => (int64[n] y) {{
+      x = Constant <value = int64[3, 1] {{5, 6, 7}}> ()
+      y = {operator} (x, i)
+    }}"""
+    f = pg.interop.from_onnx(model(text))
+    assert f(np.array([[2], [-2]])).ravel().tolist() == [7, 6]
+
+
 def test_parameters_that_shapes_depend_on_are_constants():
     text = """f (float[1, 1, 2, 2] x) => (float[1, 1, 4, 4] y)
     <float[4] scales = {1, 1, 2, 2}, float bias = {1.0}> {

@@ -1,5 +1,6 @@
 """Source for torch: its text, its values beside the interpreter, and what torch lacks."""
 
+import ast
 import pickle
 import re
 from typing import NamedTuple
@@ -7,7 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from density import starts
-from library_code import assert_program, assert_workloads, needs_benchmarks
+from library_code import (
+    assert_program,
+    assert_workloads,
+    compiled_or_refused,
+    graphs_of,
+    needs_benchmarks,
+)
 from random_programs import random_program
 
 import primgraph as pg
@@ -56,6 +63,14 @@ def test_source_has_the_words_of_torch():
     ):
         assert words in source, words
     assert not re.search(r"\bnp\b|numpy", source)
+
+
+def test_numpy_has_no_name_in_the_source():
+    for seed in range(50_000, 50_006):
+        for graph, _ in graphs_of(random_program(seed)):
+            kernel = compiled_or_refused(graph.in_form(None), "torch")
+            code = "" if isinstance(kernel, str) else ast.unparse(ast.parse(kernel.source))
+            assert not re.search(r"\bnp\.|\.astype\(|\b(axis|axes|keepdims)=", code), seed
 
 
 class Fields(NamedTuple):
@@ -184,11 +199,23 @@ def test_constants_are_on_the_device_of_the_arguments():
 
 
 @with_torch
+def test_complex_numbers_are_no_real_ones():
+    kernel = compiled(lambda p: p["x"] * 2.0, {"x": pg.spec(2)})
+    for x in (np.array([1j, 2.0]), torch.tensor([1j, 2.0])):
+        with pytest.raises(pg.FeedError, match=r"'p.x' is f64\[2\]: .*complex.* no real one"):
+            kernel({"x": x})
+    assert compiled(lambda x: x * 2.0, pg.spec((), "complex128"))(1.5j) == 3j
+
+
+@with_torch
 def test_numbers_at_the_edges():
     """Signs of NaN, quotients by zero, and empty sums are those of NumPy."""
 
     def function(x, i):
-        return pg.sign(x), i // (i - 1), i % (i - 1), pg.sum(x[:0]), pg.argmax(x > 0)
+        total = pg.sum(x, keepdims=True) + pg.max(
+            x[1:] @ x[1:] * x[1:].reshape(2, 1), keepdims=True
+        )
+        return pg.sign(x), i // (i - 1), i % (i - 1), pg.sum(x[:0]), pg.argmax(x > 0), total
 
     graph = pg.trace(function, pg.spec(3), pg.spec(3, "int64"))
     given = np.array([np.nan, -2.0, 0.0]), np.array([1, 2, 3])

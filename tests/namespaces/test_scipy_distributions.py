@@ -193,6 +193,39 @@ def test_the_range_of_two_normal_numbers_is_students_distribution() -> None:
         np.testing.assert_allclose(found[1], np.sqrt(2.0) * ss.t.pdf(t, df), 1e-10)
 
 
+def test_the_range_of_normal_numbers_near_0() -> None:
+    density = stats.studentized_range.pdf
+    at_zero = [density(pg.tensor(0.0), k, 10.0).numpy() for k in (1.5, 2.0, 3.0)]
+    wanted = [np.inf, np.sqrt(2.0) * ss.t.pdf(0.0, 10.0), 0.0]
+    np.testing.assert_allclose(at_zero, wanted, 1e-13)
+    for method in ("logcdf", "logpdf"):
+        found = getattr(stats.studentized_range, method)(pg.tensor([0.0, -1.0]), 3.0, 10.0)
+        np.testing.assert_array_equal(found.numpy(), -np.inf)
+    # For three numbers it is six times the integral of the third power of the normal density.
+    q = np.array([1e-12, 1e-9, 1e-6])
+    wanted = np.sqrt(3.0) / np.pi * q
+    np.testing.assert_allclose(density(pg.tensor(q), 3.0, 10.0).numpy(), wanted, 1e-10)
+
+
+def test_smirnovs_density_below_the_smallest_number() -> None:
+    density = stats.ksone.pdf
+    np.testing.assert_array_equal(density(pg.tensor(0.9), 1000.0).numpy(), 0.0)
+    assert pg.grad(lambda x: density(x, 1000.0))(0.9) == 0.0
+    # All terms but those of the first 100 are zero.
+    x, n = mpmath.mpf("0.9"), 1000
+    with mpmath.workdps(30):
+        wanted = mpmath.log(-mpmath.diff(lambda x: sum(
+            mpmath.binomial(n, j) * x * (x + mpmath.mpf(j) / n) ** (j - 1)
+            * (1 - x - mpmath.mpf(j) / n) ** (n - j) for j in range(100)), x))  # fmt: skip
+    found = stats.ksone.logpdf(pg.tensor(0.9), 1000.0).numpy()
+    np.testing.assert_allclose(found, float(wanted), 1e-12)
+
+
+def test_no_events_are_expected_at_infinity() -> None:
+    found = stats.poisson.pmf(pg.tensor([np.inf, 3.0, 0.0]), 0.0).numpy()
+    np.testing.assert_array_equal(found, [0.0, 0.0, 1.0])
+
+
 def test_smirnovs_distribution_is_exact_on_all_pieces() -> None:
     x, n = np.array([0.05, 0.1999, 0.2001, 0.3, 0.5, 0.7, 0.95]), 5
 
@@ -321,8 +354,46 @@ def test_distributions_of_whole_numbers_far_in_the_tails() -> None:
 
 def test_every_distribution_of_whole_numbers_of_scipys_is_here_or_named() -> None:
     names = {n for n in dir(ss) if isinstance(getattr(ss, n), ss.rv_discrete)}
-    assert names - set(stats.__all__) == {"poisson_binom"}
+    assert not names - set(stats.__all__)
     assert {name for name, _ in WHOLE} == names - {"poisson_binom"}
+
+
+@pytest.mark.parametrize("size", [1, 5, 60])
+def test_the_number_of_successes_of_different_trials(size: int) -> None:
+    own, theirs, rng = stats.poisson_binom, ss.poisson_binom, np.random.default_rng(size)
+    p, k = rng.uniform(0.0, 1.0, size), np.arange(-1.0, size + 2)
+    p[0] = 0.25
+    for name in ("pmf", "cdf", "sf", "logpmf", "logcdf"):
+        with np.errstate(all="ignore"):
+            wanted = getattr(theirs, name)(k, p)
+        found = getattr(own, name)(pg.tensor(k), p).numpy()
+        np.testing.assert_allclose(found, wanted, 1e-10, 1e-14, err_msg=name)
+    with np.errstate(divide="ignore"):
+        upper = np.log(own.sf(pg.tensor(k), p).numpy())
+    np.testing.assert_allclose(own.logsf(pg.tensor(k), p).numpy(), upper, 1e-12, 1e-14)
+    q = np.array([0.0, 0.01, 0.4, 0.9, 1.0, -0.1, np.nan])
+    for name in ("ppf", "isf"):
+        wanted = getattr(theirs, name)(q, p)
+        found = getattr(own, name)(pg.tensor(q), p).numpy()
+        np.testing.assert_array_equal(found[:4], wanted[:4], err_msg=name)
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted), err_msg=name)
+    # All probabilities are of first degree in each chance.
+    slope = pg.jacobian(lambda p: own.cdf(pg.astype(k, float) + 0.0 * p[0], p))(p)
+    ends = [own.cdf(pg.tensor(k), np.where(np.arange(size) == 0, end, p)).numpy()
+            for end in (0.0, 1.0)]  # fmt: skip
+    np.testing.assert_allclose(slope[:, 0], ends[1] - ends[0], 1e-11, 1e-15)
+
+
+def test_parameters_and_numbers_of_different_trials() -> None:
+    own, p = stats.poisson_binom, np.array([[0.2, 0.7, 0.4], [0.5, 0.5, 1.5]])
+    found = own.pmf(pg.tensor([1.0, 1.0]), p).numpy()
+    np.testing.assert_allclose(found, [ss.poisson_binom.pmf(1, p[0]), np.nan], 1e-13)
+    assert own.pmf(pg.tensor(1.5), p[0]).numpy() == 0.0
+    assert own.pmf(pg.tensor(3.0), p[0], loc=2).numpy() == found[0]
+    assert np.isnan(own.cdf(pg.tensor(np.nan), p[0]).numpy())
+    assert own(p[0]).pmf(1) == ss.poisson_binom.pmf(1, p[0])
+    compiled = pg.jit(lambda p: own.logpmf(pg.asarray(2.0), p), target="c")
+    np.testing.assert_allclose(compiled(p[0]), ss.poisson_binom.logpmf(2, p[0]), 1e-12)
 
 
 # Beside SciPy's own row of parameters: where the density at an end is finite, infinite or zero.

@@ -54,6 +54,9 @@ CALLS: dict[str, list[tuple[tuple, dict]]] = {
     "cumprod": [((ONE,), {"axis": 0})],
     "matmul": [(("c128[2,3]", "c128[3,2]"), {}), (("c128[2,1,2]", "c128[2,2,1]"), {})],
     "solve": [(("c128[3,3]", "c128[3,2]"), {}), (("c128[2,2,2]", "c128[2,2,1]"), {})],
+    "sparse_triangular_solve": [
+        (("c128[3]", "c128[3,2]", np.array([0, 1, 1]), np.array([0, 0, 1])), {"reverse": False})
+    ],
     "triangular_solve": [
         (("c128[3,3]", "c128[3,2]"), {"lower": lower, "transposed": not unit, "unit": unit})
         for lower in (True, False)

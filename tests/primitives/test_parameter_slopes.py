@@ -129,6 +129,25 @@ def test_hypergeometric_functions_of_parameters_that_end_the_series() -> None:
     assert np.isnan(pg.grad(lambda a: sp.hyp2f1(a, 1.5, 2.5, 1.5))(0.5))
 
 
+def test_series_that_end_before_a_pole_have_derivatives_there() -> None:
+    def finite(above: tuple[float, ...], z: float) -> Any:
+        """The derivative at -5 of a polynomial in z of degree 3, by the lower parameter."""
+        rise = mpmath.rf
+        return mpmath.diff(lambda c: sum(
+            math.prod(rise(p, k) for p in above) / rise(c, k) * mpmath.mpf(z) ** k / rise(1, k)
+            for k in range(4)), -5)  # fmt: skip
+
+    for z in (1.0, -1.7, 30.0):
+        found = pg.grad(lambda b: sp.hyp1f1(-3.0, b, z))(-5.0)  # noqa: B023
+        np.testing.assert_allclose(found, float(finite((-3.0,), z)), 1e-13)
+    for above in ((-3.0, 2.0), (2.0, -3.0)):
+        found = pg.grad(lambda c: sp.hyp2f1(*above, c, 0.7))(-5.0)  # noqa: B023
+        np.testing.assert_allclose(found, float(finite(above, 0.7)), 1e-13)
+    for a in (-5.0, -6.0, 0.5):
+        assert np.isnan(pg.grad(lambda b: sp.hyp1f1(a, b, 1.0))(-5.0))  # noqa: B023
+    assert np.isnan(pg.grad(lambda a: sp.hyp1f1(a, -5.0, 1.0))(-3.0))
+
+
 def test_zeta_functions_by_the_exponent() -> None:
     s, q = np.array([1.001, 1.5, 3.0, 30.0]), np.array([0.3, 1.0, 2.5, 7.0])
     places = list(zip(s.tolist(), q.tolist(), strict=True))
@@ -142,6 +161,33 @@ def test_zeta_functions_by_the_exponent() -> None:
     wanted = [exact(lambda s, p=p: -s * mpmath.zeta(s + 1, p[1]), p[:1], (1,)) for p in places]
     np.testing.assert_allclose(mixed, wanted, 1e-13)
     assert np.isnan(first(np.full(4, 0.5))).all()
+
+
+@pytest.mark.parametrize("name", ["jv", "yv", "iv", "kv", "ive", "kve"])
+def test_bessel_functions_along_curves_of_order_and_argument(name: str) -> None:
+    scales = {"ive": lambda x: mpmath.exp(-x), "kve": mpmath.exp}
+    plain = {"jv": mpmath.besselj, "yv": mpmath.bessely, "iv": mpmath.besseli, "kv": mpmath.besselk}
+    bends = (0.3, -0.2, 0.5, 0.1)
+
+    def curve(t: Any, start: float, slope: float) -> Any:
+        return start + slope * t + sum(
+            c * t ** (k + 2) / math.factorial(k + 2) for k, c in enumerate(bends)
+        )  # fmt: skip
+
+    def exactly(t: Any) -> Any:
+        v, x = curve(t, mpmath.mpf(1.25), 1), curve(t, mpmath.mpf(2), 0.75)
+        return plain[name.removesuffix("e")](v, x) * scales.get(name, lambda x: 1)(x)
+
+    series = ((1.0, *bends), (0.75, *bends))
+    _, found = pg.jet(getattr(sp, name), (1.25, 2.0), series)
+    with mpmath.workdps(40):
+        wanted = [float(mpmath.diff(exactly, 0, k)) for k in range(1, 6)]
+    np.testing.assert_allclose(np.stack(found), wanted, 1e-11)
+    # Those without a pole or a kink at 0 have series there.
+    if name in ("jv", "iv"):
+        _, at_zero = pg.jet(lambda x: getattr(sp, name)(1.0, x), 0.0, (1.0, 0.0, 0.0, 0.0))
+        wanted = [0.5, 0.0, 0.375 if name == "iv" else -0.375, 0.0]
+        np.testing.assert_allclose(np.stack(at_zero), wanted, 1e-15, 1e-15)
 
 
 def test_derivatives_by_parameters_on_c_in_files_and_of_high_order(tmp_path: Path) -> None:

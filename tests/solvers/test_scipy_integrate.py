@@ -66,7 +66,7 @@ def test_what_is_given_goes_to_scipy_as_it_is() -> None:
     found = solve_ivp(lambda t, y: [-float(y[0]), -y[1]], (0.0, 1.0), [1.0, 2.0], **given)
     assert found.success
     assert pg.scipy.integrate.solve_ivp is solve_ivp
-    assert pg.scipy.integrate.quad is theirs.quad
+    assert pg.scipy.integrate.simpson is theirs.simpson
 
 
 def test_what_cannot_be_solved_is_refused() -> None:

@@ -15,7 +15,7 @@ import importlib.util
 import math
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.abc import Loader, MetaPathFinder
 from pathlib import Path
 from typing import Any
@@ -220,15 +220,15 @@ def _install(is_whole: bool = False) -> None:
     Handle.at = property(_At)
 
 
-def load(world: str, name: str) -> Any:
+def load(world: str, name: str, sizes: Mapping[str, int] | None = None) -> Any:
     """Return a problem by its module and class, as `_unconstrained_minimisation.rosenbr.ROSENBR`.
 
-    `world` is "jax" or "primgraph".
+    `world` is "jax" or "primgraph"; `sizes` are numbers of unknowns other than the problem's.
     """
     _install()
     package = "sif2jax" if world == "jax" else ALIAS
     module, _, kind = name.rpartition(".")
-    return getattr(importlib.import_module(f"{package}.cutest.{module}"), kind)()
+    return getattr(importlib.import_module(f"{package}.cutest.{module}"), kind)(**sizes or {})
 
 
 def functions(problem: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any] | None]:

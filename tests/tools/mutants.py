@@ -131,7 +131,7 @@ TESTS: dict[str, list[str]] = {
     "transforms/dataflow/sparsity/*.py": ["sparsity", "entries", "sparse_derivatives"],
     "transforms/dataflow/tangent_support.py": GUARDS,
     "transforms/jacobians/strong_zeros.py": [*GUARDS, "jacobian", "functional"],
-    "transforms/jacobians/drop_identity.py": ["functional", "jacobian"],
+    "transforms/jacobians/unit_vectors.py": ["functional", "jacobian", "unit_vectors"],
     "transforms/dataflow/matrix_facts.py": MATRICES,
     "transforms/dataflow/masks/masks_through_loops.py": BODIES,
     "transforms/dataflow/masks/guards_through_loops.py": BODIES,

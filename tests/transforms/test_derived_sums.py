@@ -33,6 +33,15 @@ def columns() -> Value:
     return shapes.concat(c(1.0, 5, 2), c(2.0, 5, 4), axis=1)
 
 
+def rows_of(y: Value, count: int) -> Value:
+    return shapes.slice_(y, starts=(0, 0), sizes=(count, 4), steps=(1, 1))
+
+
+def embedded(y: Value, before: int, count: int, behind: int) -> Value:
+    """Some rows of `y` between rows of zeros."""
+    return shapes.pad(rows_of(y, count), low=(before, 0), high=(behind, 0))
+
+
 def total(x: Value, *axes: int) -> Value:
     return reductions.reduce_sum(x, axes=axes)
 
@@ -55,6 +64,26 @@ CASES: dict[str, tuple[Function, dict[str, int]]] = {
     "equal columns times a matrix": (
         lambda x, y: matmul(shapes.concat(c(1.0, 2, 6), c(2.0, 4, 6), axis=0), x),
         {"concat": 1, "reduce_sum": 1, "reshape": 1, "matmul": 1},
+    ),
+    "columns times rows between zeros": (
+        lambda x, y: matmul(x, embedded(y, 1, 2, 1)), {"slice": 2, "matmul": 1},
+    ),
+    "columns before zeros times rows": (
+        lambda x, y: matmul(shapes.concat(x, c(0.0, 6, 2), axis=1), y), {"slice": 1, "matmul": 1},
+    ),
+    "rows between zeros times a square": (
+        lambda x, y: matmul(embedded(y, 5, 3, 2), rows_of(x, 4)),
+        {"slice": 2, "matmul": 1, "pad": 1},
+    ),
+    "transposed rows between zeros": (
+        lambda x, y: matmul(shapes.permute(embedded(y, 3, 1, 2), axes=(1, 0)), x),
+        {"slice": 2, "permute": 1, "matmul": 1},
+    ),
+    "a part placed in zeros": (
+        lambda x, y: matmul(
+            shapes.slice_assign(c(0.0, 8, 6), rows_of(y, 3), starts=(4, 1), steps=(1, 1)), x
+        ),
+        {"slice": 2, "matmul": 1, "pad": 1},
     ),
     "a sum of sums": (lambda x, y: total(total(x, 1), 0), {"reduce_sum": 1}),
     "a number in both terms": (lambda x, y: x * 0.3 + y * 0.3, {"add": 1, "mul": 1}),

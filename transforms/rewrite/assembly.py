@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from primgraph.ir.graph import Value
+from primgraph.ir.graph import Equation, Value
 from primgraph.ir.types import Shape
 from primgraph.primitives.constants import constant_op
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.indexing import gather, scatter_add
+from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.shapes import (
     broadcast,
     concat,
@@ -26,7 +27,7 @@ from primgraph.primitives.shapes import (
     slice_assign,
 )
 from primgraph.transforms.rewrite.rule import Family, Seen, is_zero
-from primgraph.transforms.rewrite.views import reshape_to
+from primgraph.transforms.rewrite.views import permute_axes, reshape_to
 
 PLACES = Family(any_dtype=True)
 _rule = PLACES.rule
@@ -150,10 +151,7 @@ def sum_of_overlapping(seen: Seen, inputs: list[Value]) -> Value | None:
 
 def _columns(placed: _PlacedPart, axis: int, start: int, stop: int) -> Value:
     """Return the elements of a part at positions `start` to `stop` (exclusive) of the whole."""
-    starts, sizes = [0] * placed.part.type.ndim, list(placed.part.shape)
-    starts[axis], sizes[axis] = start - placed.starts[axis], stop - start
-    steps = (1,) * len(sizes)
-    return slice_(placed.part, starts=tuple(starts), sizes=tuple(sizes), steps=steps)
+    return _part_along(placed.part, axis, start - placed.starts[axis], stop - start)
 
 
 @_rule(slice_assign)
@@ -190,6 +188,71 @@ def _is_cover(parts: dict[int, Value], axis: int, extent: int) -> bool:
             return False
         reached += parts[start].shape[axis]
     return reached == extent
+
+
+def product_with_embedded_part(seen: Seen, inputs: list[Value]) -> Value | None:
+    """Multiply only the part of a factor that a derivative has embedded in zeros.
+
+    These zeros stand for paths that do not exist: infinite factors beside them do not reach the
+    result, as in `strong_zeros`. Along axes that the product keeps, the part of the result is
+    embedded in turn, if it is at most half of it.
+    """
+    last = seen.type.ndim - 1
+    for k, summed, kept in ((0, last, last - 1), (1, last - 1, last)):
+        placed, other = _structural_part(seen, inputs[k]), inputs[1 - k]
+        partial = [] if placed is None else placed.partial_axes(inputs[k].shape)
+        if placed is None or not partial or not {summed, kept}.issuperset(partial):
+            continue
+        start, size = placed.starts[kept], placed.part.shape[kept]
+        if summed in partial:
+            along = placed.starts[summed], placed.part.shape[summed]
+            other = _part_along(other, last - 1 if k == 0 else last, *along)
+        elif 2 * size > seen.type.shape[kept]:
+            continue
+        total = matmul(placed.part, other) if k == 0 else matmul(other, placed.part)
+        if kept not in partial:
+            return total
+        low, high = [0] * (last + 1), [0] * (last + 1)
+        low[kept], high[kept] = start, seen.type.shape[kept] - start - size
+        result: Value = pad(total, low=tuple(low), high=tuple(high))
+        return result
+    return None
+
+
+def _structural_part(seen: Seen, value: Value) -> _PlacedPart | None:
+    """Return the part that an equation of a derivative embeds in zeros, or None."""
+    eqn = seen.builder.definition(value)
+    if eqn is None or eqn.source is None or not eqn.source.is_derived:
+        return None
+    if eqn.op is permute:
+        placed, axes = _structural_part(seen, eqn.inputs[0]), eqn.kwargs["axes"]
+        if placed is None:
+            return None
+        return _PlacedPart(permute_axes(placed.part, axes), tuple([placed.starts[a] for a in axes]))
+    return _joined_part(seen, eqn) if eqn.op is concat else _embedded_part(seen, value)
+
+
+def _joined_part(seen: Seen, eqn: Equation) -> _PlacedPart | None:
+    """Return what a concatenation joins to zeros at its ends."""
+    parts, axis = list(eqn.inputs), eqn.kwargs["axis"]
+    start = 0
+    while parts and is_zero(seen.scalar(parts[0]), 1.0):
+        start += parts.pop(0).shape[axis]
+    while parts and is_zero(seen.scalar(parts[-1]), 1.0):
+        parts.pop()
+    if not parts:
+        return None
+    starts = [0] * eqn.output.type.ndim
+    starts[axis] = start
+    return _PlacedPart(concat(*parts, axis=axis) if len(parts) > 1 else parts[0], tuple(starts))
+
+
+def _part_along(x: Value, axis: int, start: int, size: int) -> Value:
+    """Return the elements at positions `start` to `start + size` along one axis."""
+    starts, sizes = [0] * x.type.ndim, list(x.shape)
+    starts[axis], sizes[axis] = start, size
+    result: Value = slice_(x, starts=tuple(starts), sizes=tuple(sizes), steps=(1,) * len(sizes))
+    return result
 
 
 # Constant positions.

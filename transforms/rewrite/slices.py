@@ -124,7 +124,10 @@ def _slice_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
 
 @_rule(slice_)
 def _slice_of_pad(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Turn a slice of padding into zeros, and a slice inside it into one of the operand."""
+    """Turn a slice of padding into zeros, and a slice inside it into one of the operand.
+
+    One of both is the padding of a slice, if it is at most half of the whole.
+    """
     inner = seen.made_by(pad, inputs[0])
     if inner is None:
         return None
@@ -133,7 +136,23 @@ def _slice_of_pad(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Va
     extents = list(zip(moved, x.shape, strict=True))
     if any(r.outside(0, n) for r, n in extents):
         return filled_constant(0, seen.type)
-    return _slice_ranges(x, moved) if all(r.is_within(0, n) for r, n in extents) else None
+    if all(r.is_within(0, n) for r, n in extents):
+        return _slice_ranges(x, moved)
+    if any(r.step != 1 for r in moved) or 2 * seen.type.size > inputs[0].type.size:
+        return None
+    cut = [max(-r.start, 0) for r in moved], [max(r.start + r.size - n, 0) for r, n in extents]
+    inside = [_Range(r.start + a, r.size - a - b, 1) for r, a, b in zip(moved, *cut, strict=True)]
+    return pad(_slice_ranges(x, inside), low=tuple(cut[0]), high=tuple(cut[1]))
+
+
+@_rule(slice_)
+def _slice_of_inserted(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Slice before axes of size 1 are inserted."""
+    x, ranges = seen.inside(reshape, inputs[0]), _ranges(params)
+    kept = [a for a, n in enumerate(inputs[0].shape) if n != 1]
+    if x is None or x.shape != tuple([inputs[0].shape[a] for a in kept]) or not seen.type.size:
+        return None
+    return reshape_to(_slice_ranges(x, [ranges[a] for a in kept]), seen.type.shape)
 
 
 @_rule(slice_)

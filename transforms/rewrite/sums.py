@@ -17,7 +17,8 @@ from primgraph.primitives.elementwise import add, cast, mul, neg, sub
 from primgraph.primitives.linear_algebra.products import matmul, swap_last
 from primgraph.primitives.logic import equal
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
-from primgraph.primitives.shapes import broadcast, concat, permute, reshape
+from primgraph.primitives.shapes import broadcast, concat, pad, permute, reshape, slice_assign
+from primgraph.transforms.rewrite.assembly import product_with_embedded_part
 from primgraph.transforms.rewrite.rule import Family, Rule, Seen, SimplifyRule, is_power_of_two
 from primgraph.transforms.rewrite.views import permute_axes, repeat_axes, reshape_to
 
@@ -342,6 +343,14 @@ def _derived_rule(
         return apply
 
     return declare
+
+
+@_derived_rule(matmul, of=(concat, pad, permute, slice_assign))
+def _product_with_zeros_of_derivative(
+    seen: Seen, inputs: list[Value], params: dict[str, Any]
+) -> Value | None:
+    """Multiply only the part of a factor that a derivative has embedded in zeros."""
+    return product_with_embedded_part(seen, inputs)
 
 
 @_derived_rule(matmul, of=(full, broadcast, concat))

@@ -55,6 +55,18 @@ def _reshape(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value |
     return reshape_to(inner, shape)
 
 
+@_rule(reshape, of=(pad,))
+def _reshape_of_pad(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Drop axes of size 1 below the padding."""
+    inner, whole = seen.made_by(pad, inputs[0]), inputs[0].shape
+    kept = [a for a, n in enumerate(whole) if n != 1]
+    if inner is None or params["shape"] != tuple([whole[a] for a in kept]):
+        return None
+    part = reshape_to(inner.inputs[0], tuple([inner.inputs[0].shape[a] for a in kept]))
+    low, high = (tuple([inner.kwargs[name][a] for a in kept]) for name in ("low", "high"))
+    return pad(part, low=low, high=high)
+
+
 @_rule(reshape, of=(broadcast, permute))
 def _reshape_of_move(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Turn broadcasts and permutations that only move axes of size 1 into reshapes."""

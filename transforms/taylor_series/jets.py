@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import reduce
+from itertools import product
+from math import factorial, prod
 from typing import Any, TypeAlias, final
 
 from primgraph.ir.builder import Builder
@@ -197,6 +199,7 @@ class Jets:
         self._made_by: dict[Series, _Node] = {}
         self._rates: dict[Series, Series] = {}
         self._defined: dict[Series, Series] = {}
+        self._displacements: dict[Series, Series] = {}
         # Whether the reciprocals of divisors are finite.
         self._divisors: dict[Value, bool] = {}
 
@@ -284,6 +287,32 @@ class Jets:
         if found is None:
             found = self._defined[x] = Series(x.type, Rows(lambda k: (find(k),)))
         return found
+
+    def displacement(self, x: Series) -> Series:
+        """Return the series of `x` without its value: its coefficient of order 0 is zero."""
+        found = self._displacements.get(x)
+        if found is None:
+            rows = Rows(lambda k: (x[k] if k else None,))
+            found = self._displacements[x] = Series(x.type, rows, fixed=x.fixed)
+        return found
+
+    def chain(
+        self, k: int, operands: Sequence[Series], derivative: Callable[..., Value]
+    ) -> Value | None:
+        """Return coefficient `k >= 1` of a function whose partial derivatives are known.
+
+        `derivative(*orders)` is the derivative of these orders by the operands, at their values.
+        """
+        terms = []
+        for orders in product(range(k + 1), repeat=len(operands)):
+            if 1 <= sum(orders) <= k:
+                powers = [x for x, n in zip(operands, orders, strict=True) for _ in range(n)]
+                steps = map(self.displacement, powers)
+                factor = reduce(lambda x, y: self.apply(mul, x, y), steps)[k]
+                if factor is not None:
+                    weight = 1.0 / prod(map(factorial, orders))
+                    terms.append(derivative(*orders) * scale_value(factor, weight))
+        return self.total(terms)
 
     def integral(self, slope: Series | None, k: int) -> Value | None:
         """Return coefficient `k >= 1` of the integral of `slope`."""

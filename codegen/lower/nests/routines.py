@@ -18,6 +18,7 @@ from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT64
 from primgraph.primitives import constants, reductions, running, sorting
 from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.linear_algebra.systems import sparse_triangular_solve
 
 
 def routine(step: Step, alone: bool = False) -> Lines | None:
@@ -170,5 +171,5 @@ PAYS: dict[Op, Callable[[Step], bool]] = {
     sorting.sort: _few_sorted,
     sorting.argsort: _few_sorted,
     sorting.sort_by: _few_sorted,
-    **dict.fromkeys(systems.ROUTINES, _few_rows),
+    **dict.fromkeys(systems.ROUTINES.keys() - {sparse_triangular_solve}, _few_rows),
 }

@@ -131,6 +131,16 @@ def _triangular(call: Call) -> Iterator[str]:
     )
 
 
+def _sparse_triangular(call: Call) -> Iterator[str]:
+    data, b = call.step.operands[:2]
+    function = call.use(f"pg_sparse_triangular_{type_name(data.dtype)}")
+    size = f"{call.size(prod(b.shape))} * sizeof({c_type(b.dtype)})"
+    sizes = map(call.size, (prod(data.shape[:-1]), data.shape[-1], *b.shape[-2:]))
+    args = [call.result(), *map(call.operand, (0, 2, 3)), *sizes]
+    yield f"{call.use('memcpy')}({call.result()}, {call.operand(1)}, {size});"
+    yield call.checked_call(f"{function}({', '.join(args)}, {int(call.step.params['reverse'])})")
+
+
 def _lu(call: Call) -> Iterator[str]:
     m, n = call.step.operands[0].shape[-2:]
     k = call.step.results[1].shape[-1]
@@ -207,6 +217,7 @@ ROUTINES: dict[Op, tuple[str, Lines]] = {
     systems.slogdet: ("f", _matrices("slogdet", "z0 z1 x0 matrix order n")),
     systems.det: ("f", _matrices("det", "z0 x0 matrix order n")),
     systems.triangular_solve: ("f", _triangular),
+    systems.sparse_triangular_solve: ("f", _sparse_triangular),
     cholesky.cholesky: ("f", _matrices("cholesky", "z0 x0 row n")),
     cholesky.cholesky_tangent: ("f", _matrices("cholesky_tangent", "z0 x0 x1 matrix n")),
     cholesky.cholesky_slope: ("f", _matrices("cholesky_slope", "z0 x0 x1 n")),

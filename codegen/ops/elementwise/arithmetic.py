@@ -26,7 +26,7 @@ from primgraph.codegen.ops.spelling.complex_step import (
     smooth_away_from,
     smooth_everywhere,
 )
-from primgraph.codegen.ops.spelling.literals import dtype_text
+from primgraph.codegen.ops.spelling.literals import converted
 from primgraph.codegen.ops.spelling.notation import reading, statements
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
 from primgraph.codegen.ops.spelling.scalar import Scalar, each, number_word
@@ -90,7 +90,7 @@ _REMAINDER = step_of(lambda x, y: x - y * np.floor_divide(x.real, y.real), _is_o
 
 
 def _read_cast(args: Sequence[Text], step: Step) -> Text:
-    return Text(f"{args[0].operand_code(ATOM)}.astype({dtype_text(step.params['dtype'])})")
+    return Text(converted(args[0].operand_code(ATOM), step.params["dtype"]))
 
 
 def _scalar_cast(new: Numbers, args: Sequence[Number], step: Step) -> Number | None:

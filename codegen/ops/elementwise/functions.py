@@ -24,6 +24,7 @@ from primgraph.codegen.ops.spelling.complex_step import (
     Arrays,
     ComplexStep,
 )
+from primgraph.codegen.ops.spelling.library import call
 from primgraph.codegen.ops.spelling.notation import Target, number_of
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
 from primgraph.codegen.ops.spelling.scalar import Scalar, each, word
@@ -75,7 +76,7 @@ def _write_power_of_each(to: Target) -> list[str]:
 def _read_power(args: Sequence[Text], step: Step) -> Text:
     n = step.params["n"]
     if n == 2:
-        return Text(f"np.square({args[0].code})")
+        return Text(call("square", args[0].code))
     x = args[0].operand_code(ATOM)
     # Formatters put spaces around it unless both sides are names or numbers.
     return Text(f"{x}**{n}" if x.isidentifier() else f"{x} ** {n}", POWER)

@@ -11,11 +11,12 @@ from primgraph.codegen.ir.extents import ATOM, MATMUL, MUL, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card, array_card
 from primgraph.codegen.ops.spelling.complex_step import ANALYTIC
+from primgraph.codegen.ops.spelling.literals import converted
 from primgraph.codegen.ops.spelling.notation import Target
 from primgraph.codegen.ops.spelling.numbers import Number, Numbers
 from primgraph.codegen.ops.spelling.scalar import Elements, Scalar, total
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import FLOAT16, FLOAT64
+from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64
 from primgraph.primitives.linear_algebra import products as p
 
 # Nanoseconds per multiplication and addition, for float64 and other floats; BLAS has no integers.
@@ -38,8 +39,8 @@ def is_dot(step: Step) -> bool:
 def _read_matmul(args: Sequence[Text], step: Step) -> Text:
     x, y = args
     if step.results[0].dtype == FLOAT16:
-        wide = [f"{a.operand_code(ATOM)}.astype(np.float32)" for a in args]
-        return Text(f"({wide[0]} @ {wide[1]}).astype(np.float16)")
+        wide = [converted(a.operand_code(ATOM), FLOAT32) for a in args]
+        return Text(converted(f"({wide[0]} @ {wide[1]})", FLOAT16))
     left = x.code if x.rank == MATMUL else x.operand_code(MUL + 1)
     return Text(f"{left} @ {y.operand_code(MUL + 1)}", MATMUL)
 

@@ -8,6 +8,7 @@ from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.linear_algebra.systems import function_card, numpy_card
+from primgraph.codegen.ops.spelling.library import call
 from primgraph.codegen.ops.spelling.notation import reading
 from primgraph.ir.primitive import Op
 from primgraph.primitives.linear_algebra import spectra as p
@@ -15,7 +16,7 @@ from primgraph.primitives.linear_algebra import spectra as p
 
 def _read_qr(args: Sequence[Text], step: Step) -> Text:
     mode = "complete" if step.params["complete"] else "reduced"
-    return Text(f'np.linalg.qr({args[0].code}, "{mode}")')
+    return Text(call("linalg.qr", args[0].code, f'"{mode}"'))
 
 
 CARDS: dict[Op, Card] = {

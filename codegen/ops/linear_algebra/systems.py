@@ -63,6 +63,7 @@ _COFACTORS_STEP = ComplexStep(_cofactors_of_regular, partial=False, smooth=None)
 _read_triangular = reading(
     "triangular_solve({args}, lower={lower}, transposed={transposed}, unit={unit})"
 )
+_read_sparse_triangular = reading("sparse_triangular_solve({args}, reverse={reverse})")
 
 
 CARDS: dict[Op, Card] = {
@@ -74,6 +75,9 @@ CARDS: dict[Op, Card] = {
     p.triangular_solve: replace(
         changing_card(_read_triangular, "triangular_solve", ANALYTIC),
         scalar=of_matrices(elimination.triangular_solve),
+    ),
+    p.sparse_triangular_solve: changing_card(
+        _read_sparse_triangular, "sparse_triangular_solve", ANALYTIC
     ),
     p.inv: replace(numpy_card("inv", ANALYTIC), scalar=of_matrices(elimination.inverse)),
     p.slogdet: numpy_card("slogdet", None),

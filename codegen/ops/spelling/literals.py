@@ -11,6 +11,7 @@ import numpy as np
 
 from primgraph.codegen.ir.extents import extent_text, extents_text
 from primgraph.codegen.ir.views import tuple_text
+from primgraph.codegen.ops.spelling.library import call, library
 from primgraph.ir.dims import Dim
 from primgraph.ir.params import bits
 from primgraph.ir.types import DType, Shape, real_dtype, scalar_of
@@ -26,8 +27,18 @@ _LINE = 88
 
 
 def dtype_text(dtype: DType) -> str:
-    """Return the NumPy name of the dtype, such as `np.float32`."""
-    return "np.bool_" if dtype.kind == "b" else f"np.{dtype.name}"
+    """Return the name of the dtype, such as `np.float32`."""
+    return library().function("bool_" if dtype.kind == "b" else dtype.name)
+
+
+def dtype_argument(dtype: DType) -> str:
+    """Return a dtype as the last argument of a function."""
+    return f"{library().dtype}{dtype_text(dtype)}"
+
+
+def converted(code: str, dtype: DType) -> str:
+    """Return the array of an expression, converted to a dtype."""
+    return f"{code}.{library().word('astype')}({dtype_text(dtype)})"
 
 
 def shape_text(shape: Shape) -> str:
@@ -46,12 +57,14 @@ def scalar_text(value: Any, dtype: DType) -> str:
     if not isinstance(value, float):
         return repr(value)
     if value != value:
-        return "np.nan"
+        return library().function("nan")
     if value in (np.inf, -np.inf):
-        return "np.inf" if value > 0 else "-np.inf"
+        return f"{'' if value > 0 else '-'}{library().function('inf')}"
     if dtype.itemsize < 8:
         short = repr(float(str(dtype.type(value))))
-        if bits(dtype.type(float(short)).item()) == bits(value):
+        # torch refuses numbers beyond the largest of a dtype, which round to it.
+        is_near = bits(dtype.type(float(short)).item()) == bits(value)
+        if is_near and abs(float(short)) <= np.finfo(dtype).max:
             return short
     return repr(value)
 
@@ -94,18 +107,18 @@ def full_text(value: Any, shape: Shape, dtype: DType) -> str:
     """Return the expression of a new array with all elements equal to `value`."""
     where = f"{shape_text(shape)}{array_dtype(dtype)}"
     if type(value) is Dim:
-        return f"np.full({shape_text(shape)}, {extent_text(value)}, {dtype_text(dtype)})"
+        return call("full", shape_text(shape), extent_text(value), dtype_argument(dtype))
     if bits(value) in (bits(0.0), bits(0), bits(False), bits(0j)):
-        return f"np.zeros({where})"
+        return call("zeros", where)
     if bits(value) in (bits(1.0), bits(1), bits(True), bits(complex(1))):
-        return f"np.ones({where})"
+        return call("ones", where)
     number = scalar_text(scalar_of(value, dtype), dtype)
-    return f"np.full({shape_text(shape)}, {number}{array_dtype(dtype)})"
+    return call("full", shape_text(shape), f"{number}{array_dtype(dtype)}")
 
 
 def array_dtype(dtype: DType) -> str:
-    """Return the last argument of `np.zeros` and others; empty for float64, their default."""
-    return "" if dtype == np.dtype(np.float64) else f", {dtype_text(dtype)}"
+    """Return the last argument of `np.zeros` and others; empty for float64, NumPy's default."""
+    return "" if dtype.name == library().default else f", {dtype_argument(dtype)}"
 
 
 def is_spelled(array: np.ndarray[Any, Any]) -> bool:
@@ -263,6 +276,8 @@ def _proposed_calls(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarr
         yield from _proposed_matrices(array)
     if array.ndim == 2 and array.size > SPELLED and dtype.kind in "iuf":
         yield from _proposed_multiples(array)
+    if array.ndim == 3 and array.size > SPELLED and array.shape[2] > 1:
+        yield from _proposed_repeats(array)
     flat = array.reshape(-1)
     if dtype.kind in "iuf" and flat.size > 2:
         reshaped = "" if array.ndim == 1 else f".reshape({shape_text(array.shape)})"
@@ -284,6 +299,15 @@ def _proposed_matrices(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.nd
     yield f"np.tril({text}{f', {k}' if k else ''})", np.tril(ones, k)
     k = 1 - int(column.sum()) if row[0] else int(np.argmax(row))
     yield f"np.triu({text}{f', {k}' if k else ''})", np.triu(ones, k)
+
+
+def _proposed_repeats(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """Yield a matrix with a pattern whose elements are repeated along the last axis."""
+    n, matrix = array.shape[2], np.ascontiguousarray(array[:, :, 0])
+    text = pattern_text(matrix)
+    if text is not None:
+        repeated = np.repeat(matrix[:, :, None], n, axis=2)
+        yield f"np.repeat({text}[:, :, None], {n}, axis=2)", repeated
 
 
 def _proposed_multiples(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:

@@ -10,6 +10,7 @@ from primgraph.codegen.ir.card import Site
 from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.places import Number, Place
 from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ops.spelling.library import library
 from primgraph.codegen.ops.spelling.literals import parameter_text
 
 # Maximum number of operands in one display; statements with very many variables compile slowly.
@@ -55,7 +56,7 @@ Needs: TypeAlias = Callable[[Site], Sequence[Place]]
 
 
 def reading(template: str, rank: int = ATOM) -> Read:
-    """Return the expression of a template.
+    """Return the expression of a template, in which names are NumPy's.
 
     `{0}` and `{1}` are operands, in parentheses if need be, `{args}` all of them, and `{name}` is
     the parameter of that name.
@@ -67,8 +68,8 @@ def reading(template: str, rank: int = ATOM) -> Read:
     def read(args: Sequence[Text], step: Step) -> Text:
         codes, operands = [a.code for a in args], [a.operand_code(ATOM) for a in args]
         texts = {n: parameter_text(step.params[n]) for n in named if n in step.params}
-        made = marked.format(*operands, whole=codes, args=", ".join(codes), **texts)
-        return Text(made, rank)
+        spelled = library().respell(marked)
+        return Text(spelled.format(*operands, whole=codes, args=", ".join(codes), **texts), rank)
 
     return read
 

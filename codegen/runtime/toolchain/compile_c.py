@@ -341,8 +341,10 @@ def _build(
                     # The result is usable even if it cannot be stored.
                     with contextlib.suppress(OSError):
                         cache.keep(folder, name, content)
-            with contextlib.suppress(OSError):
-                cache.evict_files(folder)
+            # One key in 16 inspects all files, which takes 0.2 s where there are 50,000.
+            if key.startswith("0"):
+                with contextlib.suppress(OSError):
+                    cache.evict_files(folder)
     except OSError as error:
         raise UnavailableError(f"{chosen.name} cannot be used: {error}") from error
     return Stored(name, content)

@@ -100,6 +100,29 @@ static int pg_triangular_T(T *restrict z, const T *restrict a, long n, long m,
 }
 
 /* = f */
+/* Solves with triangular matrices of `count` elements at rows and columns, in place, for m
+ * right-hand sides each: elements in order, or in reverse order. */
+static int pg_sparse_triangular_T(T *restrict z, const T *restrict data,
+                                  const int64_t *restrict rows, const int64_t *restrict columns,
+                                  long many, long count, long n, long m, int reverse) {
+    for (long s = 0; s < many; s++, data += count, z += n * m)
+        for (long t = 0; t < count; t++) {
+            const long p = reverse ? count - 1 - t : t;
+            const int64_t i = rows[p], j = columns[p];
+            if (i < 0 || i >= n || j < 0 || j >= n) return 1;
+            const T a = data[p];
+            if (i == j && a == 0) return 1;
+            if (m == 1)
+                z[i] = i == j ? z[i] / a : z[i] - a * z[j];
+            else if (i == j)
+                for (long k = 0; k < m; k++) z[i * m + k] /= a;
+            else
+                for (long k = 0; k < m; k++) z[i * m + k] -= a * z[j * m + k];
+        }
+    return 0;
+}
+
+/* = f */
 /* Solves a z = b for m right-hand sides, which are those of the identity if b is null. `room` has
  * n x n elements, and `order` n. */
 static int pg_solve_T(T *z, const T *a, const T *b, T *room, int64_t *order,

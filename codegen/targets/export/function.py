@@ -65,7 +65,7 @@ def _write(page: Page, at: int) -> None:
         page.give(at)
         return
     if isinstance(item, HostCall):
-        raise _unsupported_error(item, page.own)
+        raise _unsupported_error(_unsupported(page.scope.items), page.own)
     write_source_comment(page, _source(item))
     page.take(at)
     if isinstance(item, Nest):
@@ -82,6 +82,18 @@ def _write(page: Page, at: int) -> None:
         use_code(page, item.step)
         routine(page, item)
     page.give(at)
+
+
+def _unsupported(items: Sequence[Item | None]) -> HostCall:
+    """Return the host call to name: one that is no elementwise or linear function, if any.
+
+    Complex numbers are pairs of real ones if all functions of them are in C, so that one that is
+    not leaves complex numbers to all.
+    """
+    found = [item for item in items if isinstance(item, HostCall)]
+    ops = [h.step.op for h in found]
+    hard = [not op.elementwise and op.linear not in (True, "each") for op in ops]
+    return found[hard.index(True) if any(hard) else 0]
 
 
 def _unsupported_error(item: HostCall, name: str) -> CompileError:

@@ -7,6 +7,7 @@ from primgraph.codegen.targets.readable.dialect import Dialect, Word
 from primgraph.ir.primitive import Op
 from primgraph.primitives import constants
 from primgraph.primitives import elementwise as e
+from primgraph.primitives.linear_algebra import systems
 from primgraph.primitives.special_functions import by_parameters, gamma, scipy_calls, special
 
 _SPECIAL = "special."
@@ -29,6 +30,7 @@ LACKING = frozenset(
         constants.random_uniform,
         constants.random_bernoulli,
         special.random_variate,
+        systems.sparse_triangular_solve,
         scipy_calls.by_scipy,
         by_parameters.bessel_by_order,
         by_parameters.gauss_by_parameters,

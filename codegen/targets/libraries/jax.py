@@ -106,7 +106,7 @@ def _or_zero(sign: str) -> Word:
     def read(args: Sequence[Text], step: Step) -> Text:
         x, y = args
         code = f"{x.operand_code(MUL)} {sign} {y.operand_code(UNARY)}"
-        known = y.code.removeprefix("-").isdigit() and int(y.code) != 0
+        known = type(y.scalar) is int and y.scalar != 0
         if step.results[0].is_float or known:
             return Text(code, MUL)
         return Text(f"np.where({y.operand_code(ADD)} == 0, 0, {code})")
@@ -179,6 +179,9 @@ WORDS: dict[Op, Word] = {
     systems.triangular_solve: _word(
         "jax.lax.linalg.triangular_solve({args}, left_side=True, lower={lower}, "
         "transpose_a={transposed}, unit_diagonal={unit})"
+    ),
+    systems.sparse_triangular_solve: _word(
+        "solution_by_entries(jax.lax.fori_loop, {args}, {reverse})", "solution_by_entries"
     ),
     systems.cofactors: _word("derivative_of_determinant({0})", "derivative_of_determinant"),
     ties.unless_any: _word("np.where(np.any({1}), np.nan, {0})"),

@@ -16,7 +16,7 @@ from primgraph.base.providers import MODELS, provider
 from primgraph.codegen.targets.readable.dialect import Dialect
 from primgraph.codegen.targets.readable.page import entry_name
 from primgraph.codegen.targets.readable.standalone import save_source, standalone_source
-from primgraph.errors import ArgumentError, CompileError
+from primgraph.errors import ArgumentError, CompileError, FeedError
 from primgraph.ir.graph import Graph
 
 _number = itertools.count()
@@ -77,6 +77,13 @@ class ArrayKernel:
         return self.function if compiler is None else compiler(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for x, v in zip(self.graph.in_order(args, kwargs), self.graph.inputs, strict=True):
+            dtype = str(getattr(x, "dtype", x.__class__.__name__))
+            if "complex" in dtype and not v.type.is_complex:
+                raise FeedError(
+                    f"input {v.hint!r} is {v.type}: {dtype} is given, and a complex number is no "
+                    "real one: feed array.real"
+                )
         return self._call(*args, **kwargs)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from primgraph.codegen.ir.extents import ADD, ATOM, MUL, Text
+from primgraph.codegen.ir.extents import ADD, ATOM, MUL, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
-from primgraph.codegen.ops.card import changed_expression
-from primgraph.codegen.ops.reductions import MEAN, close_call
+from primgraph.codegen.ops.reductions import accumulating
 from primgraph.codegen.ops.spelling.literals import dtype_text, shape_text
 from primgraph.codegen.ops.spelling.notation import Amend, Read, reading
+from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.libraries.torch_phrases import (
+    LIBRARY,
     PHRASES,
     PLACING,
-    as_number,
-    respell,
     write_statements,
 )
 from primgraph.codegen.targets.libraries.words import (
@@ -26,7 +25,7 @@ from primgraph.codegen.targets.libraries.words import (
 )
 from primgraph.codegen.targets.readable.dialect import Dialect, Word
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import BOOL, INT64, broadcast_shapes
+from primgraph.ir.types import BOOL, INT64, TensorType, broadcast_shapes
 from primgraph.primitives import (
     bits,
     constants,
@@ -57,27 +56,40 @@ def _word(template: str, helper: str = "") -> Word:
     return Word(reading(template), helper)
 
 
+def _with_tensors(read: Read) -> Read:
+    """Return the expression of a function that takes no numbers."""
+
+    def read_tensors(args: Sequence[Text], step: Step) -> Text:
+        return read(list(map(_tensor, args, step.operands)), step)
+
+    return read_tensors
+
+
+def _tensor(x: Text, type: TensorType) -> Text:
+    return x if x.scalar is None else Text(PHRASES.number(x.code, type.dtype))
+
+
 def _of_tensors(template: str) -> Word:
-    """Return the word of a function that takes no numbers."""
-    return Word(reading(template), numbers=False)
+    return Word(_with_tensors(reading(template)))
 
 
 def _special(template: str, rank: int = ATOM, helper: str = "") -> Word:
     """Return the word of a function of `torch.special`, which lacks numbers of 16 bits."""
-    return Word(read_in_single(reading(template, rank)), helper, numbers=False)
+    return Word(_with_tensors(read_in_single(reading(template, rank))), helper)
 
 
 def _whole(infix: str) -> Word:
     """Return the word of a division of integers, which is 0 by 0 in NumPy and an error in torch."""
 
     def read(args: Sequence[Text], step: Step) -> Text:
-        x, y = args[0].operand_code(MUL), args[1].operand_code(ATOM)
-        if step.results[0].is_float or as_number(y):
-            return Text(f"{x} {infix} {as_number(y) or y}", MUL)
-        rest = f"{x} {infix} torch.where({y} == 0, 1, {y})"
-        return Text(f"torch.where({y} == 0, 0, {rest})")
+        (x, y), divisor = args, args[1].scalar
+        code = f"{x.operand_code(MUL)} {infix} "
+        if step.results[0].is_float or (type(divisor) is int and divisor):
+            return Text(f"{code}{y.operand_code(UNARY)}", MUL)
+        by = _tensor(y, step.operands[1]).operand_code(ATOM)
+        return Text(f"torch.where({by} == 0, 0, {code}torch.where({by} == 0, 1, {by}))")
 
-    return Word(read, numbers=False)
+    return Word(read)
 
 
 def _clamped(name: str, bound: str) -> Word:
@@ -85,17 +97,12 @@ def _clamped(name: str, bound: str) -> Word:
 
     def read(args: Sequence[Text], step: Step) -> Text:
         for k, other in ((0, 1), (1, 0)):
-            number = as_number(args[k].code)
-            if number and not as_number(args[other].code):
-                return Text(f"torch.clamp({args[other].code}, {bound}={number})")
-        return Text(f"torch.{name}({args[0].code}, {args[1].code})")
+            if args[k].scalar is not None and args[other].scalar is None:
+                return Text(f"torch.clamp({args[other].code}, {bound}={args[k].code})")
+        return call_both(args, step)
 
-    return Word(read, numbers=False)
-
-
-def _read_full(args: Sequence[Text], step: Step) -> Text:
-    p = step.params
-    return Text(PHRASES.full(step.number, p["shape"], p["dtype"]))
+    call_both = _of_tensors(f"torch.{name}({{args}})").read
+    return Word(read)
 
 
 # Positions.
@@ -145,7 +152,7 @@ def _assign(name: str, args: Sequence[Text], step: Step) -> str:
         whole = (first, n, by) == (0, step.results[0].shape[axis], 1)
         places.append(":" if whole else _range(first, last + 1, by))
     value = args[1].code
-    if turned and y.size != 1 and as_number(value) is None and not _is_literal(value):
+    if turned and y.size != 1 and args[1].scalar is None:
         value = f"torch.flip({value}, {tuple(turned)})"
     return f"{name}[{', '.join(places) or '...'}] = {value}"
 
@@ -153,14 +160,6 @@ def _assign(name: str, args: Sequence[Text], step: Step) -> str:
 def _range(first: Any, end: Any, by: Any) -> str:
     texts = [shape_text((n,)).strip("(),") for n in (first, end, by)]
     return ":".join(texts if by != 1 else texts[:2])
-
-
-def _is_literal(text: str) -> bool:
-    try:
-        float(text.removeprefix("-").removeprefix("np."))
-    except ValueError:
-        return text in ("True", "False")
-    return True
 
 
 def _amended(template: str, amend: Amend) -> Word:
@@ -197,20 +196,14 @@ def _read_pad(args: Sequence[Text], step: Step) -> Text:
 # Reductions.
 
 
-def _reduced(name: str, ufunc: str) -> Word:
+def _reduced(op: Op) -> tuple[Op, Word]:
     """Return the word of a reduction; over no axes, torch reduces all."""
+    read = CARDS[op].read
 
-    def read(args: Sequence[Text], step: Step) -> Text:
-        axes, ndim = step.params["axes"], step.operands[0].ndim
-        if not axes:
-            return Text(f"{args[0].operand_code(ATOM)}.clone()")
-        kept = ", keepdim=True" if step.results[0].ndim == ndim else ""
-        dim = f", dim={axes[0] if len(axes) == 1 else axes}"
-        whole = axes == tuple(range(ndim)) and not kept
-        call = f"torch.{name}({args[0].code}{'' if whole else dim}{kept}"
-        return Text(close_call(call, ufunc, step))
+    def read_over_axes(args: Sequence[Text], step: Step) -> Text:
+        return read(args, step) if step.params["axes"] else Text(LIBRARY.copy(args[0]))
 
-    return Word(read)
+    return op, Word(read_over_axes)
 
 
 def _position(name: str) -> Word:
@@ -245,22 +238,9 @@ def _read_root(args: Sequence[Text], step: Step) -> Text:
     return Text(f"safe_root_of_squares({x.code}, {squares.code}, {p['axes']}, {p['divisor']!r})")
 
 
-def _read_cumsum(args: Sequence[Text], step: Step) -> Text:
-    x, axis = args[0].code, step.params["axis"]
-    if not step.params["reverse"]:
-        return Text(close_call(f"torch.cumsum({x}, dim={axis}", "add", step))
-    total = close_call(f"torch.cumsum(torch.flip({x}, ({axis},)), dim={axis}", "add", step)
-    return Text(f"torch.flip({total}, ({axis},))")
-
-
 def _read_cumprod(args: Sequence[Text], step: Step) -> Text:
-    call = f"torch.cumprod({args[0].code}, dim={step.params['axis']}"
-    return Text(close_call(call, "multiply", step))
-
-
-def _read_searchsorted(args: Sequence[Text], step: Step) -> Text:
-    right = ", right=True" if step.params["right"] else ""
-    return Text(f"torch.searchsorted({args[0].code}, {args[1].code}{right})")
+    axis = step.params["axis"]
+    return Text(accumulating("cumprod", "multiply", step, args[0].code, axis=axis))
 
 
 def _read_triangular(args: Sequence[Text], step: Step) -> Text:
@@ -277,7 +257,7 @@ def _read_eig(args: Sequence[Text], step: Step) -> Text:
 
 
 def _first(names: Sequence[str], template: str) -> Word:
-    return Word(first_order("torch", names, read_in_single(reading(template))), numbers=False)
+    return Word(_with_tensors(first_order("torch", names, read_in_single(reading(template)))))
 
 
 _read_incomplete: Read = incomplete(
@@ -291,8 +271,6 @@ WORDS: dict[Op, Word] = {
     bits.bitcast: _word("{0}.view({dtype}).clone()"),
     bits.gcd: _of_tensors("torch.gcd({args})"),
     bits.nextafter: _of_tensors("torch.nextafter({args})"),
-    constants.full: Word(_read_full),
-    constants.extent: Word(_read_full),
     e.remainder: _whole("%"),
     e.floor_divide: _whole("//"),
     e.maximum: _clamped("maximum", "min"),
@@ -301,7 +279,7 @@ WORDS: dict[Op, Word] = {
     e.rsqrt: _word("torch.rsqrt({0})"),
     e.stop_gradient: _word("{0}.detach()"),
     e.sigmoid: _word("torch.sigmoid({0})"),
-    e.sign: Word(_read_sign, numbers=False),
+    e.sign: Word(_with_tensors(_read_sign)),
     e.logaddexp: _of_tensors("torch.logaddexp({args})"),
     e.arctan2: _of_tensors("torch.arctan2({args})"),
     e.erf: _word("torch.erf({0})"),
@@ -311,14 +289,11 @@ WORDS: dict[Op, Word] = {
     parts.imag: _word("torch.imag({0})"),
     parts.conj: _word("torch.conj_physical({0})"),
     parts.complex_: _of_tensors("torch.complex({args})"),
-    reductions.reduce_sum: _reduced("sum", "add"),
-    reductions.reduce_max: _reduced("amax", "maximum"),
-    reductions.reduce_min: _reduced("amin", "minimum"),
+    **dict(map(_reduced, (reductions.reduce_sum, reductions.reduce_max, reductions.reduce_min))),
     reductions.argmax: _position("argmax"),
     reductions.argmin: _position("argmin"),
     reductions.reduce_prod: Word(_read_prod, "prod_over"),
     reductions.root_of_squares: Word(_read_root, "safe_root_of_squares"),
-    reductions.cumsum: Word(_read_cumsum),
     running.cumprod: Word(_read_cumprod),
     running.cummax: _word("torch.cummax({0}, dim={axis}).values"),
     running.cummin: _word("torch.cummin({0}, dim={axis}).values"),
@@ -331,7 +306,6 @@ WORDS: dict[Op, Word] = {
     sorting.sort_by: _word("torch.sort({0}, dim={axis}, stable=True).values"),
     sorting.argsort: _word("torch.argsort({0}, dim={axis}, stable=True)"),
     sorting.reorder_back: _word("torch.zeros_like({0}).scatter({axis}, {1}, {0})"),
-    sorting.searchsorted: Word(_read_searchsorted),
     w.windows: Word(_read_windows, "windows_over"),
     w.overlap_add: Word(_read_overlap, "add_windows"),
     assumptions.assumed: _word("{0}.clone()"),
@@ -347,6 +321,9 @@ WORDS: dict[Op, Word] = {
     spectra.svdvals: _word("torch.linalg.svdvals({0})"),
     spectra.pinv: _word("torch.linalg.pinv({0}, rtol={rcond})"),
     systems.triangular_solve: Word(_read_triangular),
+    systems.sparse_triangular_solve: _word(
+        "solve_row_by_row({args}, {reverse})", "solve_row_by_row"
+    ),
     systems.cofactors: _word("derivative_of_determinant({0})", "derivative_of_determinant"),
     ties.unless_any: _word("torch.where(torch.any({1}), torch.nan, {0})"),
     gamma.gammaln: _special("torch.lgamma({0})"),
@@ -360,7 +337,7 @@ WORDS: dict[Op, Word] = {
     special.xlogy: _special("torch.xlogy({args})"),
     special.xlog1py: _special("torch.special.xlog1py({args})"),
     special.logit: _special("torch.logit({0})"),
-    special.gammainc: Word(_read_incomplete, numbers=False),
+    special.gammainc: Word(_with_tensors(_read_incomplete)),
     special.erfcx: _first(["n"], "torch.special.erfcx({0})"),
 }
 
@@ -390,8 +367,7 @@ TORCH = Dialect(
     LACKING,
     control=write_statements,
     phrases=PHRASES,
-    respell=respell,
+    library=LIBRARY,
     lacking_dtypes=frozenset({"uint16", "uint32", "uint64"}),
     placing=PLACING,
-    mean=changed_expression(MEAN, _reduced("mean", "add").read, "", None),
 )

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from primgraph.codegen.ir.extents import ATOM, POWER, Text
 from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ops.spelling.literals import converted
 from primgraph.codegen.ops.spelling.notation import Read
 from primgraph.errors import CompileError
-from primgraph.ir.types import FLOAT16
+from primgraph.ir.types import FLOAT16, FLOAT32
 
 
 def read_power(args: Sequence[Text], step: Step) -> Text:
@@ -40,7 +41,7 @@ def read_in_single(plain: Read) -> Read:
     def read(args: Sequence[Text], step: Step) -> Text:
         if step.results[0].dtype != FLOAT16:
             return plain(args, step)
-        wide = [Text(f"{a.operand_code(ATOM)}.astype(np.float32)") for a in args]
-        return Text(f"{plain(wide, step).operand_code(ATOM)}.astype(np.float16)")
+        wide = [Text(converted(a.operand_code(ATOM), FLOAT32)) for a in args]
+        return Text(converted(plain(wide, step).operand_code(ATOM), FLOAT16))
 
     return read

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from primgraph.codegen.ir.extents import ADD, ATOM, Text, extent_text
 from primgraph.codegen.ir.schedule import Schedule, Step, schedule
+from primgraph.codegen.ops.spelling.library import call
 from primgraph.codegen.ops.spelling.literals import array_dtype, shape_text
 from primgraph.codegen.targets.readable.page import Page, Piece, explicit
 from primgraph.codegen.targets.text.flow import Loop, is_flag, write_flow
@@ -17,7 +18,7 @@ from primgraph.codegen.targets.text.ordering import order_by_source
 from primgraph.ir.dims import TRIPS
 from primgraph.ir.facts.choices import ADDS
 from primgraph.ir.graph import Graph
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import INT64, TensorType
 from primgraph.primitives.control import Flow
 
 # Writes a step to a page.
@@ -196,7 +197,7 @@ class Statements:
         count = self.trips if counted else f"len({self.stacks[0]})"
         names = (self.trips if counted else self.stacks[0],)
         self.page.pieces[self.step.outputs[len(self.names)]] = Piece(
-            Text(self.page.phrases.counted.format(count)), (), names
+            Text(self.page.phrases.number(count, INT64)), (), names
         )
 
     # Parts of statements.
@@ -370,7 +371,7 @@ def _stacks(w: Statements, values: Sequence[int], maker: str, rows: Sequence[str
     names = name_of_values(w.page, values, "stack", [f"{row}_stack" if row else "" for row in rows])
     for name, value in zip(names, values, strict=True):
         type = w.page.schedule.types[value]
-        made = f"np.{maker}({shape_text(type.shape)}{array_dtype(type.dtype)})"
+        made = call(maker, f"{shape_text(type.shape)}{array_dtype(type.dtype)}")
         w.page.parts.bind(name)
         for row in statement(f"{name} = ", made, w.page.depth):
             w.line(row)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, NamedTuple, final
 
 from primgraph.base.records import dataclass
 from primgraph.codegen.ops.card import Card, changed_expression
-from primgraph.codegen.ops.reductions import MEAN
+from primgraph.codegen.ops.spelling.library import NUMPY as LIBRARY
+from primgraph.codegen.ops.spelling.library import Library
 from primgraph.codegen.ops.spelling.notation import Amend, Read
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.targets.readable.phrases import Phrases
@@ -22,22 +23,20 @@ from primgraph.ir.types import TensorType
 class Word(NamedTuple):
     """An expression of a library other than NumPy, and the support function that it calls.
 
-    If it `amends`, the expression is a copy that the statement of NumPy's card changes, or that of
-    `amend`. Unless it takes `numbers`, these are arrays without axes.
+    With `amend`, the expression is a copy that this statement changes.
     """
 
     read: Read
     helper: str = ""
     amend: Amend | None = None
-    numbers: bool = True
 
 
 @final
 class Placing(NamedTuple):
-    """A support function that decorates functions with lines that `makes` finds, and its import."""
+    """A support function that decorates callers of `makers`, by NumPy's names, and its import."""
 
     helper: str
-    makes: Callable[[str], bool]
+    makers: frozenset[str]
     requires: str
 
 
@@ -49,9 +48,9 @@ class Dialect:
     `words` are expressions in place of NumPy's, and `lacking` has the primitives without one. Where
     arrays do not change, every primitive is an expression, and `control` writes branches and loops
     as functions. `decorators` precede the function of a file, and `head` are the first lines of one
-    that has numbers of 64 bits. `compiler` compiles a function when it is called. `phrases` are
-    expressions of the printer, and `respell` turns lines with names of NumPy into those of the
-    library. `lacking_dtypes` are names of dtypes. `placing` decorates functions that make arrays.
+    that has numbers of 64 bits. `compiler` compiles a function when it is called. `library` has its
+    names, and `phrases` are expressions of the printer. `lacking_dtypes` are names of dtypes.
+    `placing` decorates functions that make arrays.
     """
 
     title: str
@@ -63,10 +62,9 @@ class Dialect:
     control: Callable[..., None] | None = None
     compiler: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
     phrases: Phrases = Phrases()
-    respell: Callable[[Sequence[str]], list[str]] | None = None
+    library: Library = LIBRARY
     lacking_dtypes: frozenset[str] = frozenset()
     placing: Placing | None = None
-    mean: Card = MEAN
     _cards: dict[Op, Card] = field(default_factory=dict)
 
     @property
@@ -87,11 +85,6 @@ class Dialect:
         if op not in self._cards:
             self._cards[op] = changed_expression(CARDS[op], word.read, word.helper, word.amend)
         return self._cards[op]
-
-    def takes_numbers(self, op: Any) -> bool:
-        """Return whether the expression of a primitive has numbers in place of arrays."""
-        word = self.words.get(op)
-        return word is None or word.numbers
 
 
 def require_words(graph: Graph, dialect: Dialect) -> None:

@@ -13,8 +13,10 @@ from primgraph.codegen.ops.card import Card
 from primgraph.codegen.ops.constants import literal
 from primgraph.codegen.ops.elementwise.functions import SHORT_CUTS
 from primgraph.codegen.ops.indexing import amend_scatter, assign_scatter
-from primgraph.codegen.ops.reductions import is_divided_by_count
+from primgraph.codegen.ops.reductions import MEAN, is_divided_by_count
+from primgraph.codegen.ops.spelling.library import call
 from primgraph.codegen.ops.spelling.literals import (
+    full_text,
     is_weak_default,
     scalar_text,
 )
@@ -42,7 +44,7 @@ def write_step(page: Page, i: int, step: Step) -> None:
         _call_user(page, i, step)
     elif (number := step.number) is not None:
         text = literal(number, step.results[0].dtype)
-        page.pieces[step.outputs[0]] = Piece(text, (), scalar=number)
+        page.pieces[step.outputs[0]] = Piece(text, ())
     elif step.eqn.array is not None:
         page.constant(step)
     elif step.op.is_view and dialect.words.get(step.op) is None:
@@ -103,19 +105,13 @@ def _right_hand_side(page: Page, step: Step, card: Card) -> tuple[list[Piece], T
     """Return the operands of a step as written, and its expression."""
     args = [_operand(page, step, card, k) for k in range(len(step.inputs))]
     _type_literals(page, step, card, args)
-    if not page.file.dialect.takes_numbers(step.op):
-        kinds = [TensorType((), t.dtype) for t in step.operands]
-        args = [
-            a if a.scalar is None else explicit(page, a, t)
-            for a, t in zip(args, kinds, strict=True)
-        ]
     return args, _expression(page, step, card, args)
 
 
 def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
     """Return the right-hand side; an array to be amended is copied, or new if it is uniform."""
     if _is_mean(page, step):
-        card = page.file.dialect.mean
+        card = MEAN
     for value, arg in zip(step.inputs, args, strict=True):
         made = page.maker(value)
         if made is not None and _is_mean(page, made):
@@ -123,7 +119,7 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
     first = page.pieces[step.inputs[0]] if step.inputs else None
     if card.amend is not None and first is not None and first.scalar is not None:
         type = step.results[0]
-        return Text(page.phrases.full(first.scalar, type.shape, type.dtype))
+        return Text(full_text(first.scalar, type.shape, type.dtype))
     if card.repeated is not None and _may_repeat(page, step, args[-1]):
         page.include(card.helper)
         last = explicit(page, args[-1], step.operands[-1])
@@ -187,13 +183,13 @@ def _joined(page: Page, step: Step) -> Text:
             parts.append(explicit(page, piece, TensorType(shape, type.dtype)).text.code)
     listed = f"[{', '.join(parts)}]"
     if step.operands[0].ndim > 1:
-        return Text(f"np.stack({listed})" if not axis else f"np.stack({listed}, axis={axis})")
+        return Text(call("stack", listed, **({"axis": axis} if axis else {})))
     numbers = all(t.shape == (1,) for t in step.operands)
     numbers = numbers and all(
         v in page.shown or page.pieces[v].scalar is not None for v in step.inputs
     )
-    joined = "np.array" if page.phrases.mixes else "np.stack"
-    return Text(f"{joined}({listed})" if numbers else f"np.hstack({listed})")
+    joined = "array" if page.phrases.mixes else "stack"
+    return Text(call(joined if numbers else "hstack", listed))
 
 
 def _library(page: Page, step: Step, card: Card) -> str:

@@ -6,10 +6,11 @@ The modules beside this one decide the details: `titles` (names), `shapes` (axes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Schedule
+from primgraph.codegen.ops.spelling.library import writing_for
 from primgraph.codegen.runtime import support
 from primgraph.codegen.targets.readable.expressions import write_step
 from primgraph.codegen.targets.readable.interface import Interface
@@ -37,10 +38,11 @@ def readable(
     """
     page = Page(schedule, file, titles, result_names(form, len(schedule.outputs)), sizes)
     interface = Interface(page, form, titles)
-    _write_steps(page, interface.arguments)
-    many = max(len(interface.arguments), len(schedule.outputs)) > MANY
-    whole = len(page.parts.parts) == 1 and not many
-    functions = [_single(page, interface)] if whole else _several(page, interface)
+    with writing_for(page.file.dialect.library) as called:
+        _write_steps(page, interface.arguments)
+        many = max(len(interface.arguments), len(schedule.outputs)) > MANY
+        whole = len(page.parts.parts) == 1 and not many
+        functions = [_single(page, interface)] if whole else _several(page, interface)
     if not page.standalone:
         for name, kind in page.file.classes.table.items():
             page.table[name] = kind
@@ -49,21 +51,19 @@ def readable(
     if len(page.opening) > imports:
         page.opening.insert(imports, "")
     functions[-1].docstring = interface.docstring()
-    _decorate(page, functions)
-    helpers = [_strip_annotations(support.text_of(name)) for name in page.helpers]
-    if page.file.dialect.respell is not None:
-        helpers = page.file.dialect.respell(helpers)
+    _decorate(page, functions[-1], called)
+    spelled = page.file.dialect.library.respell
+    helpers = [spelled(_strip_annotations(support.text_of(name))) for name in page.helpers]
     return Module(page.opening, helpers, functions, functions[-1].name, page.table, page.users)
 
 
-def _decorate(page: Page, functions: Sequence[Function]) -> None:
-    """Decorate the entry, if the library asks for it where a function makes arrays."""
+def _decorate(page: Page, entry: Function, called: Collection[str]) -> None:
+    """Decorate the entry, if the library asks for it where functions make arrays."""
     placing = page.file.dialect.placing
-    rows = [row.text for function in functions for row in function.rows]
-    if placing is not None and any(map(placing.makes, rows)):
+    if placing is not None and not placing.makers.isdisjoint(called):
         page.include(placing.helper)
         page.file.imports[placing.requires] = None
-        functions[-1].decorators.append(f"@{placing.helper}")
+        entry.decorators.append(f"@{placing.helper}")
 
 
 def _write_steps(page: Page, arguments: list[str]) -> None:

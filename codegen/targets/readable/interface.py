@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import final
 
-from primgraph.codegen.ops.spelling.literals import dtype_text, shape_text
+from primgraph.codegen.ops.spelling.library import library
+from primgraph.codegen.ops.spelling.literals import dtype_argument, dtype_text, shape_text
 from primgraph.codegen.targets.readable.containers import (
     accesses,
     is_nested,
@@ -21,7 +22,7 @@ from primgraph.codegen.targets.text.layout import statement
 from primgraph.ir.frontend.containers import Form, Tree, result_names
 from primgraph.ir.frontend.containers import names as names_of
 from primgraph.ir.frontend.result_names import Title
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import DType, TensorType
 
 
 @final
@@ -140,7 +141,7 @@ class Interface:
         computed = value >= schedule.inputs and not schedule.is_view(value)
         fresh = computed and not repeated and value not in self.page.shared
         if not fresh or schedule.outputs.count(value) > 1:
-            return self.page.phrases.copied(piece.text)
+            return library().copy(piece.text)
         text = piece.text.code
         return text if schedule.types[value].shape else self.page.phrases.own.format(text)
 
@@ -167,12 +168,16 @@ def argument_checks(page: Page, names: Sequence[str], given: Sequence[str]) -> l
             for name, text, _, i in members:
                 lines += _check(page, name, text, type, _spoken(name, i), shared=shared)
         else:
-            bind = page.phrases.as_array
-            lines += [f"{name} = {bind(text, type.dtype)}" for name, text, _, _ in members]
+            lines += [f"{name} = {_as_array(text, type.dtype)}" for name, text, _, _ in members]
             lines += _sized_checks(
                 page, sizes, [(n, _spoken(n, i)) for n, _, _, i in members], type
             )
     return lines
+
+
+def _as_array(text: str, dtype: DType) -> str:
+    """Return an argument as an array of its dtype."""
+    return f"{library().function('asarray')}({text}, {dtype_argument(dtype)})"
 
 
 def _spoken(name: str, i: int) -> str:
@@ -191,7 +196,7 @@ def _check(
         )
     condition = f"{name}.shape != {shape}"
     message = f"{spoken} must have shape {shape}, not {{{name}.shape}}"
-    bound = f"{name} = {page.phrases.as_array(text, type.dtype)}"
+    bound = f"{name} = {_as_array(text, type.dtype)}"
     return [bound, f"if {condition}:", *raise_lines(f'f"{message}"')]
 
 

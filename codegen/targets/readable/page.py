@@ -16,7 +16,8 @@ import numpy as np
 from primgraph.base.user_lines import Source
 from primgraph.codegen.ir.extents import ATOM, Text, sizes_written
 from primgraph.codegen.ir.schedule import Schedule, Step
-from primgraph.codegen.ops.spelling.literals import shape_text, short_text
+from primgraph.codegen.ops.spelling.library import call, writing_for
+from primgraph.codegen.ops.spelling.literals import full_text, scalar_text, shape_text, short_text
 from primgraph.codegen.ops.table import CARDS
 from primgraph.codegen.runtime import support
 from primgraph.codegen.targets.readable.containers import Classes
@@ -53,8 +54,8 @@ _ALIGNED = frozenset(
 class Piece:
     """The expression of a value: a name, a literal, or a pending expression.
 
-    `shape` is that of the expression, before NumPy's broadcasting. `names` are the variables in it,
-    and `scalar` is the number of a literal. `value` is the value to name if the expression becomes
+    `shape` is that of the expression, before NumPy's broadcasting. `names` are the variables in it.
+    `value` is the value to name if the expression becomes
     a statement; -1 if it is not pending. An element or a row of an array has `base`, the array, and
     the `index` in it.
     """
@@ -62,12 +63,16 @@ class Piece:
     text: Text
     shape: Shape
     names: tuple[str, ...] = ()
-    scalar: Any = None
     depth: int = 0
     value: int = -1
     step: int = -1
     base: str = ""
     index: tuple[str, ...] = ()
+
+    @property
+    def scalar(self) -> Any:
+        """Return the number of a literal."""
+        return self.text.scalar
 
     @property
     def is_pending(self) -> bool:
@@ -240,11 +245,12 @@ class Page:
             name = known[value] = self.names.name_from_hint(hint, "k")
             self.define(name, array)
         self.shared.add(step.outputs[0])
-        self.pieces[step.outputs[0]] = Piece(Text(self.phrases.known.format(name)), array.shape)
+        self.pieces[step.outputs[0]] = Piece(Text(self.phrases.known(name)), array.shape)
 
     def define(self, name: str, array: np.ndarray[Any, Any]) -> None:
         if self.standalone or short_text(array) is not None:
-            lines = self.phrases.lines(name, array, changes=not self.file.dialect.is_functional)
+            with writing_for(self.file.dialect.library):
+                lines = self.phrases.lines(name, array, changes=not self.file.dialect.is_functional)
             head = f"{name} = "
             self.opening += (
                 statement(head, lines[0].removeprefix(head), depth=0) if len(lines) == 1 else lines
@@ -325,13 +331,14 @@ class Page:
 def explicit(page: Page, piece: Piece, type: TensorType) -> Piece:
     """Return the piece in full shape and with a dtype."""
     if piece.scalar is not None and type.shape:
-        return Piece(Text(page.phrases.full(piece.scalar, type.shape, type.dtype)), type.shape)
+        return Piece(Text(full_text(piece.scalar, type.shape, type.dtype)), type.shape)
     if piece.scalar is not None:
-        return Piece(Text(page.phrases.number(piece.scalar, type.dtype)), ())
+        code = scalar_text(piece.scalar, type.dtype)
+        return Piece(Text(page.phrases.number(code, type.dtype)), ())
     if piece.shape == type.shape:
         return piece
-    text = Text(f"np.broadcast_to({piece.text.code}, {shape_text(type.shape)})")
-    return Piece(text, type.shape, piece.names, None, piece.depth, piece.value, piece.step)
+    text = Text(call("broadcast_to", piece.text.code, shape_text(type.shape)))
+    return Piece(text, type.shape, piece.names, piece.depth, piece.value, piece.step)
 
 
 def _is_told(source: Source | None) -> bool:

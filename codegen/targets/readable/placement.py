@@ -6,6 +6,7 @@ import numpy as np
 
 from primgraph.codegen.ir.extents import Text
 from primgraph.codegen.ir.schedule import Step
+from primgraph.codegen.ops.spelling.library import call
 from primgraph.codegen.ops.spelling.literals import full_text, scalar_text
 from primgraph.codegen.targets.readable.page import Page, Piece
 from primgraph.codegen.targets.readable.shapes import (
@@ -33,7 +34,7 @@ def write_placed(page: Page, i: int, step: Step) -> bool:
         for k, (piece, indices) in enumerate(zip(pieces, found, strict=True))
         if piece.scalar == 1.0 and result.dtype == FLOAT64 and is_diagonal(indices, shape)
     ]
-    made = f"np.eye({shape[0]})" if ones else full_text(0.0, shape, result.dtype)
+    made = call("eye", str(shape[0])) if ones else full_text(0.0, shape, result.dtype)
     _add_line(page, i, f"{name} = ", made)
     for k, (piece, indices) in enumerate(zip(pieces, found, strict=True)):
         if k in ones[:1] or not step.operands[k].size:
@@ -42,7 +43,7 @@ def write_placed(page: Page, i: int, step: Step) -> bool:
         number = piece.scalar is not None
         text = scalar_text(piece.scalar, result.dtype) if number else piece.text.code
         if is_diagonal(indices, shape):
-            _add_line(page, i, "", f"np.fill_diagonal({name}, {text})")
+            _add_line(page, i, "", call("fill_diagonal", name, text))
         else:
             _add_line(page, i, f"{name}[{_index(indices, number or not piece.shape)}] = ", text)
     page.parts.bind(name)

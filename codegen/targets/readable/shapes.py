@@ -85,6 +85,8 @@ class _Groups:
         self._asked: dict[int, set[Shape | None]] = defaultdict(set)
         # Preferred shapes, as others need a reshape.
         self._wished: dict[int, set[Shape]] = defaultdict(set)
+        # Values that are reshaped, and the results.
+        self._reshaped: list[tuple[int, int]] = []
         # Shapes that a value may have instead of its own, one for each step that allows it.
         self._allowed: dict[int, list[Shape]] = defaultdict(list)
         # Distinct values whose shapes change together.
@@ -106,12 +108,13 @@ class _Groups:
         """Record that a step computes or reads a value in its own shape or in another one."""
         self._allowed[value].append(shape)
 
-    def record_reshape(self, value: int, shape: Shape) -> None:
-        """Record the result shape of a reshape, which is not written if the value has it.
+    def record_reshape(self, value: int, result: int) -> None:
+        """Record a reshape, which is not written if the value has the shape of the result.
 
         A value without axes of size 1 is preferred, whatever it is reshaped to.
         """
-        self._wished[value].add(shape)
+        self._wished[value].add(self.schedule.types[result].shape)
+        self._reshaped.append((value, result))
 
     def _find(self, value: int) -> int:
         leader = self._leader
@@ -139,6 +142,11 @@ class _Groups:
             alone = len(shapes) == 1 and shape is not None and shape != types[group].shape
             if alone and shape is not None and (1 not in shape or wished[group] <= {shape}):
                 agreed[group] = shape
+        for value, result in self._reshaped:
+            one, other = self._find(value), self._find(result)
+            if agreed.get(one) == types[other].shape and agreed.get(other) == types[one].shape:
+                # The result has the shape of the value already.
+                agreed.pop(one)
         beside: dict[int, list[int]] = defaultdict(list)
         for pair in self._tied:
             one, other = map(self._find, pair)
@@ -163,7 +171,7 @@ def _ask(groups: _Groups, step: Step) -> None:
         groups.record_shape(x[0], seen_shape(step, 0))
         groups.record_shape(result, None)
     elif _turns_vector(step) or (_reshapes(step) and _is_alike(step)):
-        groups.record_reshape(x[0], step.results[0].shape)
+        groups.record_reshape(x[0], result)
         groups.record_shape(result, _squeeze_shape(step.operands[0].shape))
     elif step.op.fact(CONTRACTS) and _vectors(step):
         _ask_product(groups, step)

@@ -57,7 +57,6 @@ def standalone_source(
             )
         wide = list(dialect.head) if _is_wide(graph) else []
         module.functions[-1].first(list(wide))
-        _respell(module, dialect)
         # Support functions have tables, which are constants too.
         tables = any(helper.partition(" ")[0].isupper() for helper in module.helpers)
         _add(file, module, dialect, wide if shared.constants or tables else [])
@@ -91,18 +90,6 @@ def _imports(shared: Shared) -> list[str]:
     own = sorted(standard) + sorted(shared.classes.imports)
     others = [line for line in shared.imports if line not in own]
     return [*own, *([""] if own else []), *shared.dialect.imports, *others]
-
-
-def _respell(module: Module, dialect: Dialect) -> None:
-    """Write the lines of a module with the names of the library."""
-    respell = dialect.respell
-    if respell is None:
-        return
-    module.opening = respell(module.opening)
-    for function in module.functions:
-        for rows in (function.body, function.result):
-            texts = respell([row.text for row in rows])
-            rows[:] = [row._replace(text=text) for row, text in zip(rows, texts, strict=True)]
 
 
 def _add(file: Module, module: Module, dialect: Dialect, head: list[str]) -> None:

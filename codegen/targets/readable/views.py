@@ -8,6 +8,7 @@ from dataclasses import replace
 from primgraph.codegen.ir.extents import ATOM, Text
 from primgraph.codegen.ir.schedule import Step, assigns, is_repetition, seen_shape
 from primgraph.codegen.ir.views import range_text
+from primgraph.codegen.ops.spelling.library import call, library
 from primgraph.codegen.targets.readable.page import Page, explicit
 from primgraph.codegen.targets.readable.shapes import dropped_axes
 from primgraph.ir.index_maps import Index, IndexMap, view_map
@@ -45,7 +46,7 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
         return
     piece = explicit(page, piece, page.written_type(source, step.operands[0]))
     shape = page.shown.get(value, seen_shape(step, k))
-    text = Text(page.phrases.view(how, piece.text.operand_code(ATOM)))
+    text = Text(library().view(how, piece.text))
     turned = isinstance(how, Permute) and how.axes == tuple(reversed(range(len(how.axes))))
     if turned and not piece.is_pending and value not in page.called:
         # `x.T` is as short as a name.
@@ -181,7 +182,7 @@ def write_diagonal(page: Page, i: int, step: Step, value: int) -> bool:
         return False
     page.waiting.pop(source, None)
     whole = explicit(page, page.pieces[matrix], made.operands[0])
-    text = Text(f"np.diagonal({whole.text.code})")
+    text = Text(call("diagonal", whole.text.code))
     page.settle(page.join_pieces(text, step.results[0].shape, [whole], i, value), inline=True)
     return True
 
@@ -205,7 +206,7 @@ def write_diagonal_matrix(page: Page, i: int, step: Step) -> bool:
     if page.pieces[operand].is_pending and not page.belongs(page.pieces[operand], step):
         page.write(operand)
     whole = explicit(page, page.pieces[operand], step.operands[1])
-    text = Text(f"np.diag({whole.text.code})", ATOM)
+    text = Text(call("diag", whole.text.code))
     joined = page.join_pieces(text, wanted, [whole], i, reader.outputs[0])
     page.settled.add(reader.outputs[0])
     page.settle(replace(joined, value=reader.outputs[0]), inline=False)

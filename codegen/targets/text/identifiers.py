@@ -134,10 +134,13 @@ class _Titles:
             self.name(value, "_".join(parts))
 
     def is_read_outside(self, value: int, place: Place) -> bool:
-        """Return whether a value is used beyond its own line and derivatives of it."""
+        """Return whether a value is used beyond its own line and derivatives of it.
+
+        Slices in derivatives do not count: the line may be that of a slice of this slice.
+        """
         if value in self.outputs:
             return True
-        readers = (s.eqn.source for s in self.readers[value])
+        readers = (s.eqn.source for s in self.readers[value] if not _is_derived_slice(s))
         return any(s is None or _place(s) != place for s in readers)
 
     def name_derivatives(self, order: int) -> None:
@@ -381,6 +384,12 @@ class _Assignments:
 
 def _place(source: Source) -> Place:
     return source.file, source.line
+
+
+def _is_derived_slice(step: Step) -> bool:
+    source = step.eqn.source
+    sliced = step.op.is_view and isinstance(step.form.seen[0], Slice)
+    return sliced and source is not None and source.is_derived
 
 
 def _part(step: Step, k: int) -> tuple[int, int] | None:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce, update_wrapper
 from itertools import count
+from types import MethodType
 from typing import Any, final
 
 import numpy as np
 
 from primgraph import tree
+from primgraph.compat.autograd.boxes import (
+    Box,
+    add_cotangent,
+    is_element,
+    new_box,
+    new_token,
+    take_cotangent,
+)
 from primgraph.compat.autograd.evaluation import Evaluated
 from primgraph.compat.autograd.spaces import VSpace, vspace
 from primgraph.compat.autograd.wrap_util import name_of, subvals
@@ -75,7 +84,6 @@ primitive_vjps: dict[Any, Callable[..., Any]] = {}
 primitive_jvps: dict[Any, Callable[..., Any]] = {}
 
 
-@final
 class _OfPrimitive(Definition):
     """A function of arrays that is called on their elements, with the rules that it is given.
 
@@ -107,7 +115,10 @@ class _OfPrimitive(Definition):
             found = rebound(function)(*self._arguments(args), **kwargs)
         else:
             arrays = [a.numpy()[()] if isinstance(a, Tensor) else a for a in args]
-            found = tree.map(tensor, function(*self._arguments(arrays), **kwargs))
+            leaves, structure = tree.flatten(
+                function(*self._arguments(arrays), **kwargs), is_element if Box.types else None
+            )
+            found = tree.unflatten(structure, [*map(self._hold_result, leaves)])
         return found, tree.map(_keep_result, found)
 
     def push(self, call: Call, tangents: Sequence[Any]) -> Sequence[Any]:
@@ -123,18 +134,25 @@ class _OfPrimitive(Definition):
         return call.flatten_result(found, rule)
 
     def pull(self, call: Call, cotangents: Sequence[Any]) -> Sequence[Any]:
-        args = self._arguments(call.args)
-        places = [i for i, a in enumerate(args) if any(map(_is_reached, tree.leaves(a)))]
+        reached = tree.unflatten(self._structure, [*map(_is_reached, call.args)])
+        places = [i for i, leaves in enumerate(reached) if any(tree.leaves(leaves))]
         rule = self.pulls
         assert rule is not None
-        pull = rule(tuple(places), self._value(call), args, call.kwargs)
+        pull = rule(tuple(places), self._value(call), self._arguments(call.args), call.kwargs)
         found = dict(zip(places, pull(call.unflatten_results(cotangents)), strict=True))
         row: list[Any] = []
-        for i, argument in enumerate(args):
-            leaves, structure = tree.flatten(argument)
-            parts = tree.broadcast_prefix(found.get(i), structure, "the cotangent")
-            row += [_cast_cotangent(p, a) for p, a in zip(parts, leaves, strict=True)]
-        return row
+        for i, structure in enumerate(self._structure.parts):
+            part = found.get(i)
+            is_one = structure == tree.LEAF
+            row += [part] if is_one else tree.broadcast_prefix(part, structure, "the cotangent")
+        return [self._receive(*item) for item in zip(count(), row, call.args)]
+
+    def _hold_result(self, leaf: Any) -> Any:
+        return tensor(leaf)
+
+    def _receive(self, place: int, part: Any, argument: Any) -> Any:
+        """Return the cotangent of the leaf at `place` of the arguments."""
+        return _cast_cotangent(part, argument)
 
     def _arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(tree.unflatten(self._structure, leaves))
@@ -148,6 +166,70 @@ class _OfPrimitive(Definition):
             f"the derivative of {self.name} by its arguments {tuple(places)} is not defined",
             hint=f"defvjp({self.name}, rule) gives a rule for reverse mode, defjvp for forward",
         )
+
+
+@final
+class _OfBoxes(_OfPrimitive):
+    """A call with boxes among the leaves of its arguments or results, for reverse mode.
+
+    Their tokens are passed on; the function and its rules are called with the objects, and with
+    numbers.
+    """
+
+    def __init__(
+        self, primitive: Primitive, structure: tree.Structure, boxes: Mapping[int, Box]
+    ) -> None:
+        super().__init__(primitive, structure)
+        self._boxes = boxes
+        self._elements: dict[int, Any] = {}
+        self._made: dict[int, Box] = {}
+        self._count = 0
+
+    def run(self, leaves: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Call the function; objects in its result are boxes."""
+        given = [self._boxes[i]._token if i in self._boxes else a for i, a in enumerate(leaves)]
+        found, structure = tree.flatten(call_custom(Declared(self.name, self), given, kwargs))
+        self._made = {i: new_box(value, found[i]) for i, value in self._elements.items()}
+        return tree.unflatten(structure, [self._made.get(i, a) for i, a in enumerate(found)])
+
+    def push(self, call: Call, tangents: Sequence[Any]) -> Sequence[Any]:
+        raise MissingRuleError(f"{self.name} takes or gives objects: reverse mode alone is there")
+
+    def pull(self, call: Call, cotangents: Sequence[Any]) -> Sequence[Any]:
+        given = [
+            take_cotangent(self._made[i]) if i in self._made else _number_of(ct)
+            for i, ct in enumerate(cotangents)
+        ]
+        return super().pull(call, given)
+
+    def _hold_result(self, leaf: Any) -> Any:
+        place, self._count = self._count, self._count + 1
+        if not is_element(leaf):
+            return tensor(leaf)
+        self._elements[place] = leaf
+        return new_token()
+
+    def _receive(self, place: int, part: Any, argument: Any) -> Any:
+        if place not in self._boxes:
+            return super()._receive(place, part, argument)
+        add_cotangent(self._boxes[place], part)
+        return np.zeros(())
+
+    def _arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        boxes = self._boxes
+        values = [boxes[i]._value if i in boxes else a for i, a in enumerate(leaves)]
+        return super()._arguments([*map(_number_of, values)])
+
+    def _value(self, call: Call) -> Any:
+        leaves, structure = tree.flatten(super()._value(call))
+        values = [self._elements.get(i, _number_of(a)) for i, a in enumerate(leaves)]
+        return tree.unflatten(structure, values)
+
+
+def _number_of(leaf: Any) -> Any:
+    """The elements of a tensor that no derivative goes through; all else as it is."""
+    is_constant = isinstance(leaf, Tensor) and not leaf.requires_grad
+    return leaf.numpy()[()] if is_constant else leaf
 
 
 @final
@@ -196,7 +278,10 @@ class Primitive:
         self._declared: dict[tree.Structure, Declared] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, structure = tree.flatten(args)
+        leaves, structure = tree.flatten(args, is_element if Box.types else None)
+        boxes = {i: a for i, a in enumerate(leaves) if isinstance(a, Box)}
+        if boxes:
+            return _OfBoxes(self, structure, boxes).run(leaves, kwargs)
         if not handles((*leaves, *kwargs.values())):
             return self.fun(*args, **kwargs)
         known = self._declared.get(structure)
@@ -204,6 +289,10 @@ class Primitive:
             known = Declared(name_of(self), _OfPrimitive(self, structure))
             self._declared[structure] = known
         return call_custom(known, leaves, kwargs)
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+        """Bind it as a method, as a function."""
+        return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
         return f"<primitive {name_of(self.fun)}>"

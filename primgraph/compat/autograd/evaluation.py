@@ -11,7 +11,8 @@ import numpy as np
 from primgraph import tree
 from primgraph.api.derivatives.of_functions import Outputs
 from primgraph.api.world import world_of
-from primgraph.errors import NotDifferentiable
+from primgraph.compat.autograd.boxes import Box, is_element, new_box, take_cotangent
+from primgraph.errors import MissingRuleError, NotDifferentiable
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
 
@@ -20,21 +21,26 @@ from primgraph.operators.promotion import array_of
 class Evaluated:
     """`function(x)`, where `x` is an array or a container of them, and so is what it gives.
 
-    With `has_aux` what is given second may be anything, and has no derivative.
+    Objects of the user's vector spaces in `x` are boxed. With `has_aux` what is given second may be
+    anything, and has no derivative.
     """
 
     def __init__(self, function: Callable[[Any], Any], x: Any, has_aux: bool = False) -> None:
-        leaves, self._structure = tree.flatten(x)
+        leaves, self._structure = tree.flatten(x, is_element if Box.types else None)
         self._function = function
         self._has_aux = has_aux
         self._name = str(getattr(function, "__name__", "a function"))
         self._outputs = Outputs(self._name)
-        self._world = world_of(x)
-        self.leaves = [as_float(leaf) for leaf in leaves]
+        self._world = world_of([leaf for leaf in leaves if not is_element(leaf)])
+        self._elements = {i: leaf for i, leaf in enumerate(leaves) if is_element(leaf)}
+        self._boxes: dict[int, Box] = {}
+        self.leaves = [np.zeros(()) if is_element(leaf) else as_float(leaf) for leaf in leaves]
         self.applied = self._world.apply(self._name, self._call_function, self.leaves)
 
     def _call_function(self, leaves: Sequence[Any]) -> list[Any]:
-        found = self._function(tree.unflatten(self._structure, leaves))
+        self._boxes = {i: new_box(value, leaves[i]) for i, value in self._elements.items()}
+        given = [self._boxes.get(i, leaf) for i, leaf in enumerate(leaves)]
+        found = self._function(tree.unflatten(self._structure, given))
         value, aux = found if self._has_aux else (found, None)
         return self._outputs.flatten_result(value, aux)
 
@@ -67,20 +73,33 @@ class Evaluated:
     def vjp(self, seeds: Any) -> Any:
         """The product of `seeds`, which are like the value, with the Jacobian: like `x`."""
         given = self._cast_seeds(seeds, self._outputs.structure, self.results)
-        return self.given_back(tree.unflatten(self._structure, self.applied.vjp(self.count, given)))
+        found = self.applied.vjp(self.count, given)
+        parts = [
+            take_cotangent(self._boxes[i]) if i in self._boxes else part
+            for i, part in enumerate(found)
+        ]
+        return self.given_back(tree.unflatten(self._structure, parts))
 
     def jvp(self, tangents: Any) -> Any:
         """The product of the Jacobian with `tangents`, which are like `x`: like the value."""
+        self._require_arrays()
         given = self._cast_seeds(tangents, self._structure, self.leaves)
         found = self.applied.jvp(self.count, given)
         return self.given_back(tree.unflatten(self._outputs.structure, found))
 
     def jacobian(self) -> Any:
         """The matrix of an array by an array, with the axes of both."""
+        self._require_arrays()
         if self.count != 1 or len(self.leaves) != 1:
             raise NotDifferentiable(f"the jacobian of {self._name} is of one array by one array")
         (row,) = self.applied.matrix(1, "reverse")
         return self.given_back(row[0])
+
+    def _require_arrays(self) -> None:
+        for value in self._elements.values():
+            raise MissingRuleError(
+                f"{self._name} is of a {type(value).__name__}, by which reverse mode alone is there"
+            )
 
     def _cast_seeds(
         self, given: Any, structure: tree.Structure, arrays: Sequence[Any]

@@ -1,5 +1,6 @@
 """Functions with rules of their own, and vector spaces."""
 
+from primgraph.compat.autograd.boxes import Box
 from primgraph.compat.autograd.core import (
     VSpace,
     def_linear,
@@ -15,6 +16,7 @@ from primgraph.compat.autograd.core import (
 from primgraph.compat.autograd.tracer import notrace_primitive
 
 __all__ = [
+    "Box",
     "VSpace",
     "def_linear",
     "defjvp",

@@ -1,22 +1,118 @@
-"""The vector spaces that values are elements of: arrays of one type, and containers of them."""
+"""The vector spaces of values: arrays, containers of them, and objects of the user's classes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, final
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from primgraph import tree
-from primgraph.errors import NotDifferentiable
+from primgraph.errors import MissingRuleError, NotDifferentiable
 from primgraph.numpy.door import recording_wrapper
 from primgraph.operators.handle import Handle
 
 _conj, _ravel, _real, _dot = (recording_wrapper(f) for f in (np.conj, np.ravel, np.real, np.dot))
 
 
-@final
 class VSpace:
+    """Base class of the vector spaces of the user's classes: `register` names the class of values.
+
+    A subclass defines `zeros` and `_add`, and `randn`, `_scalar_mul`, `_inner_prod` and
+    `_covector` where they are used. `vspace` makes one of a value.
+
+    >>> from primgraph.compat.autograd.extend import VSpace, vspace
+    >>> class Text(str):
+    ...     pass
+    >>> class Texts(VSpace):
+    ...     def zeros(self):
+    ...         return Text()
+    >>> Texts.register(Text)
+    >>> vspace(Text("a")).add(Text("a"), Text("b"))
+    'ab'
+    """
+
+    mappings: ClassVar[dict[type[Any], Callable[[Any], VSpace]]] = {}
+
+    def __init__(self, value: Any) -> None:
+        pass
+
+    @property
+    def iscomplex(self) -> bool:
+        """Whether there are complex numbers in it; a class may define `iscomplex = True`."""
+        return False
+
+    @classmethod
+    def register(
+        cls, value_type: type[Any], vspace_maker: Callable[[Any], VSpace] | None = None
+    ) -> None:
+        """Let values of a class have this space, or the one that `vspace_maker(value)` makes."""
+        VSpace.mappings[value_type] = vspace_maker or cls
+
+    @property
+    def size(self) -> int:
+        """The number of its real dimensions."""
+        raise self._undefined("size")
+
+    def zeros(self) -> Any:
+        """The zero of it."""
+        raise self._undefined("zeros")
+
+    def ones(self) -> Any:
+        """The sum of the standard basis."""
+        raise self._undefined("ones")
+
+    def standard_basis(self) -> Iterator[Any]:
+        """The elements of the standard basis."""
+        raise self._undefined("standard_basis")
+
+    def randn(self) -> Any:
+        """A random element."""
+        raise self._undefined("randn")
+
+    def add(self, x: Any, y: Any) -> Any:
+        """The sum of two elements."""
+        return self._add(x, y)
+
+    def scalar_mul(self, x: Any, a: Any) -> Any:
+        """An element times a number."""
+        return self._scalar_mul(x, a)
+
+    def inner_prod(self, x: Any, y: Any) -> Any:
+        """The inner product, a real number."""
+        return self._inner_prod(x, y)
+
+    def covector(self, x: Any) -> Any:
+        """The element that multiplies as this one does in an inner product: its conjugate."""
+        return self._covector(x)
+
+    def _add(self, x: Any, y: Any) -> Any:
+        return x + y
+
+    def _scalar_mul(self, x: Any, a: Any) -> Any:
+        return x * a
+
+    def _inner_prod(self, x: Any, y: Any) -> Any:
+        raise self._undefined("_inner_prod")
+
+    def _covector(self, x: Any) -> Any:
+        return x
+
+    def _undefined(self, name: str) -> MissingRuleError:
+        return MissingRuleError(f"{type(self).__name__}, a vector space, does not define {name}")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}_{vars(self)}"
+
+
+@final
+class ArraySpace(VSpace):
     """The space of a value: its containers, and the shapes and dtypes of the arrays in them."""
 
     def __init__(self, value: Any) -> None:
@@ -83,26 +179,22 @@ class VSpace:
                     arrays[place][index] = unit
                     yield self._unflatten_arrays(arrays)
 
-    def add(self, x: Any, y: Any) -> Any:
-        """The sum of two elements."""
+    def _add(self, x: Any, y: Any) -> Any:
         return tree.map(lambda a, b: a + b, x, y)
 
-    def scalar_mul(self, x: Any, a: Any) -> Any:
-        """An element times a number."""
+    def _scalar_mul(self, x: Any, a: Any) -> Any:
         return tree.map(lambda leaf: leaf * a, x)
 
-    def inner_prod(self, x: Any, y: Any) -> Any:
-        """The inner product, a real number."""
+    def _inner_prod(self, x: Any, y: Any) -> Any:
         pairs = zip(tree.leaves(x), tree.leaves(y), strict=True)
         products = [_real(_dot(_ravel(_conj(a)), _ravel(b))) for a, b in pairs]
         return sum(products[1:], start=products[0]) if products else 0.0
 
-    def covector(self, x: Any) -> Any:
-        """The element that multiplies as this one does in an inner product: its conjugate."""
+    def _covector(self, x: Any) -> Any:
         return tree.map(lambda leaf: _conj(leaf) if _type_of(leaf)[1].kind == "c" else leaf, x)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, VSpace) and (self._structure, self._types) == (
+        return isinstance(other, ArraySpace) and (self._structure, self._types) == (
             other._structure,
             other._types,
         )
@@ -137,4 +229,4 @@ def _normal(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any
 
 def vspace(value: Any) -> VSpace:
     """The space of a value; `NotDifferentiable`, a TypeError, for one that is in none."""
-    return VSpace(value)
+    return VSpace.mappings.get(type(value), ArraySpace)(value)

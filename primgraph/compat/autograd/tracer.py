@@ -9,13 +9,14 @@ from typing import Any, Self
 from numpy import asarray
 
 from primgraph import tree
+from primgraph.compat.autograd.boxes import Box
 from primgraph.compat.autograd.core import primitive
 from primgraph.eager.tensor import Tensor
 from primgraph.ir.graph import Equation
 from primgraph.operators.handle import Handle
 from primgraph.program.trace import trace as trace_graph
 
-__all__ = ["Node", "getval", "isbox", "notrace_primitive", "primitive", "trace"]
+__all__ = ["Box", "Node", "getval", "isbox", "notrace_primitive", "primitive", "trace"]
 
 
 class Node:
@@ -79,12 +80,14 @@ def _function_of(eqn: Equation) -> Callable[..., Any]:
 
 
 def isbox(value: Any) -> bool:
-    """Whether this stands for an array in a function that derivatives are taken of."""
-    return isinstance(value, Handle)
+    """Whether this stands for a value in a function that derivatives are taken of."""
+    return isinstance(value, Handle | Box)
 
 
 def getval(value: Any) -> Any:
-    """The elements of a tensor, through which no derivative goes; all else as it is."""
+    """The elements of a tensor or the object of a box, without derivative; all else as it is."""
+    if isinstance(value, Box):
+        return value._value
     return value.numpy()[()] if isinstance(value, Tensor) else value
 
 

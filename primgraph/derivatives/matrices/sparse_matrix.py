@@ -288,7 +288,7 @@ def _product(matrix: SparseMatrix, x: Any) -> Any:
         raise ShapeError(
             f"a matrix of shape {matrix.shape} has no product with an array of shape {tuple(shape)}"
         )
-    rows, cols, data = _entries(matrix)
+    rows, cols, data = entries_of(matrix)
     if isinstance(data, Handle) or isinstance(x, Handle):
         return multiply_entries(rows, cols, data, x, matrix.shape[0])
     terms = (data[:, None] if len(shape) == 2 else data) * np.asarray(x)[cols]
@@ -297,7 +297,7 @@ def _product(matrix: SparseMatrix, x: Any) -> Any:
     return found
 
 
-def _entries(matrix: SparseMatrix) -> tuple[Indices, Indices, Any]:
+def entries_of(matrix: SparseMatrix) -> tuple[Indices, Indices, Any]:
     """Return rows, columns and values of all elements, with both triangles."""
     rows, cols, data = matrix.rows, matrix.cols, matrix.data
     if matrix.triangle is None:
@@ -333,7 +333,7 @@ def _in_full(matrix: Any) -> Any:
         return matrix.to_dense()
     if matrix.triangle is None:
         return matrix.to_scipy()
-    rows, cols, data = _entries(matrix)
+    rows, cols, data = entries_of(matrix)
     found = scipy_sparse("a sum or an index").coo_array((data, (rows, cols)), shape=matrix.shape)
     return found.asformat("csc" if matrix.format == "csc" else "csr")
 

@@ -82,11 +82,18 @@ def _modulus(z: Any) -> Any:
 
 @composition(e.div, fits=is_complex)
 def _div(z: Any, w: Any) -> Any:
-    """Divide by a number whose larger part is 1."""
-    size = pnp.maximum(pnp.abs(w.real), pnp.abs(w.imag))
-    c, d = w.real / size, w.imag / size
-    square = (c * c + d * d) * size
-    return _pair((z.real * c + z.imag * d) / square, (z.imag * c - z.real * d) / square)
+    """Divide as NumPy does, by the ratio of the parts: R. L. Smith, 1962.
+
+    By zero both parts are divided, so that `1 / 0j` has an infinite real part.
+    """
+    is_real = pnp.abs(w.real) >= pnp.abs(w.imag)
+    large, small = pnp.where(is_real, w.real, w.imag), pnp.where(is_real, w.imag, w.real)
+    ratio = small / large
+    scale = 1 / (large + small * ratio)
+    real = pnp.where(is_real, z.real + z.imag * ratio, z.real * ratio + z.imag) * scale
+    imag = pnp.where(is_real, z.imag - z.real * ratio, z.imag * ratio - z.real) * scale
+    none, size = (w.real == 0) & (w.imag == 0), pnp.abs(large)
+    return _pair(pnp.where(none, z.real / size, real), pnp.where(none, z.imag / size, imag))
 
 
 @composition(e.integer_pow, fits=is_complex)

@@ -137,6 +137,20 @@ def _solve_triangle(a: Any, b: Any, *, lower: bool, transposed: bool, unit: bool
     return scan(substitute, start, (place, *rows), reverse=not is_lower)[0]
 
 
+@composition(systems.sparse_triangular_solve)
+def _solve_entries(data: Any, b: Any, rows: Any, columns: Any, *, reverse: bool) -> Any:
+    """Divide or subtract from one row of the solution for each element of the matrix."""
+    place = pnp.arange(b.shape[-2])
+
+    def substitute(x: Any, entry: tuple[Any, ...]) -> tuple[Any, None]:
+        a, i, j = entry[0][..., None], *entry[1:]
+        row, ends = pnp.take(x, i, -2), i == j
+        found = pnp.where(ends, row / pnp.where(ends, a, 1), row - a * pnp.take(x, j, -2))
+        return pnp.where((place == i)[:, None], found[..., None, :], x).astype(b.dtype), None
+
+    return scan(substitute, b, (pnp.moveaxis(data, -1, 0), rows, columns), reverse=reverse)[0]
+
+
 @composition(systems.solve)
 def _solve(a: Any, b: Any) -> Any:
     order, left, right = _lu(a)

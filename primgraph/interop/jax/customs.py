@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain, pairwise
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from primgraph.api.derivatives.products import jvp, vjp
+from primgraph.base.providers import late
+from primgraph.control.bodies import active_builder
 from primgraph.custom.decorators import CustomFunction, custom_jvp, custom_vjp
-from primgraph.errors import UnsupportedError
+from primgraph.errors import PrimgraphError, UnsupportedError
 from primgraph.interop.jax.rules import (
     Site,
     constant,
@@ -22,6 +24,11 @@ from primgraph.interop.jax.rules import (
 from primgraph.ir.types import BOOL
 from primgraph.operators.variable import Variable
 from primgraph.primitives import elementwise as e
+
+if TYPE_CHECKING:
+    import jax
+else:
+    jax = late("jax")
 
 # Rules within rules are recorded ahead up to this depth, and deeper ones when a derivative needs
 # them.
@@ -125,6 +132,86 @@ def _zero(x: Variable) -> Variable | None:
 def _key_of(at: Site, closed: Any) -> Any:
     """Return a key of the function, by which a rule finds the function that it belongs to."""
     return at.name, str(closed), tuple([np.asarray(c).tobytes() for c in closed.consts])
+
+
+# Primitives of other packages: their derivatives are those that JAX finds by their rules.
+
+
+def apply_foreign(at: Site, defined: Any, operands: Sequence[Variable]) -> Sequence[Variable]:
+    """Record a primitive by the jaxpr that defines it, with the derivative of its own rules.
+
+    These may have none by operands that are stopped before.
+    """
+    floats = [i for i, x in enumerate(operands) if x.type.is_inexact and not _is_stopped(x)]
+    results = [i for i, t in enumerate(at.types) if t.is_inexact]
+
+    def function(*xs: Variable) -> tuple[Variable, ...]:
+        return tuple(at.evaluator.run(defined, xs))
+
+    def expand(rule: Callable[..., Any], *xs: Any) -> list[Variable]:
+        held = range(len(operands))
+        given = [
+            emit(e.stop_gradient, x) if i in held and i not in floats else x
+            for i, x in enumerate(xs)
+        ]
+        with at.evaluator.entered(None, custom, 1):
+            try:
+                return at.evaluator.expand(rule, *given)
+            except PrimgraphError:
+                raise
+            except Exception as error:
+                raise UnsupportedError(f"from_jax: {at.name} has no derivative: {error}") from error
+
+    def tangents(primals: Sequence[Variable], given: Sequence[Variable | None]) -> Any:
+        places = [i for i in floats if given[i] is not None]
+
+        def push(*xs: Any) -> Any:
+            call, some = _of_some(at, xs[: len(primals)], places)
+            values, along = jax.jvp(call, some, list(xs[len(primals) :]))
+            return [*values, *[along[i] for i in results]]
+
+        found = expand(push, *primals, *[given[i] for i in places])
+        values, rest = found[: len(at.types)], iter(found[len(at.types) :])
+        return tuple(values), tuple([next(rest) if v.type.is_inexact else None for v in values])
+
+    def backward(xs: Sequence[Variable], cts: Sequence[Any]) -> Any:
+        def pull(*given: Any) -> Any:
+            call, some = _of_some(at, given[: len(xs)], floats)
+            rest = iter(given[len(xs) :])
+            values, pullback = jax.vjp(call, *some)
+            return pullback([
+                next(rest) if i in results else np.zeros(v.shape, jax.dtypes.float0)
+                for i, v in enumerate(values)
+            ])  # fmt: skip
+
+        found = iter(expand(pull, *xs, *[cts[i] for i in results]))
+        return [next(found) if i in floats else None for i in range(len(xs))]
+
+    custom = custom_jvp(function)
+    custom.definition.saved = {}
+    custom.definition.skips_zeros = True
+    custom.defjvp(tangents)
+    custom.defvjp(lambda *xs: (custom(*xs), xs), backward)
+    return _called(custom, operands)
+
+
+def _is_stopped(x: Variable) -> bool:
+    """Return whether a value is a constant, or that of `stop_gradient`."""
+    eqn = active_builder().definition(x.value)
+    return eqn is not None and (eqn.op is e.stop_gradient or not eqn.inputs)
+
+
+def _of_some(at: Site, xs: Sequence[Any], places: Sequence[int]) -> tuple[Any, list[Any]]:
+    """Return a primitive of JAX as a function of some operands, and these."""
+
+    def call(*some: Any) -> Any:
+        given = list(xs)
+        for i, x in zip(places, some, strict=True):
+            given[i] = x
+        found = at.primitive.bind(*given, **at.params)
+        return found if at.primitive.multiple_results else [found]
+
+    return call, [xs[i] for i in places]
 
 
 # Linear equations: the derivative is that of the solution, however it is found.

@@ -42,6 +42,12 @@ def _unchanged(at: Site, *operands: Variable) -> tuple[Variable, ...]:
     return operands[-len(at.types) :]
 
 
+@rule("nondifferentiable_backward", "nontraceable")
+def _guarded(at: Site, x: Variable) -> Variable:
+    """Return `x`: equinox marks values whose derivative its callers should not need."""
+    return x
+
+
 @rule("stop_gradient")
 def _stop_gradient(at: Site, x: Variable) -> Variable:
     return emit(e.stop_gradient, x)

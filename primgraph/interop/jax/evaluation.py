@@ -13,6 +13,7 @@ from primgraph.base.providers import late
 from primgraph.base.user_lines import Source
 from primgraph.control.bodies import active_builder
 from primgraph.errors import UnsupportedError
+from primgraph.interop.jax.customs import apply_foreign
 from primgraph.interop.jax.rules import (
     RULES,
     TAKES_KEYS,
@@ -197,13 +198,15 @@ class Evaluation:
         if self.sizes:
             params = {k: self._converted(v) for k, v in params.items()}
         types = tuple([self.type_of(var.aval) for var in eqn.outvars])
-        apply = RULES.get(name)
+        apply, site = RULES.get(name), Site(eqn.primitive, params, avals, types, self)
         if apply is None:
             defined = definition_of(eqn)
             if defined is None:
                 require_supported(core.Jaxpr([], eqn.invars, [], [eqn]))
+            if eqn.primitive in ad.primitive_jvps:
+                return apply_foreign(site, defined, operands)
             return self.run(defined, operands)
-        found = apply(Site(eqn.primitive, params, avals, types, self), *operands)
+        found = apply(site, *operands)
         return [found] if isinstance(found, Variable) else found
 
     def _apply_on_words(

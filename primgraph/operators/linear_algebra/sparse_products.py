@@ -1,4 +1,7 @@
-"""Products with sparse matrices: a gather, a multiplication and a sum over segments."""
+"""Products with sparse matrices, and triangular systems of them.
+
+A product is a gather, a multiplication and a sum over segments.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,17 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ShapeError
+from primgraph.ir.types import INT64
 from primgraph.operators.call import namespace_operator
 from primgraph.operators.elementwise.arithmetic import multiply
 from primgraph.operators.index.indexing import take
 from primgraph.operators.index.scatter import scatter_add
+from primgraph.operators.linear_algebra.systems import lapack_dtype
 from primgraph.operators.promotion import lift
 from primgraph.operators.shape.creation import zeros
 from primgraph.operators.shape.shaping import expand_dims
-from primgraph.operators.variable import Variable
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives.linear_algebra import systems
 
 
 @namespace_operator
@@ -32,6 +38,21 @@ def multiply_entries(
     terms = multiply(factors, take(value, columns, axis=axis))
     shape = (*value.shape[:axis], count, *value.shape[axis + 1 :])
     return scatter_add(zeros(shape, terms.dtype), rows, terms, axis=axis)
+
+
+@namespace_operator
+def solve_entries(rows: Any, columns: Any, data: Any, b: Any, *, is_lower: bool) -> Variable:
+    """Return `x` with `t @ x = b`: the triangular `t` has `data` at `rows`, `columns`, in order of
+    rows and columns.
+
+    Without elements on the diagonal, that is ones.
+    """
+    dtype = lapack_dtype("solve_triangular", data, b)
+    right = lift(b, dtype)
+    whole = expand_dims(right, 1) if right.ndim == 1 else right
+    found = emit(systems.sparse_triangular_solve, lift(data, dtype), whole,
+                 lift(rows, INT64), lift(columns, INT64), reverse=not is_lower)  # fmt: skip
+    return found[:, 0] if right.ndim == 1 else found
 
 
 def multiply_left(matrix: Any, x: Any) -> Any:

@@ -7,10 +7,12 @@ derivative results for forward and reverse mode algorithmic differentiation, 200
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from primgraph.approximations import borrowed
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.facts.matrices import DEFINITE, DIAGONAL, STRUCTURE, Structure
@@ -18,8 +20,9 @@ from primgraph.ir.facts.passes import SOLVES, STRUCTURED
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap, tied_map
 from primgraph.ir.primitive import Linear, Rule, Types, primitive
-from primgraph.ir.types import TensorType
-from primgraph.primitives.constants import zeros_like
+from primgraph.ir.types import FLOAT16, INT64, TensorType
+from primgraph.primitives.constants import filled_constant, iota, zeros_like
+from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linear_algebra.products import declare_matrixwise, matmul, swap_last
 from primgraph.primitives.linear_algebra.triangles import (
     lower_triangle,
@@ -43,12 +46,13 @@ def _solution_type(name: str, a: TensorType, b: TensorType) -> TensorType:
     return b
 
 
-def _fold_batch_axis(x: Value, lead: int) -> Value:
-    """Return right-hand sides with the batch axis folded into the columns."""
+def _solve_columns(function: Callable[[Value], Value], b: Value, lead: int) -> Value:
+    """Apply `function` to right-hand sides with the batch axis folded into the columns."""
     last = lead + 2
-    turned = permute(x, axes=(*range(1, last), 0, last))
-    size, columns = x.shape[0], x.shape[-1]
-    return reshape(turned, shape=(*turned.shape[:-2], size * columns))
+    turned = permute(b, axes=(*range(1, last), 0, last))
+    size, columns = b.shape[0], b.shape[-1]
+    found = function(reshape(turned, shape=(*turned.shape[:-2], size * columns)))
+    return permute(reshape(found, shape=turned.shape), axes=(lead + 1, *range(lead + 1), last))
 
 
 def _batched_solution(
@@ -56,11 +60,7 @@ def _batched_solution(
 ) -> Value:
     """Solve a batch: a matrix without batch axis is factored once, for all right-hand sides."""
     if batched == (False, True):
-        lead = len(a.shape) - 2
-        size, columns = b.shape[0], b.shape[-1]
-        found = op(a, _fold_batch_axis(b, lead), **params)
-        parted = reshape(found, shape=(*a.shape[:-1], size, columns))
-        return permute(parted, axes=(lead + 1, *range(lead + 1), lead + 2))
+        return _solve_columns(lambda x: op(a, x, **params), b, len(a.shape) - 2)
     a, b = with_batch_axis(batched, (a, b))
     result: Value = op(a, b, **params)
     return result
@@ -166,6 +166,117 @@ def _triangular_solve_batch(batched: tuple[bool, ...], a: Value, b: Value, **par
     return _batched_solution(triangular_solve, batched, a, b, **params)
 
 
+# Sparse triangular systems.
+
+
+def _sparse_triangular_flops(
+    data: TensorType, b: TensorType, rows: TensorType, columns: TensorType, *, reverse: bool
+) -> int:
+    """Return the operations: a product and a difference per element and right-hand side."""
+    return 2 * data.size * b.shape[-1]
+
+
+@primitive(
+    impl=borrowed.sparse_triangular_solve,
+    linear=(1,),
+    singular=True,
+    flops=_sparse_triangular_flops,
+)
+def sparse_triangular_solve(
+    data: TensorType, b: TensorType, rows: TensorType, columns: TensorType, *, reverse: bool
+) -> TensorType:
+    """Return `x` with `t @ x = b`, where the triangular `t` has `data` at `rows`, `columns`.
+
+    Elements are met in order, or in reverse order: an element on the diagonal divides its row of
+    `x`, another one subtracts a multiple of row `columns[p]` from row `rows[p]`. So the diagonal
+    comes after its row and before its column; without an element there, it is 1. Stacks of matrices
+    have equal rows and columns.
+    """
+    name = "sparse_triangular_solve"
+    _require_entries(name, data, rows, columns)
+    if b.ndim != data.ndim + 1 or b.shape[:-2] != data.shape[:-1]:
+        raise ShapeError(f"{name} takes a matrix of right-hand sides for each, not {data} and {b}")
+    if data.dtype != b.dtype or not data.is_inexact or data.dtype == FLOAT16:
+        raise DTypeError(f"{name} takes equal dtypes of LAPACK, not {data} and {b}")
+    return b
+
+
+def _require_entries(name: str, data: TensorType, *places: TensorType) -> None:
+    if data.ndim == 0 or any(i.shape != data.shape[-1:] for i in places):
+        raise ShapeError(f"{name} takes a row and a column for each element, not {list(places)}")
+    if any(i.dtype != INT64 for i in places):
+        raise DTypeError(f"{name} takes rows and columns of int64, not {list(places)}")
+
+
+def _times_entries(data: Value, x: Value, rows: Value, columns: Value) -> Value:
+    """Return the product of the sparse matrix with `x`."""
+    lead = len(data.shape) - 1
+    read = gather(x, columns, axis=lead)
+    terms = broadcast(data, shape=read.shape, new_axes=(lead + 1,)) * read
+    return scatter_add(zeros_like(x), terms, rows, axis=lead)
+
+
+@sparse_triangular_solve.jvp(0)
+def _sparse_triangular_jvp(
+    x: Value, data: Value, b: Value, rows: Value, columns: Value, d: Value, *, reverse: bool
+) -> Value:
+    """Return `dx` from `dt @ x + t @ dx = 0`."""
+    change = -_times_entries(d, x, rows, columns)
+    return sparse_triangular_solve(data, change, rows, columns, reverse=reverse)
+
+
+@sparse_triangular_solve.taylor
+def _sparse_triangular_taylor(
+    jets: Any, k: int, x: Any, data: Any, b: Any, rows: Any, columns: Any, *, reverse: bool
+) -> Value | None:
+    """Return `x_k` from `t_0 @ x_k = b_k - sum(t_i @ x_{k-i})`."""
+    places = rows.first(), columns.first()
+    pairs = [(data[i], x[k - i]) for i in range(1, k + 1)]
+    known = [(a, y) for a, y in pairs if a is not None and y is not None]
+    rest = jets.difference(b[k], jets.total(_times_entries(a, y, *places) for a, y in known))
+    if rest is None:
+        return None
+    return sparse_triangular_solve(data.first(), rest, *places, reverse=reverse)
+
+
+@sparse_triangular_solve.transpose
+def _sparse_triangular_transpose(
+    ct: Value, data: Value, b: Linear, rows: Value, columns: Value, *, reverse: bool
+) -> tuple[None, Value, None, None]:
+    """Solve with the transposed matrix, by the elements in the opposite order."""
+    found = sparse_triangular_solve(data, ct, columns, rows, reverse=not reverse)
+    return None, found, None, None
+
+
+@sparse_triangular_solve.batch
+def _sparse_triangular_batch(
+    batched: tuple[bool, ...], data: Value, b: Value, rows: Value, columns: Value, *, reverse: bool
+) -> Value:
+    """Solve a batch; matrices with structures of their own are blocks on the diagonal of one."""
+    if batched == (False, True, False, False):
+        return _solve_columns(
+            lambda x: sparse_triangular_solve(data, x, rows, columns, reverse=reverse),
+            b,
+            len(data.shape) - 1,
+        )
+    if not any(batched[2:]):
+        data, b = with_batch_axis(batched[:2], (data, b))
+        return sparse_triangular_solve(data, b, rows, columns, reverse=reverse)
+    data, b, rows, columns = with_batch_axis(batched, (data, b, rows, columns))
+    count, n, lead = b.shape[0], b.shape[-2], tuple(range(1, len(data.shape) - 1))
+    first = iota(shape=rows.shape, axis=0, dtype=INT64)
+    first = first * filled_constant(n, first.type)
+    places = [reshape(i + first, shape=(rows.type.size,)) for i in (rows, columns)]
+    data = permute(data, axes=(*lead, 0, len(lead) + 1))
+    turned = permute(b, axes=(*lead, 0, len(lead) + 1, len(lead) + 2))
+    whole = [
+        reshape(data, shape=(*data.shape[:-2], rows.type.size)),
+        reshape(turned, shape=(*turned.shape[:-3], count * n, b.shape[-1])),
+    ]
+    found = reshape(sparse_triangular_solve(*whole, *places, reverse=reverse), shape=turned.shape)
+    return permute(found, axes=(len(lead), *range(len(lead)), len(lead) + 1, len(lead) + 2))
+
+
 # Inverses.
 
 
@@ -186,6 +297,7 @@ for _op in (solve, inv):
 for _op in (solve, triangular_solve, inv):
     _op.declare(RAISES, True)
     _op.declare(STRUCTURED, True)
+sparse_triangular_solve.declare(RAISES, True)
 
 
 @inv.jvp()
@@ -321,3 +433,11 @@ def _columns_apart(k: int, i: int, operands: Types, results: Types, **params: bo
 
 for _op in (solve, triangular_solve):
     _op.index_map(_columns_apart)
+
+
+@sparse_triangular_solve.index_map
+def _sparse_map(k: int, i: int, operands: Types, results: Types, *, reverse: bool) -> IndexMap:
+    shape, result = operands[i].shape, results[k].shape
+    lead = len(result) - 2
+    axes = [None] if i > 1 else [*range(lead), None, *[lead + 1] * i]
+    return tied_map(shape, result, axes, exact=False)

@@ -68,6 +68,60 @@ def _by_argument(z: Value, v: Value, x: Value, d: Value, *, name: str, n: int) -
     return d * by_neighbours(name, z, v, x, function)
 
 
+def _weights_of_neighbours(name: str, count: int) -> dict[int, list[float]]:
+    """Return the derivative of order `count` by the argument, as a sum of neighbours.
+
+    For each difference of orders it has the factors of the powers 0 to 2 of the argument's sign.
+    """
+    below, above = NEIGHBOURS[name]
+    found = {0: [1.0, 0.0, 0.0]}
+    for _ in range(count):
+        before, found = found, {}
+        for shift, (plain, odd, even) in before.items():
+            parts = {-1: (below, plain, odd, even), 1: (above, plain, odd, even)}
+            if name.endswith("e"):
+                own = (-1.0, 0.0, plain + even, odd) if above > 0.0 else (1.0, plain, odd, even)
+                parts[0] = own
+            for step, (weight, *powers) in parts.items():
+                total = found.setdefault(shift + step, [0.0, 0.0, 0.0])
+                found[shift + step] = [t + weight * p for t, p in zip(total, powers, strict=True)]
+    return found
+
+
+def bessel_coefficient(
+    jets: Any, k: int, v: Any, x: Any, name: str, function: Callable[..., Value]
+) -> Value | None:
+    """Return coefficient `k` of the series of a Bessel function, by the order and the argument.
+
+    `function(v, x, n)` is its derivative of order `n` by `v`.
+    """
+    order, argument = v.first(), x.first()
+    turn = sign(argument)
+
+    def derivative(n: int, j: int) -> Value:
+        total: Value | None = None
+        for shift, weights in _weights_of_neighbours(name, j).items():
+            term = function(order + float(shift) if shift else order, argument, n)
+            factor: Any = weights[0]
+            for weight, power in zip(weights[1:], (turn, turn * turn), strict=True):
+                factor = factor + weight * power if weight else factor
+            term = factor * term
+            total = term if total is None else total + term
+        assert total is not None
+        return total
+
+    found: Value | None = jets.chain(k, (v, x), derivative)
+    return found
+
+
+@bessel_by_order.taylor
+def _bessel_taylor(jets: Any, k: int, z: Any, v: Any, x: Any, *, name: str, n: int) -> Value | None:
+    def function(v: Value, x: Value, more: int) -> Value:
+        return bessel_by_order(v, x, name=name, n=n + more)
+
+    return bessel_coefficient(jets, k, v, x, name, function)
+
+
 def unless_ended(factor: Value, value: Value) -> Value:
     """Return `factor * value`, and 0 where the factor is 0, even where the value diverges."""
     diverges = logical_not(less(abs_(value), filled_constant(math.inf, value.type)))

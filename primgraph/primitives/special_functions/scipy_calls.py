@@ -30,7 +30,9 @@ from primgraph.primitives.elementwise import abs_, cos, exp, log, sign, sin
 from primgraph.primitives.logic import less, select
 from primgraph.primitives.shapes import with_batch_axis
 from primgraph.primitives.special_functions.by_parameters import (
+    NEIGHBOURS,
     bessel_by_order,
+    bessel_coefficient,
     by_neighbours,
     gauss_by_parameters,
     kummer_by_parameters,
@@ -110,6 +112,18 @@ def _bessel(name: str) -> tuple[Slope, Slope]:
         return by_neighbours(name, z, v, x, _call)
 
     return by_order, by_argument
+
+
+@by_scipy.taylor
+def _taylor(jets: Any, k: int, z: Any, *operands: Any, name: str, part: int) -> Any:
+    """Return coefficient `k` of a Bessel function of variable order."""
+    if name not in NEIGHBOURS:
+        return NotImplemented
+
+    def function(v: Value, x: Value, n: int) -> Value:
+        return bessel_by_order(v, x, name=name, n=n) if n else _call(name, v, x)
+
+    return bessel_coefficient(jets, k, *operands, name, function)
 
 
 def _quotient(function: Callable[[Value], Value], x: Value) -> Value:

@@ -119,12 +119,14 @@ from primgraph.scipy.stats.hazards import (
 from primgraph.scipy.stats.multivariate import (
     dirichlet,
     multivariate_normal,
+    poisson_binom,
 )
 from primgraph.scipy.stats.noncentral import (
     landau,
     ncf,
     nct,
     ncx2,
+    studentized_range,
 )
 from primgraph.scipy.stats.normals import (
     alpha,
@@ -156,7 +158,6 @@ from primgraph.scipy.stats.numerical import (
     rel_breitwigner,
     rice,
     skewnorm,
-    studentized_range,
     tukeylambda,
     vonmises,
     vonmises_line,
@@ -261,6 +262,7 @@ __all__ = [
     "pearson3",
     "planck",
     "poisson",
+    "poisson_binom",
     "powerlaw",
     "powerlognorm",
     "powernorm",

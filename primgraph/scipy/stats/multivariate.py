@@ -1,31 +1,43 @@
-"""Distributions of vectors, by SciPy's names and parameters."""
+"""Distributions of vectors, and of numbers by vectors of parameters, by SciPy's names."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, final
 
 import numpy as np
 
+from primgraph.control.loops import scan
 from primgraph.errors import ArgumentError, ShapeError, unknown_name
 from primgraph.operators.call import namespace_operator
-from primgraph.operators.elementwise.arithmetic import abs, square
+from primgraph.operators.elementwise.arithmetic import abs, minimum, square
 from primgraph.operators.elementwise.elementary import exp, log
-from primgraph.operators.elementwise.logic import greater, where
+from primgraph.operators.elementwise.logic import (
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    not_equal,
+    where,
+)
 from primgraph.operators.elementwise.special_functions import gammaln
 from primgraph.operators.linear_algebra.matrices import diagonal
 from primgraph.operators.linear_algebra.products import matmul
 from primgraph.operators.linear_algebra.spectra import eigh
 from primgraph.operators.linear_algebra.systems import cholesky, solve_triangular
 from primgraph.operators.promotion import fractional, lift
-from primgraph.operators.reduce.reductions import any, max, prod, sum
-from primgraph.operators.shape.creation import eye
+from primgraph.operators.reduce.reductions import all, any, cumsum, max, prod, sum
+from primgraph.operators.shape.creation import arange, eye, zeros_like
+from primgraph.operators.shape.joining import concatenate, flip
 from primgraph.operators.shape.matrix_building import diag
-from primgraph.operators.shape.shaping import expand_dims
+from primgraph.operators.shape.shaping import broadcast_to, expand_dims, moveaxis
 from primgraph.operators.variable import Variable
 from primgraph.scipy.stats.distribution import Frozen, call_method, original
-from primgraph.scipy.stats.parts import Power
+from primgraph.scipy.stats.parts import Power, log_of
 
 _LOG_TAU = math.log(2.0 * math.pi)
 
@@ -199,5 +211,106 @@ class Dirichlet(_OfVectors):
     }
 
 
+# How many of several trials succeed: probabilities are convolved trial by trial.
+
+
+def _successes(p: Variable) -> Variable:
+    """Return the probabilities of 0 to n successes, along the last axis."""
+    n = p.shape[-1]
+    none = where(equal(arange(n + 1), 0), 1.0, 0.0)
+    start = broadcast_to(lift(none, p.dtype), (*p.shape[:-1], n + 1))
+
+    def add_trial(before: Variable, q: Variable) -> tuple[Variable, None]:
+        chance = expand_dims(q, -1)
+        one_more = concatenate([zeros_like(before[..., :1]), before[..., :-1]], -1)
+        return before * (1.0 - chance) + one_more * chance, None
+
+    found: Variable = scan(add_trial, start, moveaxis(p, -1, 0))[0]
+    is_valid = all(logical_and(greater_equal(p, 0.0), less_equal(p, 1.0)), -1, keepdims=True)
+    return where(is_valid, found, math.nan)
+
+
+def _trials(k: Any, p: Any, loc: Any) -> tuple[Variable, Variable, Variable]:
+    """Return numbers of successes, with an axis, all such numbers, and their probabilities."""
+    dtype = fractional(k, p, loc)
+    chances = lift(p, dtype)
+    if chances.ndim == 0:
+        raise ShapeError("poisson_binom: p has an axis of probabilities")
+    numbers = arange(chances.shape[-1] + 1).astype(dtype)
+    return expand_dims(lift(k, dtype) - lift(loc, dtype), -1), numbers, _successes(chances)
+
+
+def _sum_where(
+    chosen: Callable[[Variable, Variable], Variable], k: Any, p: Any, loc: Any
+) -> Variable:
+    at, numbers, chances = _trials(k, p, loc)
+    # A sum with zeros is NaN where the number or a probability is.
+    found: Variable = sum(where(chosen(numbers, at), chances, 0.0 * at + 0.0 * chances), -1)
+    return found
+
+
+def _pmf(k: Any, p: Any, loc: Any = 0) -> Variable:
+    return _sum_where(equal, k, p, loc)
+
+
+def _cdf(k: Any, p: Any, loc: Any = 0) -> Variable:
+    return _sum_where(less_equal, k, p, loc)
+
+
+def _sf(k: Any, p: Any, loc: Any = 0) -> Variable:
+    return _sum_where(greater, k, p, loc)
+
+
+def _log_or_none(x: Variable) -> Variable:
+    is_some = not_equal(x, 0.0)
+    return where(is_some, log(where(is_some, x, 1.0)), -math.inf)
+
+
+def _ppf(q: Any, p: Any, loc: Any = 0) -> Variable:
+    return _trial_quantile(q, p, loc, False)
+
+
+def _isf(q: Any, p: Any, loc: Any = 0) -> Variable:
+    return _trial_quantile(q, p, loc, True)
+
+
+def _trial_quantile(q: Any, p: Any, loc: Any, is_upper: bool) -> Variable:
+    at, numbers, chances = _trials(q, p, 0.0)
+    below = cumsum(chances, -1)
+    rest = flip(cumsum(flip(chances[..., 1:], -1), -1), -1)
+    above = concatenate([rest, zeros_like(below[..., :1])], -1)
+    beyond = greater(above, at) if is_upper else less(below, at)
+    count = minimum(sum(where(beyond, 1.0, 0.0 * chances), -1), numbers[-1])
+    at = at[..., 0]
+    count = where(equal(at, 1.0 if is_upper else 0.0), -1.0, count)
+    is_probability = logical_and(greater_equal(at, 0.0), less_equal(at, 1.0))
+    return where(is_probability, count + lift(loc, count.dtype), math.nan)
+
+
+@final
+class PoissonBinomial(_OfVectors):
+    """How many of `n` trials succeed, each with a probability of its own: `pmf(k, p, loc=0)`.
+
+    The probabilities `p` lie along the last axis. Other axes are broadcast against `k`.
+
+    >>> from primgraph.scipy.stats import poisson_binom
+    >>> print(f"{poisson_binom.pmf(pg.tensor(1.0), np.array([0.5, 0.2])):.4f}")
+    0.5000
+    """
+
+    name = "poisson_binom"
+    own: ClassVar[dict[str, Any]] = {
+        "pmf": namespace_operator(_pmf),
+        "cdf": namespace_operator(_cdf),
+        "sf": namespace_operator(_sf),
+        "logpmf": namespace_operator(lambda *at, **loc: _log_or_none(_pmf(*at, **loc))),
+        "logcdf": namespace_operator(lambda *at, **loc: log_of(_cdf(*at, **loc), _sf(*at, **loc))),
+        "logsf": namespace_operator(lambda *at, **loc: log_of(_sf(*at, **loc), _cdf(*at, **loc))),
+        "ppf": namespace_operator(_ppf),
+        "isf": namespace_operator(_isf),
+    }
+
+
 multivariate_normal = MultivariateNormal()
 dirichlet = Dirichlet()
+poisson_binom = PoissonBinomial()

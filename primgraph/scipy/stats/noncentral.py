@@ -1,4 +1,4 @@
-"""Noncentral distributions, as mixtures of central ones, and Landau's, as an integral."""
+"""Noncentral distributions, mixtures of central ones; Landau's and that of ranges, integrals."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from primgraph.operators.elementwise.elementary import (
     arcsinh,
     cosh,
     exp,
+    expm1,
     log,
     log1p,
     sin,
@@ -24,6 +25,7 @@ from primgraph.operators.elementwise.logic import (
     greater_equal,
     isfinite,
     less,
+    less_equal,
     logical_and,
     where,
 )
@@ -35,15 +37,24 @@ from primgraph.operators.elementwise.special_functions import (
     gammaincc,
     gammaln,
     log_ndtr,
+    ndtr,
     xlogy,
 )
+from primgraph.operators.promotion import lift
 from primgraph.operators.reduce.reductions import sum as sum_of
 from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.shape.shaping import expand_dims
 from primgraph.operators.variable import Variable
 from primgraph.scipy.stats.distribution import Distribution
 from primgraph.scipy.stats.integrals import double_exponential
-from primgraph.scipy.stats.parts import EVERYWHERE, HALF_LOG_TAU, POSITIVE, log_sum
+from primgraph.scipy.stats.parts import (
+    EVERYWHERE,
+    HALF_LOG_TAU,
+    POSITIVE,
+    Rule,
+    limit_of_power,
+    log_sum,
+)
 
 # Terms of a mixture around its largest one. Where they spread over more than 12 numbers, they are
 # taken at wider steps: a sum of a smooth bell is its integral to all digits.
@@ -335,3 +346,82 @@ landau = Distribution(
     support=lambda: EVERYWHERE,
 )
 """Landau's distribution of energy losses."""
+
+
+# The studentized range: an average over the scale, of an integral over the largest number.
+
+_NUMBERS, _STEP = np.linspace(-9.0, 9.0, 91, retstep=True)
+
+
+def _log_bell(z: Any) -> Any:
+    return -0.5 * square(z) - HALF_LOG_TAU
+
+
+def _log_between(z: Any, width: Variable) -> Variable:
+    """Return the logarithm of the normal distribution's part from `z - width` to `z`.
+
+    A narrow one is a Taylor series about its middle, where the difference would lose digits.
+    """
+    is_narrow = less(width, 3e-4)
+    narrow, wide = where(is_narrow, width, 1e-4), where(is_narrow, 1.0, width)
+    is_left = less(z, 0.0)
+    up, down = where(is_left, z, wide - z), where(is_left, z - wide, -z)
+    middle = z - 0.5 * narrow
+    series = log(narrow) + _log_bell(middle) + square(narrow) * (square(middle) - 1.0) / 24.0
+    return where(is_narrow, series, log(maximum(ndtr(up) - ndtr(down), 1e-300)))
+
+
+def _range_density(width: Variable, k: Variable) -> Variable:
+    z = _NUMBERS + stop_gradient(0.5 * width)
+    front = log(k) + log(k - 1.0) + math.log(_STEP)
+    return log_sum(front + _log_bell(z) + _log_bell(z - width) + (k - 2.0) * _log_between(z, width))
+
+
+def _range_below(width: Variable, k: Variable) -> Variable:
+    z = lift(_NUMBERS)
+    return log_sum(log(k * _STEP) + _log_bell(z) + (k - 1.0) * _log_between(z, width))
+
+
+def _range_above(width: Variable, k: Variable) -> Variable:
+    z = _NUMBERS + stop_gradient(0.5 * width)
+    whole = log_ndtr(z)
+    before = minimum(exp(log_ndtr(z - width) - whole), 1.0 - 1e-16)
+    lost = -expm1((k - 1.0) * log1p(-before))
+    return log_sum(log(k * _STEP) + _log_bell(z) + (k - 1.0) * whole + log(maximum(lost, 1e-300)))
+
+
+def _over_scales(rule: Rule, is_tail: bool, is_density: bool = False) -> Rule:
+    """Return the logarithm of the average of `exp(rule)` over the scale.
+
+    In the tail the integrand is that of Student's distribution at `q / sqrt(2)`.
+    """
+
+    def average(q: Variable, k: Variable, df: Variable) -> Variable:
+        u, weight = scales(q * (math.sqrt(0.5) if is_tail else 0.0), df, 0.0 * q)
+        width = expand_dims(expand_dims(q, -1) * exp(u), -1)
+        found = rule(width, expand_dims(expand_dims(k, -1), -1))
+        found = found + log_chi(u, expand_dims(df, -1)) + weight
+        return log_sum(found + u if is_density else found)
+
+    return average
+
+
+def _log_range_at_zero(df: Variable) -> Variable:
+    """Return the logarithm of the density of the range of two numbers at 0."""
+    mean = gammaln(0.5 * (df + 1.0)) - gammaln(0.5 * df) + 0.5 * log(2.0 / df)
+    return mean - 0.5 * math.log(math.pi)
+
+
+studentized_range = Distribution(
+    "studentized_range",
+    shapes="k df",
+    logdensity=_over_scales(_range_density, is_tail=True, is_density=True),
+    log_below=_over_scales(_range_below, is_tail=False),
+    log_above=_over_scales(_range_above, is_tail=True),
+    support=lambda k, df: POSITIVE,
+    limits=lambda k, df: (limit_of_power(k - 2.0, _log_range_at_zero(df)), None),
+    valid=lambda k, df: logical_and(
+        greater(k, 1.0), logical_and(greater(df, 0.0), less_equal(df, 1e5))
+    ),
+)
+"""The range of `k` normal numbers by an estimate of their deviation, for `df` up to 1e5."""

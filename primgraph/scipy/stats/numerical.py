@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.operators.elementwise.arithmetic import abs, floor, maximum, minimum, round, square
+from primgraph.operators.elementwise.arithmetic import abs, floor, minimum, round, square
 from primgraph.operators.elementwise.elementary import (
     arcsinh,
     exp,
-    expm1,
     log,
     log1p,
     sqrt,
@@ -33,9 +32,8 @@ from primgraph.operators.elementwise.special_functions import (
     gammaln,
     log_expit,
     log_ndtr,
-    ndtr,
 )
-from primgraph.operators.promotion import lift
+from primgraph.operators.reduce.reductions import max as max_of
 from primgraph.operators.reduce.reductions import sum as sum_of
 from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.shape.manipulation import broadcast_arrays
@@ -45,12 +43,10 @@ from primgraph.scipy.stats.closed import logistic
 from primgraph.scipy.stats.distribution import Distribution
 from primgraph.scipy.stats.forms import transformed
 from primgraph.scipy.stats.integrals import PLACES, total
-from primgraph.scipy.stats.noncentral import log_chi, scales
 from primgraph.scipy.stats.parts import (
     EVERYWHERE,
     HALF_LOG_TAU,
     POSITIVE,
-    Rule,
     log_sum,
     vanishes_at_start,
 )
@@ -265,16 +261,16 @@ _MOST_NUMBERS = float(PLACES[-1])
 
 
 def _smirnov_terms(x: Variable, n: Variable) -> tuple[Variable, Variable]:
-    """Return the terms of the upper part, and the slopes of their logarithms."""
+    """Return the logarithms of the terms of the upper part, and the slopes of these."""
     place, count = expand_dims(x, -1), expand_dims(n, -1)
     rest = 1.0 - place - PLACES / count
     is_in = greater(rest, 0.0)
     j, rest = where(is_in, PLACES, 0.0), where(is_in, rest, 1.0 - place)
     before = place + j / count
     choose = gammaln(count + 1.0) - gammaln(j + 1.0) - gammaln(count - j + 1.0)
-    terms = exp(choose + log(place) + (j - 1.0) * log(before) + (count - j) * log(rest))
+    terms = choose + log(place) + (j - 1.0) * log(before) + (count - j) * log(rest)
     slopes = 1.0 / place + (j - 1.0) / before - (count - j) / rest
-    return where(is_in, terms, 0.0), slopes
+    return where(is_in, terms, -math.inf), slopes
 
 
 def _pieces(x: Variable, n: Variable) -> tuple[Variable, Variable, Variable]:
@@ -286,13 +282,13 @@ def _pieces(x: Variable, n: Variable) -> tuple[Variable, Variable, Variable]:
 def _smirnov_above(x: Variable, n: Variable) -> Variable:
     is_first, small, large = _pieces(x, n)
     terms, _ = _smirnov_terms(large, n)
-    return where(is_first, 1.0 - small * exp((n - 1.0) * log1p(small)), sum_of(terms, -1))
+    return where(is_first, 1.0 - small * exp((n - 1.0) * log1p(small)), sum_of(exp(terms), -1))
 
 
 def _smirnov_below(x: Variable, n: Variable) -> Variable:
     is_first, small, large = _pieces(x, n)
     terms, _ = _smirnov_terms(large, n)
-    return where(is_first, small * exp((n - 1.0) * log1p(small)), 1.0 - sum_of(terms, -1))
+    return where(is_first, small * exp((n - 1.0) * log1p(small)), 1.0 - sum_of(exp(terms), -1))
 
 
 def _log_smirnov(x: Variable, n: Variable) -> Variable:
@@ -300,7 +296,10 @@ def _log_smirnov(x: Variable, n: Variable) -> Variable:
     # Slopes of the terms are infinite at the upper end, where all terms but one are zero.
     terms, slopes = _smirnov_terms(minimum(large, 1.0 - 2.0**-53), n)
     closed = (n - 2.0) * log1p(small) + log1p(n * small)
-    found = where(is_first, closed, log(-sum_of(terms * slopes, -1)))
+    # By the largest term, as densities far below one would be zero.
+    most = stop_gradient(max_of(terms, -1, keepdims=True))
+    series = log(-sum_of(exp(terms - most) * slopes, -1)) + most[..., 0]
+    found = where(is_first, closed, series)
     return where(less(x, 1.0), found, where(equal(n, 1.0), 0.0, -math.inf))
 
 
@@ -315,71 +314,6 @@ ksone = Distribution(
     ),
 )
 """Smirnov's one-sided distribution, of up to 1,023 numbers; NaN for more."""
-
-
-# The studentized range: an average over the scale, of an integral over the largest number.
-
-_NUMBERS, _STEP = np.linspace(-9.0, 9.0, 91, retstep=True)
-
-
-def _log_bell(z: Any) -> Any:
-    return -0.5 * square(z) - HALF_LOG_TAU
-
-
-def _log_between(z: Any, width: Variable) -> Variable:
-    """Return the logarithm of the normal distribution's part from `z - width` to `z`."""
-    is_left = less(z, 0.0)
-    up, down = where(is_left, z, width - z), where(is_left, z - width, -z)
-    return log(maximum(ndtr(up) - ndtr(down), 1e-300))
-
-
-def _range_density(width: Variable, k: Variable) -> Variable:
-    z = _NUMBERS + stop_gradient(0.5 * width)
-    front = log(k) + log(k - 1.0) + math.log(_STEP)
-    return log_sum(front + _log_bell(z) + _log_bell(z - width) + (k - 2.0) * _log_between(z, width))
-
-
-def _range_below(width: Variable, k: Variable) -> Variable:
-    z = lift(_NUMBERS)
-    return log_sum(log(k * _STEP) + _log_bell(z) + (k - 1.0) * _log_between(z, width))
-
-
-def _range_above(width: Variable, k: Variable) -> Variable:
-    z = _NUMBERS + stop_gradient(0.5 * width)
-    whole = log_ndtr(z)
-    before = minimum(exp(log_ndtr(z - width) - whole), 1.0 - 1e-16)
-    lost = -expm1((k - 1.0) * log1p(-before))
-    return log_sum(log(k * _STEP) + _log_bell(z) + (k - 1.0) * whole + log(maximum(lost, 1e-300)))
-
-
-def _over_scales(rule: Rule, is_tail: bool, is_density: bool = False) -> Rule:
-    """Return the logarithm of the average of `exp(rule)` over the scale.
-
-    In the tail the integrand is that of Student's distribution at `q / sqrt(2)`.
-    """
-
-    def average(q: Variable, k: Variable, df: Variable) -> Variable:
-        u, weight = scales(q * (math.sqrt(0.5) if is_tail else 0.0), df, 0.0 * q)
-        width = expand_dims(expand_dims(q, -1) * exp(u), -1)
-        found = rule(width, expand_dims(expand_dims(k, -1), -1))
-        found = found + log_chi(u, expand_dims(df, -1)) + weight
-        return log_sum(found + u if is_density else found)
-
-    return average
-
-
-studentized_range = Distribution(
-    "studentized_range",
-    shapes="k df",
-    logdensity=_over_scales(_range_density, is_tail=True, is_density=True),
-    log_below=_over_scales(_range_below, is_tail=False),
-    log_above=_over_scales(_range_above, is_tail=True),
-    support=lambda k, df: POSITIVE,
-    valid=lambda k, df: logical_and(
-        greater(k, 1.0), logical_and(greater(df, 0.0), less_equal(df, 1e5))
-    ),
-)
-"""The range of `k` normal numbers by an estimate of their deviation, for `df` up to 1e5."""
 
 
 # Densities with Bessel functions.

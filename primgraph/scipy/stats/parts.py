@@ -70,6 +70,8 @@ class Power:
         base = self.base + 1.0 if self.plus_one else self.base
         vanishes = logical_and(equal(base, 0.0), greater(self.exponent, 0.0))
         rest = self.logarithm(where(vanishes, 0.0 if self.plus_one else 1.0, self.base))
+        # An infinite exponent times the logarithm of one is NaN.
+        rest = where(vanishes, 0.0, rest)
         if scale is not None:
             rest = subtract(rest, where(vanishes, self.exponent, 0.0) * log(scale))
         if self.plus_one:

@@ -94,6 +94,36 @@ def triangular_by_inverse(
     return np.linalg.inv(np.swapaxes(t, -1, -2) if transposed else t) @ b
 
 
+def entries(i: int, x: np.ndarray) -> np.ndarray:
+    """Elements far from zero, as on a diagonal, and their rows and columns in order."""
+    return np.where(x.real < 0, x - 2, x + 2) if i == 0 else np.sort(x) if i > 1 else x
+
+
+def sparse_by_inverse(
+    data: np.ndarray, b: np.ndarray, rows: np.ndarray, columns: np.ndarray, *, reverse: bool
+) -> np.ndarray:
+    n = b.shape[-2]
+    t = np.zeros((*data.shape[:-1], n, n), data.dtype)
+    np.add.at(t, (..., rows, columns), data)
+    ends = np.isin(np.arange(n), rows[rows == columns])
+    return np.linalg.inv(t + np.diag(~ends)) @ b
+
+
+def sparse_calls() -> list[Call]:
+    """Lower and upper triangles, one without a diagonal, and empty systems."""
+    rows, columns = np.array([0, 1, 1, 2, 2]), np.array([0, 0, 1, 1, 2])
+    none = np.array([], np.int64)
+    return [
+        Call("x[5]", "x[3,2]", rows, columns, reverse=False),
+        Call("x[5]", "x[3,1]", columns, rows, reverse=True),
+        Call("x[2]", "x[3,1]", rows[[1, 3]], columns[[1, 3]], reverse=False),
+        Call("x[2,5]", "x[2,3,2]", rows, columns, reverse=False),
+        Call("x[2,5]", "x[2,3,1]", columns, rows, reverse=True),
+        Call("x[5]", "x[3,0]", rows, columns, reverse=False),
+        Call("x[0]", "x[0,2]", none, none, reverse=True),
+    ]
+
+
 def cholesky_by_rows(a: np.ndarray, conj: Any = lambda x: x) -> np.ndarray:
     """Cholesky and Banachiewicz: one element after the other."""
     rows = np.zeros_like(a)
@@ -294,6 +324,20 @@ ROWS: dict[str, Row] = {
         dtypes=("f64", "f32"),
         reference=triangular_by_inverse,
         made_fit=regular,
+    ),
+    "sparse_triangular_solve": Row(
+        sparse_calls(),
+        [
+            Refused(ShapeError, "f64[5]", "f64[3]", "i64[5]", "i64[5]", reverse=False),
+            Refused(ShapeError, "f64[2,5]", "f64[1,3,1]", "i64[5]", "i64[5]", reverse=False),
+            Refused(ShapeError, "f64[5]", "f64[3,1]", "i64[5]", "i64[4]", reverse=False),
+            Refused(DTypeError, "f64[5]", "f64[3,1]", "i64[5]", "i32[5]", reverse=False),
+            Refused(DTypeError, "f64[5]", "f32[3,1]", "i64[5]", "i64[5]", reverse=False),
+            Refused(DTypeError, "f16[5]", "f16[3,1]", "i64[5]", "i64[5]", reverse=False),
+        ],
+        dtypes=("f64", "f32"),
+        reference=sparse_by_inverse,
+        made_fit=entries,
     ),
     "inv": of_square(
         reference=lambda a: np.linalg.solve(a, np.zeros_like(a) + np.eye(a.shape[-1])),

@@ -382,9 +382,16 @@ def _root_of_squares(w: Writer, eqn: Equation, x: str, squares: str) -> str:
 
 @composes("argmax", "argmin")
 def _arg_extreme(w: Writer, eqn: Equation, x: str) -> str:
-    wide, _ = _wide(w, x, eqn.inputs[0].dtype)
+    """Write the position of the extremum, or of the first NaN, which runtimes skip."""
+    dtype, axis = eqn.inputs[0].dtype, eqn.kwargs["axis"]
+    wide, _ = _wide(w, x, dtype)
     kind = "ArgMax" if eqn.op.name == "argmax" else "ArgMin"
-    return w.emit(kind, wide, axis=eqn.kwargs["axis"], keepdims=0)
+    found = w.emit(kind, wide, axis=axis, keepdims=0)
+    if dtype.kind != "f":
+        return found
+    is_nan = cast(w, w.emit("IsNaN", x), "int32")
+    some = cast(w, w.emit("ReduceMax", is_nan, w.integers([axis]), keepdims=0), "bool")
+    return w.emit("Where", some, w.emit("ArgMax", is_nan, axis=axis, keepdims=0), found)
 
 
 @composes("cumsum")

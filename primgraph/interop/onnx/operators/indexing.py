@@ -11,7 +11,8 @@ import primgraph.numpy as pnp
 from primgraph.interop.onnx.node import Node, Optional, Value
 from primgraph.interop.onnx.operators.shapes import sizes
 from primgraph.interop.onnx.table import means
-from primgraph.operators import scatter_add, scatter_max, scatter_min, set_slice, top_k
+from primgraph.operators import array, scatter_add, scatter_max, scatter_min, set_slice, top_k
+from primgraph.operators.variable import Variable
 
 
 @means("Gather")
@@ -31,7 +32,13 @@ def _from_start(indices: Value, size: Any) -> Any:
 def _gather_elements(node: Node, x: Value, indices: Value) -> Any:
     """Return elements along an axis; the other axes of the indices may be shorter."""
     axis = node.get("axis", 0) % x.ndim
-    return x[_element_index(x, indices, axis)]
+    return _elements(x, _element_index(x, indices, axis))
+
+
+def _elements(x: Value, index: tuple[Any, ...]) -> Any:
+    """Return the elements at an index, which of a known array may be computed."""
+    known = all(isinstance(part, np.ndarray) for part in index)
+    return (x if known or isinstance(x, Variable) else array(x))[index]
 
 
 def _element_index(x: Value, indices: Value, axis: int) -> tuple[Any, ...]:
@@ -48,7 +55,7 @@ def _element_index(x: Value, indices: Value, axis: int) -> tuple[Any, ...]:
 @means("GatherND")
 def _gather_nd(node: Node, x: Value, indices: Value) -> Any:
     batch = node.get("batch_dims", 0)
-    return x[_tuple_index(x, indices, batch)]
+    return _elements(x, _tuple_index(x, indices, batch))
 
 
 def _tuple_index(x: Value, indices: Value, batch: int = 0) -> tuple[Any, ...]:

@@ -47,6 +47,8 @@ means_each({
 
 means_each(
     {
+        "aten.__lshift__": names.bitwise_left_shift,
+        "aten.__rshift__": names.bitwise_right_shift,
         "aten.alias": lambda x: x,
         "aten.clone": lambda x: x,
         "aten.contiguous": lambda x: x,

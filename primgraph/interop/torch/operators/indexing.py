@@ -17,12 +17,48 @@ means_each({
     if hasattr(names, name)
 })  # fmt: skip
 
+# Modes of bags of rows.
+_MEANS, _MAXIMA = 1, 2
+
 
 @means("aten.embedding")
 def _embedding(
     site: Site, weight: Variable, index: Variable, padding: int = -1, *options: Any
 ) -> Any:
     return F.embedding(index, weight)
+
+
+@means("aten._embedding_bag", "aten._embedding_bag_forward_only")
+def _embedding_bag(
+    site: Site,
+    weight: Variable,
+    index: Variable,
+    offsets: Variable,
+    by_frequency: bool = False,
+    mode: int = 0,
+    is_sparse: bool = False,
+    factors: Variable | None = None,
+    has_end: bool = False,
+    padding: int = -1,
+) -> Any:
+    """Return sums, means or maxima of rows; the other results are for the gradients of torch."""
+    starts = offsets[:-1] if has_end else offsets
+    bags = names.searchsorted(starts, names.arange(index.shape[0]), right=True) - 1
+    zeros = names.zeros((starts.shape[0], weight.shape[1]), dtype=site.dtype)
+    rows = F.embedding(index, weight)
+    if mode == _MAXIMA:
+        if padding >= 0:
+            site.refuse("maxima and padding")
+        places = names.broadcast_to(bags[:, None], rows.shape)
+        found = names.scatter_reduce(zeros, 0, places, rows, "amax", include_self=False)
+        return found, None, None, None
+    kept = names.where(index == padding, 0.0, 1.0).astype(site.dtype)
+    found = names.index_add(
+        zeros, 0, bags, rows * (kept if factors is None else kept * factors)[:, None]
+    )
+    if mode == _MEANS:
+        found = found / names.clamp(names.index_add(zeros[:, :1], 0, bags, kept[:, None]), min=1)
+    return found, None, None, None
 
 
 @means("aten.index", "aten._unsafe_index")
