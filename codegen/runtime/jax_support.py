@@ -108,13 +108,19 @@ def polygamma_of_all(polygamma: Any, n: int, x: Any) -> Any:
     return np.where(x <= 0, below, above).astype(x.dtype)
 
 
-def gammainc_of_all(function: Any, limit: Any, a: Any, x: Any) -> Any:
-    """Return an incomplete gamma function, whose limit at `a = 0` is given, for `a = inf` too."""
-    is_end = (a == 0) | (a == np.inf)
-    found = function(np.where(is_end, 1, a), x)
-    is_in = np.where(a == 0, x > 0, (x >= 0) & (x < np.inf))
-    ends = np.where(is_in, np.where(a == 0, limit, 1 - limit), np.nan)
-    return np.where(is_end, ends, found).astype(found.dtype)
+def gammainc_of_all(a: Any, x: Any, k: int, upper: bool) -> Any:
+    """Return an incomplete gamma function, or its derivative by `a`, at the ends of `a` too."""
+    special = jax.scipy.special
+    at_zero, at_end = a == 0, a == np.inf
+    if k:
+        nearly = np.finfo(x.dtype).eps / 16
+        found = jax.lax.igamma_grad_a(np.where(at_end, 1, np.where(at_zero, nearly, a)), x)
+        found, last = -found if upper else found, 0
+    else:
+        found = (special.gammaincc if upper else special.gammainc)(np.where(at_end, 1, a), x)
+        found = np.where(at_zero & (x > 0), 0 if upper else 1, found)
+        last = np.where(x < np.inf, 1 if upper else 0, np.nan)
+    return np.where(at_end & (x >= 0), last, found).astype(x.dtype)
 
 
 def ratio_of_gammas(gamma: Any, gammaln: Any, z: Any, m: Any) -> Any:

@@ -403,9 +403,10 @@ _COLLECTED = {
         PLACES SLOPES ERF_VALUES ERFC_VALUES erf_near_zero erf_near_one split_square erfc_tail
         erfc_ratio_left erfc_ratio_right rational_erf rational_erfc beside_places
         beside_places_in_single erf_chunk erfc_chunk erfcx_above_zero erfcx_reflected erfcx_value
-        erfcx_chunk erfinv_near_zero erfcinv_tail erfinv_far erfinv_chunk erfcinv_near_one
-        erfcinv_far erfcinv_chunk log_ndtr_left log_ndtr_right log_ndtr_chunk erfcx erfinv erfcinv
-        log_ndtr xlogy xlog1py logit_near_half logit_far logit_chunk logit erf erfc
+        erfcx_chunk erfcx_derivative erfinv_near_zero erfcinv_tail erfinv_far erfinv_chunk
+        erfcinv_near_one erfcinv_far erfcinv_chunk log_ndtr_left log_ndtr_right log_ndtr_chunk
+        erfcx erfinv erfcinv log_ndtr xlogy xlog1py logit_near_half logit_far logit_chunk logit
+        erf erfc
         """,
     "primgraph.approximations.bessel": """
         FINER_NODES FINER_WEIGHTS EQUAL_NODES EQUAL_WEIGHTS phase_of_order turned_derivative

@@ -322,12 +322,15 @@ def erfcx_value(x: Any) -> Any:
 
 
 def erfcx_chunk(x: Any, n: int) -> Any:
+    """Derivative `n` of exp(x*x) erfc(x), without its sign if that is negative."""
+    return erfcx_derivative(x, n) if n else erfcx_value(x)
+
+
+def erfcx_derivative(x: Any, n: int) -> Any:
     """Derivative `n` of exp(x*x) erfc(x), without its sign if that is negative.
 
     It is 2 / sqrt(pi) times the integral of (2 t)**n exp(-t*t - 2 x t) over t > 0.
     """
-    if n == 0:
-        return erfcx_value(x)
     room = 42.0 + 5.0 * n
     right = np.maximum(x, 0.0)
     shift = np.minimum(x, 0.0)

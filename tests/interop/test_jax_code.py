@@ -205,6 +205,49 @@ def test_constants_of_64_bits_are_not_rounded_silently(tmp_path):
 
 
 @with_jax
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_derivatives_of_erfcx_have_tables_of_their_dtype(dtype):
+    x = np.linspace(-2.0, 30.0, 8).reshape(2, 4).astype(dtype)
+    kernel = compiled(lambda x: pg.grad(pg.sum(pg.special.erfcx(x)), x), pg.spec((2, 4), dtype))
+    found = kernel(x)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, interpret(kernel.graph, x)[0], 10 * np.finfo(dtype).eps)
+    if dtype == "float64":
+        jax.config.update("jax_enable_x64", False)
+        with pytest.raises(ValueError, match="jax_enable_x64"):
+            exec(kernel.source, {})
+
+
+@with_jax
+def test_incomplete_gamma_functions_have_a_derivative_by_their_parameter():
+    ends = [0.0, 0.5, 2.5, 40.0, np.inf]
+    a, x = (m.ravel() for m in np.meshgrid(ends, [1e-8, 0.7, 3.0, 40.0]))
+    kernel = compiled(lambda a, x: (pg.grad(pg.sum(pg.special.gammainc(a, x)), a),
+                                    pg.grad(pg.sum(pg.special.gammaincc(a, x)), a)),
+                      pg.spec(a.shape), pg.spec(x.shape))  # fmt: skip
+    for found, wanted in zip(kernel(a, x), interpret(kernel.graph, a, x), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+    with pytest.raises(pg.CompileError, match="derivatives of gammainc by its parameter twice"):
+        compiled(lambda a: pg.grad(pg.grad(pg.special.gammainc(a, 2.0), a), a), pg.spec(()))
+
+
+@with_jax
+def test_special_functions_have_their_limits():
+    def function(a, x):
+        special = pg.special
+        orders = [special.polygamma(n, a) for n in range(4)]
+        return *orders, special.gammainc(a, x), special.gammaincc(a, x)
+
+    ends = np.array([0.0, -0.0, 0.5, 2.0, np.inf, -1.0, np.nan])
+    a, x = map(np.ravel, np.meshgrid(ends, ends))
+    graph = pg.trace(function, a, x)
+    with np.errstate(all="ignore"):
+        wanted = interpret(graph, a, x)
+    for found, exact in zip(pg.compile(graph, target="jax")(a, x), wanted, strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-12)
+
+
+@with_jax
 def test_sparse_triangular_systems_are_solved():
     pattern = pg.Pattern.from_coo([0, 1, 1, 2, 2], [0, 0, 1, 0, 2], (3, 3))
 

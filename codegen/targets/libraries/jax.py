@@ -9,16 +9,17 @@ from primgraph.codegen.ir.extents import ADD, ATOM, MUL, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import view_text
 from primgraph.codegen.ops.shapes import assigned_slice
+from primgraph.codegen.ops.spelling.literals import dtype_text
 from primgraph.codegen.ops.spelling.notation import Read, reading
 from primgraph.codegen.targets.libraries.functions import write_functions
 from primgraph.codegen.targets.libraries.words import (
     DRAWS,
-    first_order,
     incomplete,
     read_in_single,
     read_power,
 )
 from primgraph.codegen.targets.readable.dialect import Dialect, Word
+from primgraph.errors import CompileError
 from primgraph.ir.primitive import Op
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import indexing, parts, reductions, running, shapes, sorting
@@ -114,13 +115,24 @@ def _or_zero(sign: str) -> Word:
     return Word(read)
 
 
-def _first_order(names: Sequence[str], template: str) -> Read:
-    return first_order("JAX", names, _function(template).read)
+def _incomplete(orders: Sequence[str], lower: str, upper: str) -> Word:
+    below, above = (_function(template).read for template in (lower, upper))
+    return Word(incomplete("JAX", orders, below, above))
 
 
-def _incomplete(orders: Sequence[str], lower: str, upper: str, helper: str = "") -> Word:
-    below, above = (_in_single(reading(template)).read for template in (lower, upper))
-    return Word(incomplete("JAX", orders, below, above), helper)
+def _gammainc(args: Sequence[Text], step: Step) -> Text:
+    if step.params["k"] > 1:
+        raise CompileError("JAX lacks derivatives of gammainc by its parameter twice")
+    return reading("gammainc_of_all({args}, {k}, {upper})")(args, step)
+
+
+def _erfcx(args: Sequence[Text], step: Step) -> Text:
+    if not step.params["n"]:
+        return reading(_SPECIAL + "erfcx({0})")(args, step)
+    (x,) = args
+    flat = f"erfcx_derivative({x.operand_code(ATOM)}.ravel(), {step.params['n']})"
+    dtype = dtype_text(step.results[0].dtype)
+    return Text(f"{flat}.reshape({x.operand_code(ATOM)}.shape).astype({dtype})")
 
 
 WORDS: dict[Op, Word] = {
@@ -189,16 +201,9 @@ WORDS: dict[Op, Word] = {
     special.xlog1py: _function("xlog1py({args})"),
     special.logit: _function("logit({args})"),
     special.erfcinv: _function("ndtri(0.5 * {0}) * -0.7071067811865476", MUL),
-    special.gammainc: _incomplete(
-        ["k"],
-        f"gammainc_of_all({_SPECIAL}gammainc, 1, {{args}})",
-        f"gammainc_of_all({_SPECIAL}gammaincc, 0, {{args}})",
-        "gammainc_of_all",
-    ),
-    special.betainc: _incomplete(
-        ["j", "k"], f"{_SPECIAL}betainc({{args}})", f"{_SPECIAL}betainc({{1}}, {{0}}, 1.0 - {{2}})"
-    ),
-    special.erfcx: Word(_first_order(["n"], "erfcx({0})")),
+    special.gammainc: _in_single(_gammainc, "gammainc_of_all"),
+    special.betainc: _incomplete(["j", "k"], "betainc({args})", "betainc({1}, {0}, 1.0 - {2})"),
+    special.erfcx: _in_single(_erfcx, "erfcx_derivative"),
 }
 
 LACKING = frozenset(

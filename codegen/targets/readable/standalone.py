@@ -57,7 +57,9 @@ def standalone_source(
             )
         wide = list(dialect.head) if _is_wide(graph) else []
         module.functions[-1].first(list(wide))
-        _add(file, module, dialect, wide if shared.constants else [])
+        # Support functions have tables, which are constants too.
+        tables = any(helper.partition(" ")[0].isupper() for helper in module.helpers)
+        _add(file, module, dialect, wide if shared.constants or tables else [])
         shared.names.update(shared.constants.values(), shared.classes.names.values())
         shared.parts = len(file.functions)
     file.opening = [*_imports(shared), *file.opening[len(dialect.imports) :]]
@@ -97,7 +99,7 @@ def _add(file: Module, module: Module, dialect: Dialect, head: list[str]) -> Non
     # The first lines import the library, which the file does once; lines after a blank are
     # constants.
     constants = module.opening[imports + 1 :]
-    if constants and file.opening[imports + 1 :][: len(head)] != head:
+    if (constants or head) and file.opening[imports + 1 :][: len(head)] != head:
         constants = [*head, *constants]
     file.opening += ["", *constants] if constants and len(file.opening) == imports else constants
     file.helpers += [helper for helper in module.helpers if helper not in file.helpers]

@@ -22,7 +22,7 @@ from primgraph.interop.jax.rules import (
     spread,
 )
 from primgraph.interop.jax.shapes import counted, padded
-from primgraph.ir.types import INT64, Shape
+from primgraph.ir.types import FLOAT16, FLOAT32, INT64, Shape
 from primgraph.operators.numpy_arguments import call_named
 from primgraph.operators.variable import Variable
 from primgraph.primitives import elementwise as e
@@ -203,10 +203,12 @@ def _triangular_solve(at: Site, a: Variable, b: Variable) -> Variable:
 def _solve_triangular(
     a: Variable, b: Variable, lower: bool, transposed: bool, unit: bool
 ) -> Variable:
-    found: Variable = linalg.solve_triangular(
-        a, b, trans=1 if transposed else 0, lower=lower, unit_diagonal=unit
+    # As in JAX, float16 is solved in float32.
+    wide = [convert(x, FLOAT32) if x.dtype == FLOAT16 else x for x in (a, b)]
+    found = linalg.solve_triangular(
+        *wide, trans=1 if transposed else 0, lower=lower, unit_diagonal=unit
     )
-    return found
+    return convert(found, b.dtype)
 
 
 @rule("tridiagonal_solve")
