@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from primgraph.approximations.gamma import gammaln_drop, parity, poles_cancel, stirling
+from primgraph.approximations.beta import poles_cancel
+from primgraph.approximations.gamma import gammaln_drop, parity, stirling
 from primgraph.approximations.matrices import block_with_slope, upper_right_block
 
 # Generated code imports these.

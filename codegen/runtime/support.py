@@ -391,8 +391,10 @@ _COLLECTED = {
         gamma_near_two gamma_factors gamma_far gamma_above_zero gamma_quotient gamma_reflected_near
         gamma_reflected_far gamma_below_zero gamma_chunk digamma_near digamma_far digamma_above_zero
         digamma_reflected digamma_chunk zeta_above_zero polygamma_chunk less_logarithm
-        relative_entropy gammaln gamma_function digamma polygamma poles_cancel gammaln_drop
-        betaln_chunk beta_chunk gamma_sign is_pole poch_chunk betaln beta poch
+        relative_entropy gammaln gamma_function digamma polygamma gammaln_drop
+        """,
+    "primgraph.approximations.beta": """
+        poles_cancel betaln_chunk beta_chunk gamma_sign is_pole poch_chunk betaln beta poch
         """,
     "primgraph.approximations.quadrature": """
         NODES WEIGHTS less_line stretched tail_of_exponential gamma_scale gamma_tail gamma_front

@@ -332,8 +332,7 @@ def erfcx_derivative(x: Any, n: int) -> Any:
     It is 2 / sqrt(pi) times the integral of (2 t)**n exp(-t*t - 2 x t) over t > 0.
     """
     room = 42.0 + 5.0 * n
-    right = np.maximum(x, 0.0)
-    shift = np.minimum(x, 0.0)
+    right, shift = np.maximum(x, 0.0), np.minimum(x, 0.0)
     start = np.maximum(shift, -np.sqrt(room))
     end = np.where(
         x > 0.0, room / (right + np.sqrt(right * right + room)), np.sqrt(room)
@@ -343,9 +342,8 @@ def erfcx_derivative(x: Any, n: int) -> Any:
     integrand = (
         np.exp(-v * (v + 2.0 * right[:, None])) * (2.0 * (v - shift[:, None])) ** n
     )
-    factor = 1.1283791670955126 * np.exp(shift * shift)
-    found = length * (factor * np.sum(WEIGHTS * integrand, axis=1))
-    return np.where(x == np.inf, 0.0, found)
+    found = length * (np.exp(shift * shift) * np.sum(WEIGHTS * integrand, axis=1))
+    return np.where(x == np.inf, 0.0, 1.1283791670955126 * found)
 
 
 def erfinv_near_zero(x: Any) -> Any:

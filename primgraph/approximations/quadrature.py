@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.approximations.beta import betaln_chunk
 from primgraph.approximations.gamma import (
-    betaln_chunk,
     digamma_chunk,
     gamma_chunk,
     gammaln_above_zero,

@@ -151,7 +151,6 @@ def solve_bvp(
     if np.iscomplexobj(y) or np.ndim(y) != 2:
         return theirs(fun, bc, x, y, p, S, fun_jac, bc_jac, **options)
     sizes = {"x": ("points",), "y": (len(y), "points")}
-    ends = (0, 1) if p is None else (0, 1, 2)
     unknowns = None if p is None else Unknowns("solve_bvp", p, "p")
     split = tuple if unknowns is None else lambda p: (unknowns.split(p[0]),)
 
@@ -167,6 +166,7 @@ def solve_bvp(
         return by_y if not p else (by_y, _by_numbers(lambda v: slope(x, y, v), p[0]))
 
     of_points = jit(slopes, sizes=sizes) if fun_jac is None else fun_jac
+    ends = (0, 1) if p is None else (0, 1, 2)
     of_ends = jit(jacobian(conditions, argnums=ends)) if bc_jac is None else bc_jac
     start = None if unknowns is None else unknowns.start
     given = (x, y, start, S, of_points, of_ends)

@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from primgraph.approximations import error, gamma
+from primgraph.approximations import beta, error, gamma
 from primgraph.base.records import dataclass
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
@@ -55,7 +55,7 @@ FORMULAS: dict[Op, Formula] = {
     g.gammaln: Formula("gammaln", gamma.gammaln_chunk, 4),
     g.gamma_function: Formula("gamma", gamma.gamma_chunk, 8),
     g.polygamma: Formula("digamma", gamma.digamma_chunk, 4, params=(("n", 0),)),
-    g.poch: Formula("poch", gamma.poch_chunk, None),
+    g.poch: Formula("poch", beta.poch_chunk, None),
     s.erfcx: Formula("erfcx", error.erfcx_value, 8, params=(("n", 0),)),
     s.erfinv: Formula("erfinv", error.erfinv_chunk, 4),
     s.erfcinv: Formula("erfcinv", error.erfcinv_chunk, 4),

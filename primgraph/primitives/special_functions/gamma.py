@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection
 from typing import Any
 
+from primgraph.approximations import beta as betas
 from primgraph.approximations import gamma as gammas
 from primgraph.errors import ArgumentError, ShapeError, UnsupportedDTypeError
 from primgraph.ir.graph import Value
@@ -139,7 +140,7 @@ def _betaln_slope(a: Value, b: Value) -> Value:
 
 
 betaln: Primitive[Value] = elementwise(
-    "betaln", gammas.betaln, operands=2, commutative=True, singular=True, flops=3 * POLYNOMIAL,
+    "betaln", betas.betaln, operands=2, commutative=True, singular=True, flops=3 * POLYNOMIAL,
     jvp=(lambda z, a, b, d: d * _betaln_slope(a, b), lambda z, a, b, d: d * _betaln_slope(b, a)),
 )  # fmt: skip
 
@@ -160,7 +161,7 @@ def _beta_slope(z: Value, a: Value, b: Value) -> Value:
 
 
 beta: Primitive[Value] = elementwise(
-    "beta", gammas.beta, operands=2, commutative=True, singular=True, flops=5 * POLYNOMIAL,
+    "beta", betas.beta, operands=2, commutative=True, singular=True, flops=5 * POLYNOMIAL,
     jvp=(
         lambda z, a, b, d: d * _beta_slope(z, a, b),
         lambda z, a, b, d: d * _beta_slope(z, b, a),
@@ -189,6 +190,6 @@ def _poch_slope(p: Value, z: Value, m: Value, d: Value) -> Value:
 
 
 poch: Primitive[Value] = elementwise(
-    "poch", gammas.poch, operands=2, singular=True, flops=3 * POLYNOMIAL,
+    "poch", betas.poch, operands=2, singular=True, flops=3 * POLYNOMIAL,
     jvp=(_poch_slope, lambda p, z, m, d: d * (p * polygamma(z + m, n=0))),
 )  # fmt: skip
