@@ -70,9 +70,8 @@ def solve_ivp(
     one further argument, such as a number, a dict or a DataFrame. Results are SciPy's.
 
     With `vectorized` or `jac`, or a complex `y0`, SciPy is called with the arguments as they are,
-    and `y0` is a vector. Raises `ArgumentError` for variables, which `pg.solvers.solve_ivp` takes,
-    and where `fun` returns other containers than `y0`; `ShapeError` for another number of elements;
-    `DTypeError` where `fun` returns complex numbers for a real `y0`.
+    and `y0` is a vector. Raises `ArgumentError` for variables, which `pg.solvers.solve_ivp` takes;
+    `ArgumentError`, `ShapeError` or `DTypeError` where `fun` returns something else than `y0`.
 
     >>> from primgraph.scipy.integrate import solve_ivp
     >>> slope = lambda t, y: np.array([y[1], 1000.0 * (1 - y[0] ** 2) * y[1] - y[0]])
@@ -151,7 +150,6 @@ def solve_bvp(
     if np.iscomplexobj(y) or np.ndim(y) != 2:
         return theirs(fun, bc, x, y, p, S, fun_jac, bc_jac, **options)
     sizes = {"x": ("points",), "y": (len(y), "points")}
-    ends = (0, 1) if p is None else (0, 1, 2)
     unknowns = None if p is None else Unknowns("solve_bvp", p, "p")
     split = tuple if unknowns is None else lambda p: (unknowns.split(p[0]),)
 
@@ -167,9 +165,9 @@ def solve_bvp(
         return by_y if not p else (by_y, _by_numbers(lambda v: slope(x, y, v), p[0]))
 
     of_points = jit(slopes, sizes=sizes) if fun_jac is None else fun_jac
+    ends = (0, 1) if p is None else (0, 1, 2)
     of_ends = jit(jacobian(conditions, argnums=ends)) if bc_jac is None else bc_jac
-    start = None if unknowns is None else unknowns.start
-    given = (x, y, start, S, of_points, of_ends)
+    given = (x, y, None if unknowns is None else unknowns.start, S, of_points, of_ends)
     found = theirs(jit(slope, sizes=sizes), jit(conditions), *given, **options)
     return found if unknowns is None else unknowns.restored(found, "p")
 
