@@ -70,9 +70,8 @@ def solve_ivp(
     one further argument, such as a number, a dict or a DataFrame. Results are SciPy's.
 
     With `vectorized` or `jac`, or a complex `y0`, SciPy is called with the arguments as they are,
-    and `y0` is a vector. Raises `ArgumentError` for variables, which `pg.solvers.solve_ivp` takes,
-    and where `fun` returns other containers than `y0`; `ShapeError` for another number of elements;
-    `DTypeError` where `fun` returns complex numbers for a real `y0`.
+    and `y0` is a vector. Raises `ArgumentError` for variables, which `pg.solvers.solve_ivp` takes;
+    `ArgumentError`, `ShapeError` or `DTypeError` where `fun` returns something else than `y0`.
 
     >>> from primgraph.scipy.integrate import solve_ivp
     >>> slope = lambda t, y: np.array([y[1], 1000.0 * (1 - y[0] ** 2) * y[1] - y[0]])
@@ -136,8 +135,8 @@ def solve_bvp(
     Both functions are traced, with unknown parameters `p` as a third argument if there are any, and
     their Jacobians are exact: `fun_jac` and `bc_jac` unless they are given. As in SciPy, `fun`
     takes points `x` of shape (m,) and `y` of shape (n, m), and computes each column from that
-    column alone. `p` is an array or a container of them, as it is in the result. Results are
-    SciPy's. Complex `y` are SciPy's own. Errors are those of `solve_ivp`.
+    column alone. `p` is an array or a container, as in the result, which is SciPy's. Complex `y`
+    are SciPy's own. Errors are those of `solve_ivp`.
 
     >>> from primgraph.scipy.integrate import solve_bvp
     >>> x = np.linspace(0.0, 1.0, 5)
@@ -166,11 +165,9 @@ def solve_bvp(
         return by_y if not p else (by_y, _by_numbers(lambda v: slope(x, y, v), p[0]))
 
     of_points = jit(slopes, sizes=sizes) if fun_jac is None else fun_jac
-    ends = (0, 1) if p is None else (0, 1, 2)
-    of_ends = jit(jacobian(conditions, argnums=ends)) if bc_jac is None else bc_jac
-    start = None if unknowns is None else unknowns.start
-    given = (x, y, start, S, of_points, of_ends)
-    found = theirs(jit(slope, sizes=sizes), jit(conditions), *given, **options)
+    of_ends = bc_jac or jit(jacobian(conditions, argnums=(0, 1) if p is None else (0, 1, 2)))
+    more = (None if unknowns is None else unknowns.start, S, of_points, of_ends)
+    found = theirs(jit(slope, sizes=sizes), jit(conditions), x, y, *more, **options)
     return found if unknowns is None else unknowns.restored(found, "p")
 
 
