@@ -15,17 +15,21 @@ jax: Any = None
 np: Any = None
 
 
-def scaled_root_of_squares(x: Any, squares: Any, axis: Any, divisor: Any) -> Any:
-    """Return the root of the sum of squares of `x`, divided by `divisor`, without overflow."""
-    # The derivative is that by `x`: the sum may be held constant.
-    squares = np.sum(np.square(x.astype(squares.dtype)), axis=axis)
+def scaled_root_of_squares(hold: Any, x: Any, squares: Any, axis: Any, divisor: Any) -> Any:
+    """Return the root of the sum of squares of `x`, divided by `divisor`, without overflow.
+
+    The derivative is that by `x`, zero where all are zero: `hold` gives constants.
+    """
     info = np.finfo(squares.dtype)
     safe = (squares >= info.tiny / info.eps) & (squares <= info.max)
-    largest = np.max(np.abs(x), axis=axis, keepdims=True, initial=0.0)
-    scale = np.where((largest > 0) & np.isfinite(largest), largest, 1).astype(squares.dtype)
+    if 0 in x.shape:
+        return np.sqrt(squares / divisor)
+    largest = hold(np.max(np.abs(x), axis=axis, keepdims=True))
+    scaled = ~safe.reshape(largest.shape) & (largest > 0) & np.isfinite(largest)
+    scale = np.where(scaled, largest, 1).astype(squares.dtype)
     total = np.sum(np.square(x / scale), axis=axis)
-    scaled = np.sqrt(total / divisor) * scale.reshape(total.shape)
-    return np.where(safe, np.sqrt(squares / divisor), scaled)
+    root = np.sqrt(np.where(total == 0, 1, total / divisor)) * scale.reshape(total.shape)
+    return np.where(total == 0, 0, root)
 
 
 def derivative_of_determinant(a: Any) -> Any:
@@ -196,45 +200,46 @@ def lu_in_order(factorize: Any, a: Any) -> Any:
 
 
 def high_product(x: Any, y: int) -> Any:
-    """Return the upper 64 bits of the products of unsigned numbers of 64 bits."""
-    half, low = np.uint64(32), np.uint64(2**32 - 1)
-    x0, x1, y0, y1 = x & low, x >> half, np.uint64(y % 2**32), np.uint64(y >> 32)
-    middle = x1 * y0 + (x0 * y0 >> half)
-    return x1 * y1 + (middle >> half) + ((x0 * y1 + (middle & low)) >> half)
+    """Return the upper 64 bits of the products of unsigned numbers of 64 bits, held as signed."""
+    low = 2**32 - 1
+    x0, x1, y0, y1 = x & low, (x >> 32) & low, y & low, (y >> 32) & low
+    middle = x1 * y0 + ((x0 * y0 >> 32) & low)
+    return x1 * y1 + ((middle >> 32) & low) + (((x0 * y1 + (middle & low)) >> 32) & low)
 
 
 def philox_uniform(key: Any, shape: Any) -> Any:
     """Return numbers in [0, 1) for each key, as NumPy's generators draw them from Philox.
 
-    J. Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011: Philox 4x64-10.
+    J. Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011: Philox 4x64-10. Signed
+    numbers have the bits of unsigned ones, which torch lacks.
     """
     count = 1
     for extent in shape:
         count *= extent
-    a = (
-        np.arange(1, (count + 3) // 4 + 1, dtype=np.uint64)
-        + np.zeros_like(key, np.uint64)[..., None]
-    )
-    b = c = d = np.zeros_like(a)
-    k0, k1 = key.astype(np.uint64)[..., None], np.uint64(0)
-    m0, m1 = 0xD2E7470EE14C6C93, 0xCA5A826395121157
+    k0 = key.astype(np.int64)[..., None]
+    k1 = k0 * 0
+    a = k1 + np.arange(1, (count + 3) // 4 + 1, dtype=np.int64)
+    b = c = d = a * 0
+    m0, m1 = 0xD2E7470EE14C6C93 - 2**64, 0xCA5A826395121157 - 2**64
     for _ in range(10):
         a, b, c, d = (
             high_product(c, m1) ^ b ^ k0,
-            c * np.uint64(m1),
+            c * m1,
             high_product(a, m0) ^ d ^ k1,
-            a * np.uint64(m0),
+            a * m0,
         )
-        k0, k1 = k0 + np.uint64(0x9E3779B97F4A7C15), k1 + np.uint64(0xBB67AE8584CAA73B)
+        k0, k1 = k0 + (0x9E3779B97F4A7C15 - 2**64), k1 + (0xBB67AE8584CAA73B - 2**64)
     words = np.stack([a, b, c, d], -1).reshape((*key.shape, -1))[..., :count]
-    numbers = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    numbers = ((words >> 11) & (2**53 - 1)).astype(np.float64) * 2.0**-53
     return numbers.reshape((*key.shape, *shape))
 
 
-def philox_uniform_between(key: Any, shape: Any, dtype: Any, low: float, high: float) -> Any:
-    """Return uniform numbers in [low, high), which depend on `key` alone."""
+def philox_uniform_between(
+    key: Any, shape: Any, dtype: Any, low: float, high: float, last: float
+) -> Any:
+    """Return uniform numbers in [low, high), which depend on `key` alone, up to `last`."""
     draws = (philox_uniform(key, shape) * (high - low) + low).astype(dtype)
-    return np.minimum(draws, np.nextafter(np.asarray(high, dtype), np.asarray(low, dtype)))
+    return np.clip(draws, None, last)
 
 
 def placed_at(parts: Any, shape: Any, lead: Any, starts: Any, strides: Any) -> Any:

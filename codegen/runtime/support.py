@@ -433,7 +433,7 @@ _COLLECTED = {
         """,
     "primgraph.codegen.runtime.torch_support": """
         device_of on_the_device_of_arguments as_tensor stack_rows prod_over placed_in windows_over
-        add_windows safe_root_of_squares along_exponential real_or_nan rows_of_factors signed_gamma
+        add_windows along_exponential real_or_nan rows_of_factors signed_gamma
         rising_factorial solve_row_by_row
         """,
     "primgraph.approximations.matrices": """

@@ -108,19 +108,6 @@ def add_windows(x: Any, axis: Any, extents: Any, steps: Any, dilations: Any) -> 
     return total
 
 
-def safe_root_of_squares(x: Any, squares: Any, axis: Any, divisor: Any) -> Any:
-    """Return the root of the sum of squares of `x`, divided by `divisor`, without overflow."""
-    info = torch.finfo(squares.dtype)
-    safe = (squares >= info.tiny / info.eps) & (squares <= info.max)
-    root = torch.sqrt(squares / divisor)
-    if x.numel() == 0:
-        return root
-    largest = torch.amax(torch.abs(x), axis, keepdim=True)
-    scale = torch.where((largest > 0) & torch.isfinite(largest), largest, 1).to(squares.dtype)
-    total = torch.sum(torch.square(x / scale), axis)
-    return torch.where(safe, root, torch.sqrt(total / divisor) * scale.reshape(total.shape))
-
-
 def along_exponential(a: Any, d: Any) -> Any:
     """Return the derivative of the exponential of matrices along `d`."""
     size = torch.amax(torch.abs(d)) if d.numel() else torch.tensor(1.0, dtype=d.real.dtype)
@@ -150,7 +137,7 @@ def solve_row_by_row(data: Any, b: Any, rows: Any, columns: Any, reverse: bool) 
     """Solve with triangular matrices, in the order of their elements or in reverse order."""
     x, places = list(torch.unbind(b, -2)), range(rows.numel())
     for p in reversed(places) if reverse else places:
-        i, j, entry = int(rows[p]), int(columns[p]), data[..., p, None]
+        i, j, entry = rows[p].item(), columns[p].item(), data[..., p, None]
         x[i] = x[i] / entry if i == j else x[i] - entry * x[j]
     return torch.stack(x, -2) if x else b
 

@@ -426,11 +426,9 @@ def betaln_chunk(a: Any, b: Any) -> Any:
         p, q = small[far], large[far]
         total = p + q
         both = np.maximum(p, 8.5)
-        even = (
-            (stirling(q) - stirling(total) + 0.5 * np.log1p(p / q))
-            - (both * np.log1p(q / both) + q * np.log1p(both / q))
-            + (0.9189385332046727 - 0.5 * np.log(both) + stirling(both))
-        )
+        even = stirling(q) - stirling(total) + 0.5 * np.log1p(p / q)
+        even -= both * np.log1p(q / both) + q * np.log1p(both / q)
+        even += 0.9189385332046727 - 0.5 * np.log(both) + stirling(both)
         found = np.where(p < 8.5, gammaln_chunk(p) + gammaln_drop(q, p), even)
         result[far] = np.where((total == np.inf) & (p > 0.0), -np.inf, found)
     result[(small == 0.0) & (large < np.inf)] = np.inf
@@ -484,8 +482,7 @@ def poch_chunk(z: Any, m: Any) -> Any:
     """gamma(z + m) / gamma(z), by logarithms; at poles 0, infinite, or their ratio."""
     end = z + m
     below, above = is_pole(z), is_pole(end)
-    whole = m == np.rint(m)
-    both = below & above & whole
+    both = below & above & (m == np.rint(m))
     # The ratio of two poles by reflection.
     one, other = np.where(both, 1.0 - z, end), np.where(both, 1.0 - end, z)
     sign = np.where(both, parity(m), gamma_sign(end) * gamma_sign(z))

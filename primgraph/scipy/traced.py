@@ -72,7 +72,7 @@ def refuse_variables(name: str, leaves: Iterable[Any]) -> None:
     is_followed = recording.is_followed.get()
     for leaf in leaves:
         is_variable = isinstance(leaf, Variable)
-        if is_variable or (is_followed and isinstance(leaf, Handle) and leaf.requires_grad):
+        if is_variable or (is_followed and getattr(leaf, "requires_grad", False)):
             similar = _SIMILAR.get(name, name)
             what = "cannot be a part of a program" if is_variable else "has no derivative"
             raise ArgumentError(

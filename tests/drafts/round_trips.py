@@ -3,10 +3,10 @@
     python tests/drafts/round_trips.py WAY [COUNT] [FIRST]
 
 writes as many random programs (300), from that seed on, as models of ONNX, source for JAX or
-programs of StableHLO; WAY is one of "onnx", "jax" and "stablehlo". Where the library is run it
-gives what the interpreter does, and so does the graph that is imported again. The products of the
-transposed Jacobians with vectors are equal, too. Results that the library has no words for are left
-out, and counted by reason.
+torch, or programs of StableHLO; WAY is "onnx", "jax", "torch" or "stablehlo". Where the library is
+run it gives what the interpreter does, and so does the graph that is imported again. The products
+of the transposed Jacobians with vectors are equal, too. Results that the library has no words for
+are left out, and counted by reason.
 """
 
 from __future__ import annotations
@@ -52,14 +52,15 @@ Run = Callable[[Graph, Any, Arrays], "Arrays | None"]
 class Way:
     """A library: how graphs are written for it, run there, and read again.
 
-    `runs` return None for graphs that they cannot run, or not precisely. `stops` says whether the
+    `runs` return None for graphs that they cannot run, or not precisely, and so does `read`, if
+    any, for graphs that it cannot read. `stops` says whether the
     library has a word that stops derivatives. `ulps` are the errors of its functions, in units of
     the last place.
     """
 
     write: Callable[[Graph], Any]
     runs: dict[str, Run]
-    read: Callable[[Graph, Any], Any] | None
+    read: Callable[[Graph, Any], Graph | None] | None
     stops: bool
     ulps: float = 64.0
 
@@ -140,6 +141,23 @@ def _run_by_xla(graph: Graph, text: str, feeds: Arrays) -> Arrays:
     return found
 
 
+# torch.
+
+
+def _run_by_torch(graph: Graph, kernel: Any, feeds: Arrays) -> Arrays:
+    found = kernel(*feeds)
+    return [np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))]
+
+
+def _read_from_torch(graph: Graph, kernel: Any) -> Graph | None:
+    """None for branches and lengths that depend on numbers, which torch does not export."""
+    for eqn in nested_equations(graph):
+        if eqn.op.name in ("cond", "while_loop") or eqn.kwargs.get("counted"):
+            return None
+    specs = [pg.spec(t.shape, t.dtype.name) for t in graph.input_types]
+    return pg.trace(pg.interop.from_torch(kernel.function, *specs), *specs)
+
+
 WAYS = {
     "onnx": Way(
         onnx_model,
@@ -151,6 +169,12 @@ WAYS = {
         lambda graph: ArrayKernel(graph, "jax"),
         {"JAX": _run_by_jax},
         _read_from_jax,
+        stops=True,
+    ),
+    "torch": Way(
+        lambda graph: ArrayKernel(graph, "torch"),
+        {"torch": _run_by_torch},
+        _read_from_torch,
         stops=True,
     ),
     "stablehlo": Way(
@@ -198,9 +222,10 @@ def check(way: Way, program: Program, left: Counter[str]) -> int:
             found = run(kept, written, feeds)
             if found is not None:
                 agree(way, name, kept, feeds, expected, found)
-        if way.read is None:
+        read = None if way.read is None else way.read(kept, written)
+        if read is None:
             continue
-        back = drop_formal(clean_up(lower(way.read(kept, written))))
+        back = drop_formal(clean_up(lower(read)))
         agree(way, "imported graph", kept, feeds, expected, interpret(back, *feeds))
         stops = any(op.name == "stop_gradient" for op in kept.ops) and not way.stops
         if number == 0 and not stops:

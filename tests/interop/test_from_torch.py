@@ -244,3 +244,49 @@ def test_bags_of_rows(mode):
     wanted = torch.autograd.grad(weighted(results), tensors[:2], materialize_grads=True)
     for f, w in zip(found, wanted, strict=True):
         np.testing.assert_allclose(f, w, rtol=1e-12)
+
+
+def without_gradient(x):
+    with torch.no_grad():
+        y = 3 * x
+    return x * y
+
+
+STOPS = {
+    "detach": (lambda x: x.detach() * x, 2.0),
+    "result": (lambda x: (x * x).detach(), 0.0),
+    "no_grad": (without_gradient, 6.0),
+    "branch": (lambda x: torch.cond(x.sum() > 0, lambda x: x.detach() * x, torch.sin, (x,)), 2.0),
+}
+
+
+@pytest.mark.parametrize("name", STOPS)
+def test_stops_of_derivatives_are_kept(name):
+    function, slope = STOPS[name]
+    module, x = nn.Module(), 2 * np.ones(3)
+    module.forward = function
+    exported = torch.export.export(module, (torch.tensor(x),))
+    code = exported.graph_module.code
+    imported = pg.interop.from_torch(exported)
+    np.testing.assert_allclose(imported(x), function(torch.tensor(x)), rtol=1e-15)
+    found = pg.grad(lambda x: pg.sum(imported(x)))(x)
+    np.testing.assert_array_equal(found, np.full(3, slope))
+    assert exported.graph_module.code == code
+
+
+def test_values_are_put_at_indices_of_some_axes():
+    i, j = np.array([[0, 2], [1, 1]]), np.array([3, 0])
+
+    def put(x, values, i, j):
+        first, second, third = x.clone(), x.clone(), x.clone()
+        first[:, i] = values
+        second[:, i, j] = values[:, :, :, 0]
+        third[i, :, j] += values[0, :, :, :3]
+        third[:, 1] = 7.0
+        return first, second, third
+
+    rng = np.random.default_rng(0)
+    arguments = rng.normal(size=(4, 3, 4)), rng.normal(size=(4, 2, 2, 4)), i, j
+    wanted = put(*map(torch.tensor, arguments))
+    for f, w in zip(pg.interop.from_torch(put, *arguments)(*arguments), wanted, strict=True):
+        np.testing.assert_array_equal(f, w)

@@ -54,6 +54,16 @@ def recurrence(xs, w):
     return pg.sum(sums) + last[0]
 
 
+@with_jax
+def test_derivatives_of_lengths_in_jax():
+    """Also where squares overflow, and zero where all elements are zero."""
+    kernel = compiled(lambda x: pg.linalg.norm(x, axis=1), pg.spec((4, 3)))
+    rows = np.array([[3.0, 4, 12], [0, 0, 0], [1e200, 0, 0], [3e-300, 4e-300, 0]])
+    slope = jax.grad(lambda x: kernel.function(x).sum())(rows)
+    wanted = [[3 / 13, 4 / 13, 12 / 13], [0, 0, 0], [1, 0, 0], [0.6, 0.8, 0]]
+    np.testing.assert_allclose(slope, wanted, rtol=1e-14)
+
+
 def test_loops_are_scans_of_functions():
     text = "\n".join(body_of(compiled(recurrence, pg.spec((4, 3)), pg.spec((3, 3)))))
     assert (

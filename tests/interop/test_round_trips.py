@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from random_programs import random_program
 
-LIBRARIES = {"jax": "jax", "onnx": "onnx", "stablehlo": "jax"}
+LIBRARIES = {"jax": "jax", "onnx": "onnx", "stablehlo": "jax", "torch": "torch"}
 
 
 def check(way, seeds):

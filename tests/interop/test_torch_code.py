@@ -174,6 +174,17 @@ def test_torch_differentiates_the_source():
 
 
 @with_torch
+def test_derivatives_of_lengths_in_torch():
+    """Also where squares overflow, and zero where all elements are zero."""
+    kernel = compiled(lambda x: pg.linalg.norm(x, axis=1), pg.spec((4, 3)))
+    rows = np.array([[3.0, 4, 12], [0, 0, 0], [1e200, 0, 0], [3e-300, 4e-300, 0]])
+    x = torch.tensor(rows, requires_grad=True)
+    (slope,) = torch.autograd.grad(kernel(x).sum(), x)
+    wanted = [[3 / 13, 4 / 13, 12 / 13], [0, 0, 0], [1, 0, 0], [0.6, 0.8, 0]]
+    np.testing.assert_allclose(slope, wanted, rtol=1e-14)
+
+
+@with_torch
 def test_torch_compile_takes_the_function():
     graph = pg.trace(pg.grad(recurrence, (0, 1)), pg.spec((4, 3)), pg.spec((3, 3)))
     function = pg.compile(graph, target="torch").function
@@ -205,6 +216,22 @@ def test_complex_numbers_are_no_real_ones():
         with pytest.raises(pg.FeedError, match=r"'p.x' is f64\[2\]: .*complex.* no real one"):
             kernel({"x": x})
     assert compiled(lambda x: x * 2.0, pg.spec((), "complex128"))(1.5j) == 3j
+
+
+@with_torch
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_random_numbers_are_those_of_numpy(dtype):
+    def draw(key):
+        draws = pg.random.uniform(key, (3, 5), low=-1.0, high=2.0, dtype=dtype)
+        return draws, pg.random.bernoulli(key + 1, shape=(7,), p=0.3)
+
+    graph = pg.trace(draw, pg.spec((), "int64"))
+    kernel = pg.compile(graph, target="torch")
+    for key in (0, 2**40 + 3, -7):
+        wanted = interpret(graph.in_form(None), np.int64(key))
+        for f, w in zip(kernel(key), wanted, strict=True):
+            np.testing.assert_array_equal(f, w)
+            assert np.asarray(f).dtype == w.dtype
 
 
 @with_torch

@@ -6,6 +6,7 @@ from typing import NamedTuple, final
 
 from primgraph.ir.facts.choices import JOINS
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.primitives.linear_algebra.products import CONTRACTS, matmul, transpose_source
 from primgraph.primitives.shapes import pad
@@ -90,7 +91,7 @@ class _Outers:
 
     def _padded(self, eqn: Equation, operands: list[Value]) -> Value | None:
         """Return an outer product with rows of structural zeros as one with a longer column."""
-        is_padding = eqn.op.moves and eqn.kwargs.keys() == {"low", "high"}
+        is_padding = eqn.op.fact(JOINS) and eqn.kwargs.keys() == {"low", "high"}
         outer = self.outers.get(operands[0]) if is_padding and _is_derived(eqn) else None
         if outer is None or eqn.kwargs["low"][1] or eqn.kwargs["high"][1]:
             return None
@@ -110,6 +111,11 @@ def _outer_product(column: Value, row: Value) -> Value:
     return repeat_axes(columns, shape, [1]) * repeat_axes(rows, shape, [0])
 
 
+def _joins_zeros(eqn: Equation) -> bool:
+    """Return whether an equation of a derivative may join zeros to others."""
+    return eqn.op.fact(JOINS) and _is_derived(eqn)
+
+
 def _is_derived(eqn: Equation) -> bool:
     return eqn.source is not None and eqn.source.is_derived
 
@@ -118,7 +124,7 @@ def reads_structural_zeros(graph: Graph) -> bool:
     """Return whether a product of the derivative `graph` reads zeros that others are joined to."""
     joined: set[Value] = set()
     for eqn in graph.body:
-        if eqn.op.fact(JOINS) and eqn.op.moves and _is_derived(eqn):
+        if isinstance(eqn.op, Primitive) and eqn.op.moves and _joins_zeros(eqn):
             joined.update(eqn.outputs)
         elif not joined.isdisjoint(eqn.inputs):
             if eqn.op.fact(CONTRACTS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-from primgraph.codegen.ir.extents import ADD, ATOM, COMPARE, MUL, UNARY, Text
+from primgraph.codegen.ir.extents import ADD, ATOM, MUL, UNARY, Text
 from primgraph.codegen.ir.schedule import Step
 from primgraph.codegen.ir.views import view_text
 from primgraph.codegen.ops.shapes import assigned_slice
@@ -13,6 +13,7 @@ from primgraph.codegen.ops.spelling.literals import dtype_text
 from primgraph.codegen.ops.spelling.notation import Read, reading
 from primgraph.codegen.targets.libraries.functions import write_functions
 from primgraph.codegen.targets.libraries.words import (
+    DRAWS,
     incomplete,
     read_in_single,
     read_power,
@@ -20,8 +21,8 @@ from primgraph.codegen.targets.libraries.words import (
 from primgraph.codegen.targets.readable.dialect import Dialect, Word
 from primgraph.errors import CompileError
 from primgraph.ir.primitive import Op
-from primgraph.primitives import constants, indexing, parts, reductions, running, shapes, sorting
 from primgraph.primitives import elementwise as e
+from primgraph.primitives import indexing, parts, reductions, running, shapes, sorting
 from primgraph.primitives import windows as w
 from primgraph.primitives.linear_algebra import (
     assumptions,
@@ -135,12 +136,7 @@ def _erfcx(args: Sequence[Text], step: Step) -> Text:
 
 
 WORDS: dict[Op, Word] = {
-    constants.random_uniform: _word(
-        "philox_uniform_between({0}, {shape}, {dtype}, {low}, {high})", "philox_uniform_between"
-    ),
-    constants.random_bernoulli: _word(
-        "philox_uniform({0}, {shape}) < {p}", "philox_uniform", COMPARE
-    ),
+    **DRAWS,
     e.power: Word(read_power),
     e.stop_gradient: _word("jax.lax.stop_gradient({0})"),
     e.floor_divide: _or_zero("//"),
@@ -150,7 +146,8 @@ WORDS: dict[Op, Word] = {
     e.erfc: _function("erfc({args})"),
     parts.complex_: _word("jax.lax.complex({args})"),
     reductions.root_of_squares: _word(
-        "scaled_root_of_squares({args}, {axes}, {divisor})", "scaled_root_of_squares"
+        "scaled_root_of_squares(jax.lax.stop_gradient, {args}, {axes}, {divisor})",
+        "scaled_root_of_squares",
     ),
     running.cummax: _word("jax.lax.cummax({0}, axis={axis})"),
     running.cummin: _word("jax.lax.cummin({0}, axis={axis})"),

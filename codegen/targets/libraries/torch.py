@@ -18,6 +18,7 @@ from primgraph.codegen.targets.libraries.torch_phrases import (
     write_statements,
 )
 from primgraph.codegen.targets.libraries.words import (
+    DRAWS,
     first_order,
     incomplete,
     read_in_single,
@@ -28,7 +29,6 @@ from primgraph.ir.primitive import Op
 from primgraph.ir.types import BOOL, INT64, TensorType, broadcast_shapes
 from primgraph.primitives import (
     bits,
-    constants,
     indexing,
     logic,
     parts,
@@ -233,11 +233,6 @@ def _read_prod(args: Sequence[Text], step: Step) -> Text:
     return Text(f"prod_over({args[0].code}, {axes})")
 
 
-def _read_root(args: Sequence[Text], step: Step) -> Text:
-    p, (x, squares) = step.params, args
-    return Text(f"safe_root_of_squares({x.code}, {squares.code}, {p['axes']}, {p['divisor']!r})")
-
-
 def _read_cumprod(args: Sequence[Text], step: Step) -> Text:
     axis = step.params["axis"]
     return Text(accumulating("cumprod", "multiply", step, args[0].code, axis=axis))
@@ -268,6 +263,7 @@ _read_incomplete: Read = incomplete(
 )
 
 WORDS: dict[Op, Word] = {
+    **DRAWS,
     bits.bitcast: _word("{0}.view({dtype}).clone()"),
     bits.gcd: _of_tensors("torch.gcd({args})"),
     bits.nextafter: _of_tensors("torch.nextafter({args})"),
@@ -293,7 +289,9 @@ WORDS: dict[Op, Word] = {
     reductions.argmax: _position("argmax"),
     reductions.argmin: _position("argmin"),
     reductions.reduce_prod: Word(_read_prod, "prod_over"),
-    reductions.root_of_squares: Word(_read_root, "safe_root_of_squares"),
+    reductions.root_of_squares: _word(
+        "scaled_root_of_squares(torch.detach, {args}, {axes}, {divisor})", "scaled_root_of_squares"
+    ),
     running.cumprod: Word(_read_cumprod),
     running.cummax: _word("torch.cummax({0}, dim={axis}).values"),
     running.cummin: _word("torch.cummin({0}, dim={axis}).values"),
@@ -343,8 +341,6 @@ WORDS: dict[Op, Word] = {
 
 LACKING = frozenset(
     {
-        constants.random_uniform,
-        constants.random_bernoulli,
         gamma.beta,
         matrix_functions.sqrtm,
         matrix_functions.sqrtm_slope,

@@ -17,6 +17,7 @@ from primgraph.base.records import dataclass
 from primgraph.errors import ArgumentError, UnsupportedError
 from primgraph.interop.imported import ImportedModel
 from primgraph.interop.lacking import require_library
+from primgraph.interop.torch.stops import keep_stops
 from primgraph.ir.dims import Dim
 from primgraph.ir.dims import size as named_size
 from primgraph.ir.types import TensorType, as_dtype, declared_shape
@@ -93,7 +94,8 @@ class _Program:
     signature: inspect.Signature | None
 
     def function(self) -> TorchFunction:
-        program = self.exported.run_decompositions()
+        with keep_stops(self.exported):
+            program = self.exported.run_decompositions()
         module, signature = program.graph_module, program.graph_signature
         self._require_pure(signature)
         _keep_results(module, signature)

@@ -120,10 +120,13 @@ def _taylor(jets: Any, k: int, z: Any, *operands: Any, name: str, part: int) -> 
     if name not in NEIGHBOURS:
         return NotImplemented
 
-    def function(v: Value, x: Value, n: int) -> Value:
-        return bessel_by_order(v, x, name=name, n=n) if n else _call(name, v, x)
+    def function(order: Value, argument: Value, n: int) -> Value:
+        if n:
+            return bessel_by_order(order, argument, name=name, n=n)
+        return _call(name, order, argument)
 
-    return bessel_coefficient(jets, k, *operands, name, function)
+    v, x = operands
+    return bessel_coefficient(jets, k, v, x, name, function)
 
 
 def _quotient(function: Callable[[Value], Value], x: Value) -> Value:

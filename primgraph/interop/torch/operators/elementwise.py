@@ -57,6 +57,8 @@ means_each(
         "aten.conj_physical": names.conj,
         "aten.resolve_conj": lambda x: x,
         "aten.i0": names.special.i0,
+        "aten.igamma": names.special.gammainc,
+        "aten.igammac": names.special.gammaincc,
         "aten.mvlgamma": names.mvlgamma,
         "aten.log_sigmoid_forward": lambda x: (F.logsigmoid(x), x),
         "aten.threshold": F.threshold,
@@ -64,7 +66,7 @@ means_each(
 )
 
 
-@means("aten.detach")
+@means("aten.detach", "primgraph.stop_gradient")
 def _detach(site: Site, x: Variable) -> Variable:
     return stop_gradient(x)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from primgraph.interop.torch.table import F, Site, means, means_each, names
 from primgraph.operators.variable import Variable
 
@@ -75,10 +77,17 @@ def _index_put(
         # The axes with indices come first, and return to their places.
         known = [a for a, i in enumerate(indices) if i is not None]
         order = [*known, *[a for a in range(x.ndim) if a not in known]]
-        if known != list(range(known[0], known[0] + len(known))) or values.ndim > len(known):
-            site.refuse("indices of some axes")
         moved = names.permute(x, order)
         chosen = [i for i in indices if i is not None]
+        if any(i.dtype == np.bool_ for i in chosen):
+            site.refuse("masks of some axes")
+        # Those of values are where the indices are, if these are beside each other.
+        count = max(i.ndim for i in chosen)
+        at = known[0] if known == list(range(known[0], known[0] + len(known))) else 0
+        rank = count + x.ndim - len(known)
+        values = names.reshape(values, (1,) * (rank - values.ndim) + tuple(values.shape))
+        ahead = range(at, at + count)
+        values = names.permute(values, [*ahead, *[a for a in range(rank) if a not in ahead]])
         made = names.index_put(moved, chosen, values, accumulate)
         return names.permute(made, [order.index(a) for a in range(x.ndim)])
     return names.index_put(x, indices, values, accumulate)
