@@ -339,9 +339,7 @@ def polygamma_chunk(x: Any, n: int) -> Any:
     """Derivative `n` of the digamma function; below zero by reflection. DLMF 5.15.1 and 5.15.6."""
     if n == 0:
         return digamma_chunk(x)
-    factorial = 1.0
-    for k in range(2, n + 1):
-        factorial *= k
+    factorial = np.prod(np.arange(1.0, n + 1.0))
     sign = -1.0 if n % 2 == 0 else 1.0
     below = x < 0.0
     positive = np.where(below, 1.0 - x, np.abs(x))
@@ -413,14 +411,11 @@ def gammaln_drop(q: Any, p: Any) -> Any:
 def betaln_chunk(a: Any, b: Any) -> Any:
     """log(abs(beta(a, b))); where the larger one is large, by Stirling's series."""
     small, large = np.minimum(a, b), np.maximum(a, b)
-    both = poles_cancel(small, large)
-    if both.any():
-        # The ratio of gamma functions by reflection. DLMF 5.5.3.
-        other = np.where(both, 1.0 - (small + large), small)
-        small, large = np.minimum(other, large), np.maximum(other, large)
-    result = gammaln_chunk(small) + (
-        gammaln_chunk(large) - gammaln_chunk(small + large)
-    )
+    # The ratio of gamma functions by reflection. DLMF 5.5.3.
+    other = np.where(poles_cancel(small, large), 1.0 - (small + large), small)
+    small, large = np.minimum(other, large), np.maximum(other, large)
+    less = gammaln_chunk(large) - gammaln_chunk(small + large)
+    result = gammaln_chunk(small) + less
     far = (large >= 8.5) & (small + large >= 8.5)
     if far.any():
         p, q = small[far], large[far]
@@ -441,9 +436,8 @@ def beta_chunk(a: Any, b: Any) -> Any:
     total = first + second
     # What the sum has lost to rounding, times the slope of the logarithm at large numbers.
     lost = (first - (total - second)) * (np.log(np.maximum(total, 1.0)))
-    product = (
-        gamma_chunk(second) / gamma_chunk(total) * gamma_chunk(first) * (1.0 - lost)
-    )
+    product = gamma_chunk(second) / gamma_chunk(total) * gamma_chunk(first)
+    product *= 1.0 - lost
     far = (np.abs(a) > 85.0) | (np.abs(b) > 85.0) | (np.abs(total) > 170.0)
     far |= (first == 0.0) | (second == 0.0)
     # Below zero the product has more digits, unless a factor of it overflows.
@@ -453,16 +447,13 @@ def beta_chunk(a: Any, b: Any) -> Any:
         p, q = first[far], second[far]
         sign = gamma_sign(p) * gamma_sign(q) * gamma_sign(p + q)
         product[far] = sign * np.exp(betaln_chunk(p, q))
-    result = product
-    whole = first == np.rint(first)
+    result, whole = product, first == np.rint(first)
     result[(total <= 0.0) & (total == np.rint(total)) & ~whole] = 0.0
     # At a pole of the numerator alone it is infinite; where two poles meet their ratio counts.
     result[(first < 0.0) & whole & ~np.isnan(second)] = np.inf
     both = poles_cancel(first, second)
-    if both.any():
-        result[both] = parity(second[both]) * np.exp(
-            betaln_chunk(1.0 - total[both], second[both])
-        )
+    rest, large = 1.0 - total[both], second[both]
+    result[both] = parity(large) * np.exp(betaln_chunk(rest, large))
     return result
 
 
