@@ -204,9 +204,9 @@ def _solve_triangular(
     a: Variable, b: Variable, lower: bool, transposed: bool, unit: bool
 ) -> Variable:
     # As in JAX, float16 is solved in float32.
-    wide = [convert(x, FLOAT32) if x.dtype == FLOAT16 else x for x in (a, b)]
+    x, y = (convert(v, FLOAT32) if v.dtype == FLOAT16 else v for v in (a, b))
     found = linalg.solve_triangular(
-        *wide, trans=1 if transposed else 0, lower=lower, unit_diagonal=unit
+        x, y, trans=1 if transposed else 0, lower=lower, unit_diagonal=unit
     )
     return convert(found, b.dtype)
 

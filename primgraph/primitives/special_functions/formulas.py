@@ -136,7 +136,7 @@ def _operands(function: Any) -> tuple[str, ...]:
 
 
 # Functions of approximations with names of their own, of which `by_pieces` and calls record.
-_SPACE: dict[str, Any] = {**vars(gamma), **vars(error)}
+_SPACE: dict[str, Any] = {**vars(gamma), **vars(beta), **vars(error)}
 _FUNCTIONS = {
     name: FunctionType(value.__code__, _SPACE, name, value.__defaults__)
     for name, value in _SPACE.items()
