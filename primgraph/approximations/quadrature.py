@@ -81,14 +81,16 @@ def stretched(length: Any, rate: Any) -> Any:
     return scale * np.expm1(grown), scale * (WEIGHTS * rate[:, None] * np.exp(grown))
 
 
-def tail_of_exponential(a: Any, last: Any, n: int) -> Any:
-    """The integral of exp(a u) (u + last)**n over u < 0."""
-    total = 1.0 / a
-    power = np.ones_like(last)
-    for k in range(1, n + 1):
+def tail_of_exponential(a: Any, middle: Any, n: int) -> Any:
+    """The integral of exp(a u) (u + middle + 1/a)**n over u < 0; that of n = 1 is middle / a."""
+    if n == 0:
+        return 1.0 / a
+    last = middle + 1.0 / a
+    power, total = last, middle
+    for k in range(2, n + 1):
         power = power * last
-        total = (power - k * total) / a
-    return total
+        total = power - k * total / a
+    return total / a
 
 
 def gamma_scale(a: Any) -> Any:
@@ -135,9 +137,9 @@ def gamma_tail(a: Any, x: Any, k: int, left: Any) -> Any:
     total = np.sum(weights * moments, axis=1)
     if cut.any():
         rest = np.exp(a * (q - length))
-        total += np.where(
-            cut, rest * tail_of_exponential(a, logarithm - length, k), 0.0
-        )
+        # digamma(a) is digamma(a + 1) - 1/a.
+        off_middle = np.log(x) - length - digamma_chunk(a + 1.0)
+        total += np.where(cut, rest * tail_of_exponential(a, off_middle, k), 0.0)
     return np.exp(gamma_scale(a) - a * before) * total
 
 
@@ -250,6 +252,9 @@ def gammainc_chunk(a: Any, x: Any, k: int, upper: bool) -> Any:
     left = (x < a) & (a > 0.01)
     if k == 0 and not upper:
         left |= x < 1.5
+    if k:
+        # So small that exp(-x) is 1, and that the part above x is long.
+        left |= (x < 1e-17) & (a > (1e-8 if upper and k > 1 else 0.0))
     result = np.where(left == upper, whole, 0.0)
     tail = gamma_part(a[good], x[good], k, left[good])
     result[good] = np.where(left[good] == upper, whole[good] - tail, tail)

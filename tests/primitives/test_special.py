@@ -222,6 +222,26 @@ DIFFERENTIATED: list[tuple[Callable[..., Any], Callable[..., Any], tuple[float, 
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("a", [1e-3, 0.01, 0.5])
+def test_incomplete_gamma_functions_at_tiny_arguments(a: float) -> None:
+    """Below x, where exp(-t) is 1, the density is t**(a - 1) / gamma(a)."""
+
+    def below(a: Any, x: Any) -> Any:
+        return mpmath.mpf(x) ** a / mpmath.gamma(a + 1)
+
+    at = np.array(a)
+    for x in (1e-20, 1e-100, 1e-300):
+        first, second = (by_mpmath(lambda a, x=x: below(a, x), (n,), a) for n in (1, 2))
+        for function, sign in ((sp.gammainc, 1.0), (sp.gammaincc, -1.0)):
+
+            def value(a: Any, f: Any = function, x: float = x) -> Any:
+                return f(a, x)
+
+            slope = pg.grad(value)
+            np.testing.assert_allclose(traced(slope, at)(at), sign * first, 1e-12)
+            np.testing.assert_allclose(traced(pg.grad(slope), at)(at), sign * second, 1e-10, 1e-15)
+
+
 def test_derivatives_to_order_two_are_those_of_mpmath() -> None:
     """Gradients and Hessians by all operands, in reverse over reverse and forward over reverse."""
     for function, known, at in DIFFERENTIATED:
