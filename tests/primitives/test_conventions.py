@@ -393,6 +393,9 @@ ROWS = {
         "gradients_of_elements_of_a_jacobian_are_second_derivatives",
         "traces_of_second_derivatives_where_one_is_infinite",
     ),
+    "zeros that a derivative joins": (
+        "unit_vectors", "tangents_of_joined_columns_multiply_their_own_rows",
+    ),
     "an element that a sparse": (
         "sparse_derivatives", "a_structural_zero_is_zero_beside_infinite_slopes",
     ),
