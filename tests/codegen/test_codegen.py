@@ -660,6 +660,8 @@ PATTERNS = [
     "np.eye(9) * 2.0", "np.eye(6, 5, -1) * 0.1", "np.eye(9, dtype=np.float32) * 0.1",
     "np.eye(9, dtype=np.int8) * -3", "np.tril(np.ones((9, 9)), -1) * 1e+30",
     "np.triu(np.ones((4, 9), np.float16), 2) * 0.1",
+    "np.repeat(np.eye(3, 4)[:, :, None], 4, axis=2)",
+    "np.repeat((np.eye(9) * -1.0)[:, :, None], 2, axis=2)",
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 from primgraph.ir.graph import Value
@@ -62,7 +63,11 @@ def _reshape_of_pad(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> 
     kept = [a for a, n in enumerate(whole) if n != 1]
     if inner is None or params["shape"] != tuple([whole[a] for a in kept]):
         return None
-    part = reshape_to(inner.inputs[0], tuple([inner.inputs[0].shape[a] for a in kept]))
+    sizes = tuple([inner.inputs[0].shape[a] for a in kept])
+    if prod(sizes) != inner.inputs[0].type.size:
+        # The axis of size 1 is all padding.
+        return None
+    part = reshape_to(inner.inputs[0], sizes)
     low, high = (tuple([inner.kwargs[name][a] for a in kept]) for name in ("low", "high"))
     return pad(part, low=low, high=high)
 

@@ -307,7 +307,8 @@ def _proposed_repeats(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.nda
     text = pattern_text(matrix)
     if text is not None:
         repeated = np.repeat(matrix[:, :, None], n, axis=2)
-        yield f"np.repeat({text}[:, :, None], {n}, axis=2)", repeated
+        operand = f"({text})" if " * " in text else text
+        yield f"np.repeat({operand}[:, :, None], {n}, axis=2)", repeated
 
 
 def _proposed_multiples(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
