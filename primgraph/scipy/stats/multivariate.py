@@ -289,7 +289,7 @@ def _trial_quantile(q: Any, p: Any, loc: Any, is_upper: bool) -> Variable:
 
 @final
 class PoissonBinomial(_OfVectors):
-    """How many of `n` trials succeed, each with a probability of its own: `pmf(k, p, loc=0)`.
+    """Distribution of the number of successes of trials with probabilities `p`: `pmf(k, p, loc=0)`.
 
     The probabilities `p` lie along the last axis. Other axes are broadcast against `k`.
 
