@@ -109,16 +109,15 @@ def polygamma_of_all(polygamma: Any, n: int, x: Any) -> Any:
     return np.where(x <= 0, below, above).astype(x.dtype)
 
 
-def gammainc_of_all(a: Any, x: Any, k: int, upper: bool) -> Any:
+def gammainc_of_all(function: Any, a: Any, x: Any, k: int, upper: bool) -> Any:
     """Return an incomplete gamma function, or its derivative by `a`, at the ends of `a` too."""
-    special = jax.scipy.special
     at_zero, at_end = a == 0, a == np.inf
     if k:
         nearly = np.finfo(x.dtype).eps / 16
         found = jax.lax.igamma_grad_a(np.where(at_end, 1, np.where(at_zero, nearly, a)), x)
         found, last = -found if upper else found, 0
     else:
-        found = (special.gammaincc if upper else special.gammainc)(np.where(at_end, 1, a), x)
+        found = function(np.where(at_end, 1, a), x)
         found = np.where(at_zero & (x > 0), 0 if upper else 1, found)
         last = np.where(x < np.inf, 1 if upper else 0, np.nan)
     return np.where(at_end & (x >= 0), last, found).astype(x.dtype)

@@ -89,7 +89,8 @@ class Cost(Tabled):
     `call_bytes` at most, results included. Sizes of inputs, outputs and constants are listed beside
     it. Temporaries within NumPy's functions are extra, and `pg.profile` measures them: none for
     most functions, and at most three times what the function reads and writes, as for random
-    numbers, `argmax` along other axes than the last, and float16.
+    numbers, `argmax` along other axes than the last, float16, incomplete gamma and beta functions,
+    and what SciPy computes.
 
     >>> x = pg.spec((1000, 10))
     >>> cost = pg.cost(pg.trace(lambda x: pg.sum(x * x), x))

@@ -85,7 +85,12 @@ def descent(count: int) -> float:
     return float(pg.Executor().run(program, feed, fetched)[0])
 
 
-@pytest.mark.parametrize("make", [chain, network, recurrence, descent])
+MAKERS = [
+    chain, network, *[pytest.param(f, marks=pytest.mark.dense) for f in (recurrence, descent)]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", MAKERS)
 def test_all_the_way_to_the_first_value_takes_linear_time(make: Callable[[int], float]) -> None:
     def once(count: int) -> float:
         gc.collect()

@@ -70,7 +70,7 @@ def test_growth_measures_every_step_and_the_bytes():
 def test_solvers_find_the_solutions_of_scipy():
     pytest.importorskip("scipy")
     rows = short("solvers.py")[1:]
-    assert len(rows) == 10
+    assert len(rows) == 14
     assert all(re.fullmatch(r"\d+\.\d\d", row[3]) for row in rows)
 
 

@@ -123,7 +123,8 @@ def _incomplete(orders: Sequence[str], lower: str, upper: str) -> Word:
 def _gammainc(args: Sequence[Text], step: Step) -> Text:
     if step.params["k"] > 1:
         raise CompileError("JAX lacks derivatives of gammainc by its parameter twice")
-    return reading("gammainc_of_all({args}, {k}, {upper})")(args, step)
+    function = _SPECIAL + ("gammaincc" if step.params["upper"] else "gammainc")
+    return reading(f"gammainc_of_all({function}, {{args}}, {{k}}, {{upper}})")(args, step)
 
 
 def _erfcx(args: Sequence[Text], step: Step) -> Text:

@@ -143,7 +143,9 @@ def of_complex_numbers():
 
 
 @on_x86
-@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize(
+    "processor", [pytest.param(PROCESSORS[0], marks=pytest.mark.dense), *PROCESSORS[1:]]
+)
 def test_kernels_have_fused_instructions_where_they_are_written_only(processor, tmp_path):
     for graphs in (of_primitives(), [pair_program(seed)[0] for seed in range(40)]):
         text = kernel(graphs)

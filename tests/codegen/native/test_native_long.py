@@ -64,8 +64,10 @@ U = np.sin(np.linspace(0, 6, 40))
 W = np.random.default_rng(4).normal(size=(3, 3))
 X = np.random.default_rng(5).normal(size=(4, 3))
 
+LOOPS = [(burgers, (U,)), pytest.param(cell, (W, X), marks=pytest.mark.dense)]
 
-@pytest.mark.parametrize(("function", "arrays"), [(burgers, (U,)), (cell, (W, X))])
+
+@pytest.mark.parametrize(("function", "arrays"), LOOPS)
 def test_equal_steps_of_a_loop_are_one_function_and_have_its_bits(function, arrays, monkeypatch):
     graph = traced(function, *arrays)
     shared = written(graph).text
@@ -98,7 +100,7 @@ def test_random_long_programs_have_numbers_and_equal_nests():
     assert shared >= 3
 
 
-@pytest.mark.parametrize(("function", "arrays"), [(burgers, (U,)), (cell, (W, X))])
+@pytest.mark.parametrize(("function", "arrays"), LOOPS)
 def test_equal_steps_become_a_loop_with_a_row_of_places_each(function, arrays):
     def text(steps):
         return written(traced(lambda *a: function(*a, steps=steps), *arrays)).text

@@ -41,6 +41,9 @@ class OuterConditions:
         self.places = {v: i for i, v in enumerate(own)}
         self.operands = {v: eqn.inputs[i + self.regions.lead] for i, v in enumerate(own)}
         self.fixed = set(own[: self.regions.consts])
+        # What `_outer_condition` has found, and whether values need what is not known outside.
+        self.found: dict[Value, tuple[Value, bool] | None] = {}
+        self.inside: dict[Value, bool] = {}
 
     def to_operand(self, i: int, guard: Guard) -> Guard | None:
         """Move a guard of body input `i` to the operand; None if that is not possible.
@@ -110,8 +113,13 @@ class OuterConditions:
 
     def _outer_condition(self, condition: Value) -> tuple[Value, bool] | None:
         """Return the condition outside, and whether it is a stack of the condition's values."""
+        if condition not in self.found:
+            self.found[condition] = self._compute_outside(condition)
+        return self.found[condition]
+
+    def _compute_outside(self, condition: Value) -> tuple[Value, bool] | None:
         known = self._leaf(condition)
-        if known is not None:
+        if known is not None or self._stays_inside(condition):
             return known
         order = self._defining_equations(condition)
         if not order:
@@ -120,8 +128,6 @@ class OuterConditions:
         taken = dict.fromkeys(v for e in order for v in e.inputs if v not in made)
         leaves = {v: self._leaf(v) for v in taken}
         present = {v: leaf for v, leaf in leaves.items() if leaf is not None}
-        if len(present) < len(leaves):
-            return None
         moved = {v: outer for v, (outer, _) in present.items()}
         rows = [v for v, (_, row) in present.items() if row]
         if rows:
@@ -170,6 +176,29 @@ class OuterConditions:
                 known = self.operands[value], row
         return None if known is None or (known[1] and is_open(known[0].shape)) else known
 
+    def _stays_inside(self, value: Value) -> bool:
+        """Return whether `value` depends on a carry, or on an equation that is not moved."""
+        inside, waiting = self.inside, [value]
+        while waiting:
+            found = waiting[-1]
+            eqn = self.inner.definition(found)
+            if found in inside:
+                waiting.pop()
+            elif eqn is None:
+                inside[found] = self._leaf(found) is None
+            elif (
+                eqn.op.multiple
+                or not self._is_short(eqn)
+                or any(inside.get(v, False) for v in eqn.inputs)
+            ):
+                inside[found] = True
+            else:
+                missing = [v for v in eqn.inputs if v not in inside]
+                waiting += missing
+                if not missing:
+                    inside[found] = False
+        return inside[value]
+
     def _defining_equations(self, condition: Value) -> list[Equation] | None:
         """Return the equations that compute `condition` in the body, in order; None if too many."""
         found: dict[Equation, None] = {}
@@ -179,8 +208,6 @@ class OuterConditions:
             if eqn is None or eqn in found:
                 waiting.pop()
                 continue
-            if eqn.op.multiple or not self._is_short(eqn):
-                return None
             missing = [
                 v for v in eqn.inputs
                 if (made := self.inner.definition(v)) is not None and made not in found
