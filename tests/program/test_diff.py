@@ -147,7 +147,8 @@ def chain(count, odd=-1):
 @pytest.mark.long
 def test_long_graphs_take_linear_time():
     found = []
-    for count in (2_000, 20_000):
+    # Neither fits a cache.
+    for count in (5_000, 20_000):
         one, other = chain(count), chain(count, odd=count // 2)
         times = []
         for _ in range(3):
@@ -159,7 +160,7 @@ def test_long_graphs_take_linear_time():
             f"1 removed, 1 added, 1 changed, {count - 2} kept"
         )
         assert str(pg.diff(one, one)).startswith("the graphs are equal")
-    assert found[1] < 30 * found[0]
+    assert found[1] < 12 * found[0]
 
 
 def test_other_things_are_refused():

@@ -168,8 +168,10 @@ def _wait(process: subprocess.Popen[bytes], limit: float) -> None:
         with contextlib.suppress(OSError), os.fdopen(os.pidfd_open(process.pid)) as handle:
             ended = select.poll()
             ended.register(handle, select.POLLIN)
-            ended.poll(1000 * limit)
-            # The process has ended, or the time is up.
+            if ended.poll(1000 * limit):
+                # It has ended: this takes no time, but for another thread that asks meanwhile.
+                process.wait()
+                return
             limit = 0.0
     process.wait(limit)
 
