@@ -147,8 +147,8 @@ def chain(count, odd=-1):
 @pytest.mark.long
 def test_long_graphs_take_linear_time():
     found = []
-    # Neither fits a cache.
-    for count in (5_000, 20_000):
+    # Both fit a cache that other processes share.
+    for count in (1_000, 8_000):
         one, other = chain(count), chain(count, odd=count // 2)
         times = []
         for _ in range(3):
@@ -160,7 +160,7 @@ def test_long_graphs_take_linear_time():
             f"1 removed, 1 added, 1 changed, {count - 2} kept"
         )
         assert str(pg.diff(one, one)).startswith("the graphs are equal")
-    assert found[1] < 12 * found[0]
+    assert found[1] < 24 * found[0]
 
 
 def test_other_things_are_refused():
