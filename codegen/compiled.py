@@ -238,12 +238,7 @@ def _derived_equations(graph: Graph) -> tuple[Any, ...]:
     """Return for each equation whether it is of a derivative, and the same for its bodies."""
     found: tuple[Any, ...] | None = graph.noted(_derived_equations)
     if found is None:
-        found = tuple(
-            [
-                (e.source is not None and e.source.is_derived, *map(_derived_equations, e.bodies))
-                for e in graph.body
-            ]
-        )
+        found = tuple([(e.is_derived, *map(_derived_equations, e.bodies)) for e in graph.body])
         graph.note(_derived_equations, found)
     return found
 

@@ -53,6 +53,11 @@ class Equation:
         return dict(self.params)
 
     @property
+    def is_derived(self) -> bool:
+        """Whether a derivative has added the equation, and not the user's line itself."""
+        return self.source is not None and self.source.is_derived
+
+    @property
     def output(self) -> Value:
         """Single output, for an op with one."""
         return self.outputs[0]

@@ -332,7 +332,7 @@ def _ends(builder: Builder, eqn: Equation, used: set[Value]) -> list[Value]:
     """Return the results of `eqn` that are outputs of the whole program."""
     unused = [v for v in eqn.outputs if v not in used]
     is_part = len(unused) < len(eqn.outputs)
-    if is_part and not (eqn.source is not None and eqn.source.is_derived):
+    if is_part and not eqn.is_derived:
         return [v for v in unused if v.hint]
     # The derivative of a loop has results that were asked for, and some that nobody has.
     held = [v for v in unused if builder.is_held(v)]

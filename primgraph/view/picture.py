@@ -406,7 +406,7 @@ def _update_only_equations(graph: Graph, updates: Mapping[Value, Value]) -> set[
     others = {v for v in graph.outputs if v not in updates}
     found = set()
     for eqn in reversed(graph.body):
-        derived = eqn.source is not None and eqn.source.is_derived
+        derived = eqn.is_derived
         if derived or not others.isdisjoint(eqn.outputs):
             others.update(eqn.inputs)
         else:

@@ -40,7 +40,7 @@ def drop_twins(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
 
 
 def _is_derived(eqn: Equation) -> bool:
-    return eqn.source is not None and eqn.source.is_derived
+    return eqn.is_derived
 
 
 def _is_constant(eqn: Equation | None) -> bool:

@@ -108,8 +108,7 @@ class _SupportPropagation:
 
     def _joins_zeros(self, eqn: Equation) -> bool:
         """Return whether zeros are joined with a derivative: these zeros are structural."""
-        derived = eqn.source is not None and eqn.source.is_derived
-        return derived and eqn.op.fact(JOINS) and any(map(self._is_zero, eqn.inputs))
+        return eqn.is_derived and eqn.op.fact(JOINS) and any(map(self._is_zero, eqn.inputs))
 
     def _is_zero(self, value: Value) -> bool:
         if value.type.is_complex:

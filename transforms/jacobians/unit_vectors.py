@@ -92,7 +92,7 @@ class _Outers:
     def _padded(self, eqn: Equation, operands: list[Value]) -> Value | None:
         """Return an outer product with rows of structural zeros as one with a longer column."""
         is_padding = eqn.op.fact(JOINS) and eqn.kwargs.keys() == {"low", "high"}
-        outer = self.outers.get(operands[0]) if is_padding and _is_derived(eqn) else None
+        outer = self.outers.get(operands[0]) if is_padding and eqn.is_derived else None
         if outer is None or eqn.kwargs["low"][1] or eqn.kwargs["high"][1]:
             return None
         column = pad(outer.column, **eqn.kwargs)
@@ -111,20 +111,11 @@ def _outer_product(column: Value, row: Value) -> Value:
     return repeat_axes(columns, shape, [1]) * repeat_axes(rows, shape, [0])
 
 
-def _joins_zeros(eqn: Equation) -> bool:
-    """Return whether an equation of a derivative may join zeros to others."""
-    return eqn.op.fact(JOINS) and _is_derived(eqn)
-
-
-def _is_derived(eqn: Equation) -> bool:
-    return eqn.source is not None and eqn.source.is_derived
-
-
 def reads_structural_zeros(graph: Graph) -> bool:
     """Return whether a product of the derivative `graph` reads zeros that others are joined to."""
     joined: set[Value] = set()
     for eqn in graph.body:
-        if isinstance(eqn.op, Primitive) and eqn.op.moves and _joins_zeros(eqn):
+        if isinstance(eqn.op, Primitive) and eqn.op.moves and eqn.op.fact(JOINS) and eqn.is_derived:
             joined.update(eqn.outputs)
         elif not joined.isdisjoint(eqn.inputs):
             if eqn.op.fact(CONTRACTS):

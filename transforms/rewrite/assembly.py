@@ -222,7 +222,7 @@ def product_with_embedded_part(seen: Seen, inputs: list[Value]) -> Value | None:
 def _structural_part(seen: Seen, value: Value) -> _PlacedPart | None:
     """Return the part that an equation of a derivative embeds in zeros, or None."""
     eqn = seen.builder.definition(value)
-    if eqn is None or eqn.source is None or not eqn.source.is_derived:
+    if eqn is None or not eqn.is_derived:
         return None
     if eqn.op is permute:
         placed, axes = _structural_part(seen, eqn.inputs[0]), eqn.kwargs["axes"]

@@ -61,7 +61,7 @@ def digest_of_graph(graph: Graph) -> str:
         inputs, outputs = e.inputs, e.outputs
         types: Any = outputs[0].type if len(outputs) == 1 else tuple([v.type for v in outputs])
         # In derivatives the sign of a zero is free, so that their C may differ.
-        derived = e.source is not None and e.source.is_derived
+        derived = e.is_derived
         # Equal parameters are usually one object.
         key = e.op, id(e.params), types, len(inputs), derived
         at = known.get(key)

@@ -387,9 +387,7 @@ def _place(source: Source) -> Place:
 
 
 def _is_derived_slice(step: Step) -> bool:
-    source = step.eqn.source
-    sliced = step.op.is_view and isinstance(step.form.seen[0], Slice)
-    return sliced and source is not None and source.is_derived
+    return step.eqn.is_derived and step.op.is_view and isinstance(step.form.seen[0], Slice)
 
 
 def _part(step: Step, k: int) -> tuple[int, int] | None:
